@@ -1,0 +1,53 @@
+# Finds LLVM and MLIR 22.1 and defines the helpers the other directories use:
+#   tessera_library(NAME SOURCES... [DEPENDS ...] [LINK ...])     a static library over MLIR
+#   tessera_tool(NAME SOURCES... [LINK ...])                      an executable in bin/
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+# Debian's package has LLVM and MLIR as shared libraries; naming any archive beside them would load two copies.
+set(LLVM_LINK_LLVM_DYLIB ON)
+set(MLIR_LINK_MLIR_DYLIB ON)
+if(TESSERA_STATIC)
+  set(LLVM_LINK_LLVM_DYLIB OFF)
+  set(MLIR_LINK_MLIR_DYLIB OFF)
+endif()
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+separate_arguments(TESSERA_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+add_definitions(${TESSERA_LLVM_DEFINITIONS})
+# The headers change class layouts with assertions; Debian's libraries are built without.
+add_definitions(-DNDEBUG)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-comment -fno-semantic-interposition)
+find_program(TESSERA_LLD NAMES ld.lld-22 ld.lld HINTS "${LLVM_TOOLS_BINARY_DIR}")
+if(TESSERA_LLD)
+  add_link_options("-fuse-ld=lld")
+endif()
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
+endif()
+
+if(TESSERA_STATIC)
+  include(TesseraStatic)
+else()
+  set(TESSERA_MLIR_LIBS MLIR LLVM)
+endif()
+
+function(tessera_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} ${TESSERA_MLIR_LIBS})
+endfunction()
+
+function(tessera_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} ${TESSERA_MLIR_LIBS})
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;/usr/lib/llvm-22/lib")
+endfunction()
