@@ -1,0 +1,33 @@
+//===- Tile.h - The tile dialect ------------------------------------------===//
+//
+// Types, attributes and operations of the tile dialect: kernels as sequential
+// programs over tiles. See TileDialect.td for what it means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECTS_TILE_TILE_H
+#define TESSERA_DIALECTS_TILE_TILE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <optional>
+
+#include "dialects/Tile/TileDialect.h.inc"
+#include "dialects/Tile/TileEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Tile/TileTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Tile/TileAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tile/TileOps.h.inc"
+
+#endif // TESSERA_DIALECTS_TILE_TILE_H

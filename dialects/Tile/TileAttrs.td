@@ -1,0 +1,86 @@
+// Attributes of the tile dialect: grid, requirements and the schedule.
+
+#ifndef TESSERA_DIALECTS_TILE_TILEATTRS_TD
+#define TESSERA_DIALECTS_TILE_TILEATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "dialects/Tile/TileDialect.td"
+
+def Tile_ReduceKind : I32EnumAttr<"ReduceKind", "How tile.reduce combines elements", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches global memory", [
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
+  let mnemonic = "grid_dim";
+  let summary = "The number of grid points along one dimension: ceil(extent / divisor)";
+  let description = [{
+    `extent` is a StringAttr naming a run-time dimension of the kernel's views or an i64 IntegerAttr;
+    `divisor` is the tile size along it, at least 1.
+  }];
+  let parameters = (ins "::mlir::Attribute":$extent, "int64_t":$divisor);
+  let assemblyFormat = "`<` $extent `,` $divisor `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
+  let mnemonic = "divides";
+  let summary = "A launch requirement: the extent `divisor` divides the extent `dividend`";
+  let parameters = (ins "::mlir::StringAttr":$divisor, "::mlir::StringAttr":$dividend);
+  let assemblyFormat = "`<` $divisor `,` $dividend `>`";
+}
+
+def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "How the compiler runs a kernel on the machine";
+  let description = [{
+    Every field is optional; `tile-choose-schedule` fills in what is absent, and `--schedule` of the command
+    line overrides what is written. A schedule never changes what a kernel computes, except for the order of
+    floating-point accumulation.
+
+    | field | values | meaning |
+    |---|---|---|
+    | `warp_specialize` | bool | loads run in a warpgroup of their own (FlashAttention-3, section 3.1) |
+    | `consumers` | 1..4 | warpgroups that compute; the rows of the tile are divided among them |
+    | `stages` | 1..8 | slots of the pipes of tiles that are loaded in a loop |
+    | `overlap` | 1, 2 | 1: each dot waits before the next operation (Algorithm 1); 2: the dots of one iteration run under the elementwise work of the next (Algorithm 2) |
+    | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
+    | `split` | bool | iterations that need no mask run in a loop without one |
+    | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
+    | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
+
+    ```mlir
+    #tile.schedule<consumers = 2, stages = 2, overlap = 2, pingpong = true>
+    ```
+  }];
+  let parameters = (ins
+    OptionalParameter<"std::optional<bool>">:$warpSpecialize,
+    OptionalParameter<"std::optional<int64_t>">:$consumers,
+    OptionalParameter<"std::optional<int64_t>">:$stages,
+    OptionalParameter<"std::optional<int64_t>">:$overlap,
+    OptionalParameter<"std::optional<bool>">:$pingpong,
+    OptionalParameter<"std::optional<bool>">:$split,
+    OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
+    OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
+    OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Parses "consumers=2,overlap=1"; reports the bad field and what would work through `emitError`.
+    static ::mlir::FailureOr<ScheduleAttr>
+    parseText(::mlir::MLIRContext *context, ::llvm::StringRef text,
+              ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);
+    /// This schedule with each field that `other` sets taken from `other`.
+    ScheduleAttr overriddenBy(ScheduleAttr other) const;
+    /// True when no field is absent.
+    bool isComplete() const;
+  }];
+}
+
+#endif // TESSERA_DIALECTS_TILE_TILEATTRS_TD

@@ -1,0 +1,30 @@
+// The tile dialect: what the author of a kernel writes.
+
+#ifndef TESSERA_DIALECTS_TILE_TILEDIALECT_TD
+#define TESSERA_DIALECTS_TILE_TILEDIALECT_TD
+
+include "mlir/IR/DialectBase.td"
+
+def Tile_Dialect : Dialect {
+  let name = "tile";
+  let cppNamespace = "::tessera::tile";
+  let summary = "Kernels as sequential programs over tiles";
+  let description = [{
+    A kernel is a sequential program over tiles plus a schedule that is data. A tile is a value: a builtin
+    `tensor` of static shape, so `arith`, `math` and `scf` serve as they are. This dialect adds what they
+    lack: the kernel with its grid and schedule, views of global tensors, load and store, dot with f32
+    accumulation, reduce, broadcast, splat, transpose and iota. No thread, barrier, buffer, layout or
+    register appears here.
+
+    A grid point runs the kernel body once, from top to bottom; grid points run in no particular order and
+    may not communicate. Floating-point `arith` and `math` operations may be contracted (`a * b + c` rounded
+    once), and f32 values below the smallest normal number may be flushed to zero.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"
+  ];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+#endif // TESSERA_DIALECTS_TILE_TILEDIALECT_TD

@@ -1,0 +1,333 @@
+//===- TileOps.cpp - Operations of the tile dialect -----------------------===//
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace tessera::tile;
+
+static ParseResult parseAccumulatorType(OpAsmParser &,
+                                        const std::optional<OpAsmParser::UnresolvedOperand> &acc,
+                                        Type resultType, Type &accType) {
+  if (acc)
+    accType = resultType;
+  return success();
+}
+static void printAccumulatorType(OpAsmPrinter &, Operation *, Value, Type, Type) {}
+
+#define GET_OP_CLASSES
+#include "dialects/Tile/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+/// Parses `%m = SQ ceildiv 128`, `%h = H` or `%b = 4`.
+static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &index,
+                                SmallVectorImpl<Attribute> &grid) {
+  Builder &builder = parser.getBuilder();
+  SMLoc loc = parser.getCurrentLocation();
+  index.type = builder.getIndexType();
+  Attribute extent;
+  int64_t integer, divisor = 1;
+  if (parser.parseArgument(index) || parser.parseEqual())
+    return failure();
+  OptionalParseResult isInteger = parser.parseOptionalInteger(integer);
+  if (isInteger.has_value()) {
+    if (failed(*isInteger))
+      return failure();
+    extent = builder.getI64IntegerAttr(integer);
+  } else {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    extent = builder.getStringAttr(name);
+  }
+  if (succeeded(parser.parseOptionalKeyword("ceildiv")) && parser.parseInteger(divisor))
+    return failure();
+  auto attr = GridDimAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                                      extent, divisor);
+  if (!attr)
+    return failure();
+  grid.push_back(attr);
+  return success();
+}
+
+/// Parses `requires(HK divides H, ...)` when it is there.
+static ParseResult parseRequirements(OpAsmParser &parser, NamedAttrList &attributes) {
+  if (failed(parser.parseOptionalKeyword("requires")))
+    return success();
+  SmallVector<Attribute> requirements;
+  auto parseOne = [&]() -> ParseResult {
+    std::string divisor, dividend;
+    if (parser.parseKeywordOrString(&divisor) || parser.parseKeyword("divides") ||
+        parser.parseKeywordOrString(&dividend))
+      return failure();
+    Builder &builder = parser.getBuilder();
+    requirements.push_back(DividesAttr::get(parser.getContext(), builder.getStringAttr(divisor),
+                                            builder.getStringAttr(dividend)));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
+    return failure();
+  attributes.set("requirements", parser.getBuilder().getArrayAttr(requirements));
+  return success();
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<Attribute> types, names, grid;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
+      parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  for (const OpAsmParser::Argument &argument : arguments) {
+    types.push_back(TypeAttr::get(argument.type));
+    names.push_back(builder.getStringAttr(argument.ssaName.name.drop_front()));
+  }
+  auto parseOneGridDim = [&]() -> ParseResult {
+    arguments.emplace_back();
+    return parseGridDim(parser, arguments.back(), grid);
+  };
+  if (parser.parseKeyword("grid") ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOneGridDim) ||
+      parseRequirements(parser, result.attributes))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("schedule"))) {
+    ScheduleAttr schedule;
+    if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes))
+      return failure();
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  result.addAttribute(getArgumentTypesAttrName(result.name), builder.getArrayAttr(types));
+  result.addAttribute(getArgumentNamesAttrName(result.name), builder.getArrayAttr(names));
+  result.addAttribute(getGridAttrName(result.name), builder.getArrayAttr(grid));
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  ensureTerminator(*body, builder, result.location);
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  Block &block = getBody().front();
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(block.getArguments().take_front(getNumArguments()), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ") grid(";
+  llvm::interleaveComma(llvm::seq(getGridRank()), printer, [&](unsigned i) {
+    GridDimAttr dim = getGridDim(i);
+    printer.printRegionArgument(getGridIndex(i), {}, /*omitType=*/true);
+    printer << " = ";
+    if (auto name = dyn_cast<StringAttr>(dim.getExtent()))
+      printer.printKeywordOrString(name.getValue());
+    else
+      printer << cast<IntegerAttr>(dim.getExtent()).getInt();
+    if (dim.getDivisor() != 1)
+      printer << " ceildiv " << dim.getDivisor();
+  });
+  printer << ")";
+  if (std::optional<ArrayAttr> requirements = getRequirements()) {
+    printer << " requires(";
+    llvm::interleaveComma(requirements->getAsRange<DividesAttr>(), printer, [&](DividesAttr attr) {
+      printer.printKeywordOrString(attr.getDivisor().getValue());
+      printer << " divides ";
+      printer.printKeywordOrString(attr.getDividend().getValue());
+    });
+    printer << ")";
+  }
+  if (ScheduleAttr schedule = getScheduleAttr())
+    printer << " schedule " << schedule;
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getArgumentTypesAttrName(), getArgumentNamesAttrName(),
+       getGridAttrName(), getRequirementsAttrName(), getScheduleAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+SmallVector<StringRef> KernelOp::getDimNames() {
+  llvm::SetVector<StringRef, SmallVector<StringRef>> names;
+  for (Type type : getArgumentTypes().getAsValueRange<TypeAttr>())
+    if (auto view = dyn_cast<ViewType>(type))
+      for (int64_t i = 0; i < view.getRank(); ++i)
+        if (!view.getDimName(i).empty())
+          names.insert(view.getDimName(i));
+  return names.takeVector();
+}
+
+LogicalResult KernelOp::verify() {
+  unsigned numArguments = getNumArguments();
+  if (getArgumentNames().size() != numArguments)
+    return emitOpError("has ") << numArguments << " argument types but "
+                               << getArgumentNames().size() << " argument names";
+  if (getGrid().empty() || getGrid().size() > 3)
+    return emitOpError("has 1 to 3 grid dimensions, got ") << getGrid().size();
+  if (getBody().getNumArguments() != numArguments + getGridRank())
+    return emitOpError("body takes the arguments and one index per grid dimension: expected ")
+           << numArguments + getGridRank() << " block arguments, got "
+           << getBody().getNumArguments();
+  llvm::StringSet<> argumentNames;
+  for (unsigned i = 0; i < numArguments; ++i) {
+    Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
+    if (getArgument(i).getType() != type)
+      return emitOpError("argument ") << i << " is " << type << " but its block argument is "
+                                      << getArgument(i).getType();
+    if (!isa<ViewType>(type) && !type.isF32() && !type.isIndex() && !type.isSignlessInteger(32) &&
+        !type.isSignlessInteger(64))
+      return emitOpError("argument '")
+             << getArgumentName(i) << "' is " << type
+             << "; a kernel takes views, f32, i32, i64 and index";
+    if (!argumentNames.insert(getArgumentName(i)).second)
+      return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
+  }
+  SmallVector<StringRef> names = getDimNames();
+  for (Attribute attr : getGrid()) {
+    auto dim = dyn_cast<GridDimAttr>(attr);
+    if (!dim)
+      return emitOpError("grid holds #tile.grid_dim, got ") << attr;
+    if (auto name = dyn_cast<StringAttr>(dim.getExtent()); name && !llvm::is_contained(names, name))
+      return emitOpError("grid names the dimension '")
+             << name.getValue() << "', which no view of the kernel has";
+  }
+  for (unsigned i = 0; i < getGridRank(); ++i)
+    if (!getGridIndex(i).getType().isIndex())
+      return emitOpError("grid indices are of type index");
+  if (std::optional<ArrayAttr> requirements = getRequirements())
+    for (Attribute attr : *requirements) {
+      auto divides = dyn_cast<DividesAttr>(attr);
+      if (!divides)
+        return emitOpError("requirements hold #tile.divides, got ") << attr;
+      for (StringAttr name : {divides.getDivisor(), divides.getDividend()})
+        if (!llvm::is_contained(names, name))
+          return emitOpError("requires names the dimension '")
+                 << name.getValue() << "', which no view of the kernel has";
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory and dimensions
+//===----------------------------------------------------------------------===//
+
+LogicalResult DimOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel || llvm::is_contained(kernel.getDimNames(), getDim()))
+    return success();
+  InFlightDiagnostic diag = emitOpError("names the dimension '")
+                            << getDim() << "', which no view of the kernel has; it has ";
+  llvm::interleaveComma(kernel.getDimNames(), diag);
+  return diag;
+}
+
+/// What tile.load and tile.store ask of a tile, its view and the indices.
+static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ViewType view,
+                                  size_t numIndices) {
+  if (static_cast<int64_t>(numIndices) != view.getRank())
+    return op->emitOpError("takes one index per dimension of the view: expected ")
+           << view.getRank() << ", got " << numIndices;
+  if (tile.getElementType() != view.getElementType())
+    return op->emitOpError("has a tile of ") << tile.getElementType() << " and a view of "
+                                             << view.getElementType();
+  if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
+    return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
+           << view.getRank() << "), got " << tile;
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, cast<RankedTensorType>(getType()), getView().getType(),
+                      getIndices().size());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, cast<RankedTensorType>(getValue().getType()), getView().getType(),
+                      getIndices().size());
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
+       result = cast<RankedTensorType>(getType());
+  if (a.getRank() != 2 || b.getRank() != 2 || result.getRank() != 2)
+    return emitOpError("operands and result have rank 2");
+  if (a.getDimSize(1) != b.getDimSize(0))
+    return emitOpError("contracts dimension 1 of a (")
+           << a.getDimSize(1) << ") with dimension 0 of b (" << b.getDimSize(0)
+           << "), which differ; transpose an operand?";
+  if (result.getDimSize(0) != a.getDimSize(0) || result.getDimSize(1) != b.getDimSize(1))
+    return emitOpError("result is ") << a.getDimSize(0) << "x" << b.getDimSize(1) << " for " << a
+                                     << " and " << b << ", got " << result;
+  if (a.getElementType() != b.getElementType())
+    return emitOpError("operands have one element type, got ")
+           << a.getElementType() << " and " << b.getElementType();
+  if (!a.getElementType().isF16() && !a.getElementType().isBF16())
+    return emitOpError("operands are f16 or bf16, got ")
+           << a.getElementType() << "; round them with arith.truncf";
+  if (!result.getElementType().isF32())
+    return emitOpError("accumulates in f32, got a result of ") << result.getElementType();
+  if (getAcc() && getAcc().getType() != result)
+    return emitOpError("accumulator is ") << getAcc().getType() << ", the result " << result;
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
+  if (getAxis() >= static_cast<uint64_t>(source.getRank()))
+    return emitOpError("axis ") << getAxis() << " is outside a tile of rank " << source.getRank();
+  SmallVector<int64_t> shape(source.getShape());
+  shape.erase(shape.begin() + getAxis());
+  auto expected = RankedTensorType::get(shape, source.getElementType());
+  if (source.getRank() < 2 || result != expected)
+    return emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
+           << getAxis() << ": expected " << expected << ", got " << result;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
+  if (source.getRank() != 1 || result.getRank() != 2 || getAxis() > 1 ||
+      source.getElementType() != result.getElementType() ||
+      source.getDimSize(0) != result.getDimSize(1 - getAxis()))
+    return emitOpError("repeats a rank-1 tile along axis 0 or 1 of a rank-2 tile of the same "
+                       "element type, whose other axis has its extent; got ")
+           << source << " along axis " << getAxis() << " to " << result;
+  return success();
+}
+
+LogicalResult SplatOp::verify() {
+  if (getSource().getType() != cast<RankedTensorType>(getType()).getElementType())
+    return emitOpError("source is ") << getSource().getType() << ", the tile's elements are "
+                                     << cast<RankedTensorType>(getType()).getElementType();
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
+  if (source.getRank() != 2 || result.getRank() != 2 ||
+      source.getElementType() != result.getElementType() ||
+      source.getDimSize(0) != result.getDimSize(1) || source.getDimSize(1) != result.getDimSize(0))
+    return emitOpError("exchanges the axes of a rank-2 tile: got ") << source << " to " << result;
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  auto result = cast<RankedTensorType>(getType());
+  if (result.getRank() < 1 || result.getRank() > 2 ||
+      getAxis() >= static_cast<uint64_t>(result.getRank()))
+    return emitOpError("makes a tile of rank 1 or 2 with indices along one of its axes; got axis ")
+           << getAxis() << " of " << result;
+  return success();
+}

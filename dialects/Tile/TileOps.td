@@ -1,0 +1,225 @@
+// Operations of the tile dialect.
+
+#ifndef TESSERA_DIALECTS_TILE_TILEOPS_TD
+#define TESSERA_DIALECTS_TILE_TILEOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "dialects/Tile/TileDialect.td"
+include "dialects/Tile/TileTypes.td"
+include "dialects/Tile/TileAttrs.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger, Index]>;
+def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
+
+def Tile_KernelOp : Tile_Op<"kernel", [
+    IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";
+  let description = [{
+    Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
+    names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
+    by a tile size and rounded up. `requires` lists divisibilities of run-time dimensions that are checked
+    at launch. `schedule` may be partial or absent.
+
+    The program runs once per grid point. Two grid points must not store to the same element.
+
+    ```mlir
+    tile.kernel @scale(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>, %a: f32)
+        grid(%m = M ceildiv 64) {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %row = arith.muli %m, %c64 : index
+      %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+      %f = arith.extf %t : tensor<64x64xf16> to tensor<64x64xf32>
+      %s = tile.splat %a : f32 -> tensor<64x64xf32>
+      %g = arith.mulf %f, %s : tensor<64x64xf32>
+      %r = arith.truncf %g : tensor<64x64xf32> to tensor<64x64xf16>
+      tile.store %r, %y[%row, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    TypeArrayAttr:$argument_types,
+    StrArrayAttr:$argument_names,
+    ArrayAttr:$grid,
+    OptionalAttr<ArrayAttr>:$requirements,
+    OptionalAttr<Tile_ScheduleAttr>:$schedule);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    unsigned getNumArguments() { return getArgumentTypes().size(); }
+    unsigned getGridRank() { return getGrid().size(); }
+    /// Block arguments: first the kernel's arguments, then the grid indices.
+    ::mlir::BlockArgument getArgument(unsigned i) { return getBody().getArgument(i); }
+    ::mlir::BlockArgument getGridIndex(unsigned i) {
+      return getBody().getArgument(getNumArguments() + i);
+    }
+    GridDimAttr getGridDim(unsigned i) { return ::llvm::cast<GridDimAttr>(getGrid()[i]); }
+    ::llvm::StringRef getArgumentName(unsigned i) {
+      return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[i]).getValue();
+    }
+    /// Names of the run-time dimensions, in order of first appearance in the arguments.
+    ::llvm::SmallVector<::llvm::StringRef> getDimNames();
+  }];
+}
+
+def Tile_ReturnOp : Tile_Op<"return", [Terminator, Pure, HasParent<"KernelOp">]> {
+  let summary = "Ends a kernel body (implicit in the assembly)";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_DimOp : Tile_Op<"dim", [Pure]> {
+  let summary = "The extent of a named run-time dimension";
+  let description = [{
+    The name must be a dimension of one of the enclosing kernel's views.
+
+    ```mlir
+    %sk = tile.dim "SK"
+    ```
+  }];
+  let arguments = (ins StrAttr:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$dim attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "Loads a tile of a view";
+  let description = [{
+    One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
+    (rank 1 or 2), at step 1. Elements outside the view are 0: along the tiled dimensions any index is
+    allowed; the outer indices must lie inside. The element types agree.
+
+    ```mlir
+    %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices);
+  let results = (outs Tile_FloatTile:$result);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Stores a tile to a view";
+  let description = [{
+    Indices as for `tile.load`. Elements outside the view are dropped.
+
+    ```mlir
+    tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
+    ```
+  }];
+  let arguments = (ins Tile_FloatTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let assemblyFormat =
+    "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure]> {
+  let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
+  let description = [{
+    `a` is MxK, `b` is KxN, of one 16-bit type; `acc` and the result are MxN f32. Products are exact and
+    summed in f32, in an order that is not specified. Without `acc` the sum starts at 0. On Hopper a dot
+    becomes `wgmma` (PTX ISA 9.7.15): K is a multiple of 16, N a multiple of 8 up to 256 per instruction, M
+    a multiple of 64 for each warpgroup. `b` must be a loaded tile, transposed or not; `a` either a loaded
+    tile or a computed one.
+
+    ```mlir
+    %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>
+    %s = tile.dot %q, %kt : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
+    %o2 = tile.dot %p, %v, %o : tensor<128x128xbf16>, tensor<128x64xbf16> -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_FloatTile:$a, Tile_FloatTile:$b, Optional<Tile_FloatTile>:$acc);
+  let results = (outs Tile_FloatTile:$result);
+  let assemblyFormat =
+    "$a `,` $b (`,` $acc^)? attr-dict `:` type($a) `,` type($b) `->` type($result) custom<AccumulatorType>(ref($acc), ref(type($result)), type($acc))";
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
+  let summary = "Combines the elements of a tile along one axis";
+  let description = [{
+    `sum`, `max` or `min` of floating-point elements along `axis`, which the result lacks. `max` and `min`
+    return the number when one side is NaN (IEEE 754 maximumNumber). The order of a sum is not specified.
+
+    ```mlir
+    %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source, I64Attr:$axis);
+  let results = (outs Tile_FloatTile:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "Repeats a rank-1 tile along a new axis";
+  let description = [{
+    The result has the source's elements along the other axis: `axis 1` makes every column a copy of the
+    source, `axis 0` every row.
+
+    ```mlir
+    %w = tile.broadcast %m axis 1 : tensor<128xf32> -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$source, I64Attr:$axis);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
+  let summary = "A tile of one scalar";
+  let description = [{
+    ```mlir
+    %t = tile.splat %scale : f32 -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>:$source);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
+  let summary = "Exchanges the axes of a rank-2 tile";
+  let description = [{
+    Of a loaded tile that feeds a dot this costs nothing: it becomes the operand's major-ness.
+
+    ```mlir
+    %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$source);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
+  let summary = "Indices along an axis, from a start value";
+  let description = [{
+    Element `(i0, i1, ...)` is `start + i[axis]`, in i32 (rank 1 or 2). Comparisons of iotas make masks; the
+    compiler derives from them which iterations of a loop need the mask at all.
+
+    ```mlir
+    %cols = tile.iota %j axis 1 : tensor<128x64xi32>
+    ```
+  }];
+  let arguments = (ins Index:$start, I64Attr:$axis);
+  let results = (outs StaticShapeTensorOf<[I32]>:$result);
+  let assemblyFormat = "$start `axis` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_DIALECTS_TILE_TILEOPS_TD

@@ -1,0 +1,129 @@
+//===- tessera/Compiler.h - Compile .tile sources -------------------------===//
+//
+// The C++ interface of the compiler. It needs no MLIR header.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_H
+#define TESSERA_COMPILER_H
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// How far a compilation goes. Each level is text except Cubin.
+enum class EmitKind {
+  Tile,      ///< the source with its parameters bound
+  Scheduled, ///< tile dialect, schedule chosen, loops overlapped and split
+  Hop,       ///< hop dialect: roles, pipes and flights
+  Barriers,  ///< hop dialect: mbarriers, fences and shared-memory offsets
+  LLVM,      ///< LLVM dialect
+  PTX,
+  Cubin,
+  Bundle, ///< cubin (or PTX) with its JSON description, see docs/bundle.md
+};
+
+enum class Severity { Error, Warning, Remark, Note };
+
+struct Diagnostic {
+  Severity severity = Severity::Error;
+  std::string file;
+  unsigned line = 0, column = 0; ///< 1-based; 0 when unknown
+  std::string message;
+  std::vector<Diagnostic> notes;
+};
+
+using DiagnosticHandler = std::function<void(const Diagnostic &)>;
+
+/// What went wrong, so that a caller can tell a bad source from a missing tool.
+enum class CompileStatus {
+  Success = 0,
+  UsageError = 2,     ///< unknown parameter, schedule field or option
+  SourceError = 3,    ///< the source does not parse, verify or fit the machine
+  ToolchainError = 4, ///< ptxas is missing or too old, or refused its input
+};
+
+struct CompileOptions {
+  /// Values of `param` declarations, as -D NAME=VALUE.
+  std::vector<std::pair<std::string, std::string>> defines;
+  /// Overrides of schedule fields, as "consumers=2,overlap=1".
+  std::string schedule;
+  /// The kernel to compile; empty for all kernels of the source.
+  std::string kernel;
+  EmitKind emit = EmitKind::Bundle;
+  /// With Bundle: ship PTX, which the driver assembles, and do not run ptxas.
+  bool bundlePtx = false;
+  /// Path of ptxas; empty to search PATH, CUDA_HOME and Python's wheels.
+  std::string ptxas;
+  std::vector<std::string> ptxasArguments;
+  /// Report remarks (why a schedule was chosen, what a pass refused).
+  bool remarks = false;
+  bool verifyEach = true;
+  /// Print the time of each pass and tool to stderr.
+  bool timing = false;
+  /// Directory that receives the IR after each pass, the PTX and the ptxas log.
+  std::string dumpDir;
+  /// File that receives a reproducer when a pass fails.
+  std::string reproducer;
+};
+
+/// What the compiler knows about one compiled kernel.
+struct KernelReport {
+  std::string name;
+  /// The kernel's entry of the bundle's "kernels" array, as JSON text.
+  std::string description;
+  /// Registers per role, shared-memory map, stages, spills, instruction counts; JSON text.
+  std::string report;
+};
+
+/// The outcome of a compilation.
+struct CompileResult {
+  CompileStatus status = CompileStatus::Success;
+  /// The requested form: IR or PTX text, a cubin image, or a bundle.
+  std::string output;
+  std::vector<KernelReport> kernels;
+};
+
+/// Compiles source text. `fileName` is what diagnostics call it.
+CompileResult compile(const std::string &source, const std::string &fileName,
+                      const CompileOptions &options, const DiagnosticHandler &handler);
+
+/// Compiles a file.
+CompileResult compileFile(const std::string &path, const CompileOptions &options,
+                          const DiagnosticHandler &handler);
+
+/// A parameter of a source.
+struct ParameterInfo {
+  std::string name, kind; ///< kind: "int", "bool" or "type"
+  std::string defaultValue;
+  std::vector<std::string> allowed; ///< empty: any value of the kind
+  std::string documentation;
+};
+
+/// A kernel of a source, with defaults bound.
+struct KernelInfo {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> arguments; ///< name, type
+  std::vector<std::string> dims; ///< named run-time dimensions
+  std::string grid;
+};
+
+struct SourceInfo {
+  CompileStatus status = CompileStatus::Success;
+  std::vector<ParameterInfo> parameters;
+  std::vector<KernelInfo> kernels;
+};
+
+/// Reads what a source declares, with the parameters that `defines` sets.
+SourceInfo inspect(const std::string &source, const std::string &fileName,
+                   const std::vector<std::pair<std::string, std::string>> &defines,
+                   const DiagnosticHandler &handler);
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_H
