@@ -5,4 +5,199 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
+  let summary = "Turn each kernel into producer and consumer roles joined by pipes";
+  let description = [{
+    Each role is a slice of the program (FlashAttention-3, section 3.1, Algorithm 1). A tile that is loaded
+    and feeds a dot goes through a pipe: the producer keeps the loads, their addresses and the loops around
+    them; the consumers keep everything else and wait for the pipe where the load was. All loads of one view
+    with one tile shape share a pipe, with `stages` slots when one of them is in a loop. As both roles keep
+    the order of the program, a pipe's fills and reads match one to one, and a slot is released after its
+    last reader, so the roles cannot wait for each other in a circle as long as a pipe has as many slots as
+    the consumers hold at once; the pass refuses a kernel for which that fails.
+
+    The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups. With
+    `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
+    is needed.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      %k = tile.load %K[%j, %c0] : ...
+      %s = tile.dot %q, %k, %acc : ...
+    }
+    ==>
+    %k = hop.pipe.create "K" : !hop.pipe<tensor<128x64xbf16>, 2>
+    hop.role producer warpgroups(1) registers(24) {
+      scf.for %j = %c0 to %n step %c1 {
+        hop.pipe.load %k, %K[%j, %c0] : ...
+      }
+    }
+    hop.role consumer warpgroups(2) registers(240) {
+      scf.for %j = %c0 to %n step %c1 {
+        %t = hop.pipe.wait %k : ...
+        %s = hop.mma %q, %t acc(%acc) : ...
+        hop.pipe.release %k, %t : ...
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
+  let summary = "Give every tile of a consumer a register layout";
+  let description = [{
+    Tiles of rank 2 are spread like the accumulator of wgmma, which is also its 16-bit A operand; tiles of
+    rank 1 follow the rows or the columns, as their uses ask. A sum along the rows stays a partial sum of
+    each thread for as long as only additions and products by row values follow, so that an online softmax
+    needs its cross-lane sum once, after the loop. A tile that would need both kinds is an error.
+
+    ```mlir
+    %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>
+    %l2 = arith.addf %l, %r : tensor<64xf32>
+    ==>
+    %r = tile.reduce sum %p axis 1
+        : tensor<64x128xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %l2 = arith.addf %l, %r : tensor<64xf32, #hop.layout<row_partial>>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
+  let summary = "Send results through shared memory and bulk stores";
+  let description = [{
+    With `store = tma`, a store of a 16-bit tile of rank 2 becomes a write into shared memory, a fence-ready
+    sequence and a bulk tensor store by one thread (FlashAttention-3, section 3.1, epilogue). Other stores
+    go from registers and are left alone.
+
+    ```mlir
+    tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, ...
+    ==>
+    hop.stage %o, %s : ...
+    hop.warpgroup_sync
+    hop.bulk_store %s, %O[%row, %c0] : ...
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
+  let summary = "Make matrix products asynchronous, with the fewest waits";
+  let description = [{
+    Each product is issued where it stands; a wait comes right before the first use of its result and leaves
+    later products in flight. Slots are released after the wait of every product that reads them. A tile that
+    becomes a register operand is packed after the products that read registers have been waited for,
+    because ptxas would otherwise serialise every wgmma of the kernel (C7513).
+
+    ```mlir
+    %s = hop.mma %q, %k ...
+    %o2 = hop.mma %p, %v acc(%o) ...
+    %e = math.exp2 %s
+    ==>
+    %f = hop.mma_issue %q, %k ...
+    %g = hop.mma_issue %p, %v acc(%o) ...
+    %s = hop.mma_wait %f pending 1
+    %e = math.exp2 %s
+    %o2 = hop.mma_wait %g keep %p pending 0
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
+  let summary = "Let consumer warpgroups take turns at issuing products";
+  let description = [{
+    In each innermost loop of a consumer role that issues products and computes on their results, the
+    warpgroup waits for its turn before the first product and passes the turn after the last one, so that the
+    elementwise work of one warpgroup runs under the products of another (FlashAttention-3, section 3.1,
+    Figure 1). Only when the schedule says `pingpong = true`; refused when the role has one warpgroup.
+
+    ```mlir
+    %f = hop.mma_issue %q, %k ...
+    %g = hop.mma_issue %p, %v acc(%o) ...
+    ==>
+    hop.turn.wait %wg
+    %f = hop.mma_issue %q, %k ...
+    %g = hop.mma_issue %p, %v acc(%o) ...
+    hop.turn.pass %wg
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
+  let summary = "Turn pipes into buffers with full and empty mbarriers";
+  let description = [{
+    A pipe becomes a buffer and two arrays of mbarriers: `full`, completed by the producer's arrival and the
+    bytes of the copy, and `empty`, completed by one arrival of each consumer warpgroup. Each role counts
+    its position in each ring as a slot index and a parity, both derived from one count of fills or reads and
+    carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
+    wait on an empty slot passes.
+
+    ```mlir
+    %t = hop.pipe.wait %k : ...
+    hop.pipe.release %k, %t : ...
+    ==>
+    hop.barrier.wait %k.full[%i], %parity
+    %t = hop.slot %k.buffer[%i]
+    hop.barrier.arrive %k.empty[%i]
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
+}
+
+def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelOp"> {
+  let summary = "Order generic writes to shared memory before async reads";
+  let description = [{
+    Shared memory that a thread wrote (`hop.stage`) and that the async proxy reads next (`hop.bulk_store`,
+    products from shared memory) needs `fence.proxy.async` in every writing thread before the barrier that
+    joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes.
+
+    ```mlir
+    hop.stage %o, %s : ...
+    hop.warpgroup_sync
+    ==>
+    hop.stage %o, %s : ...
+    hop.proxy_fence
+    hop.warpgroup_sync
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::KernelOp"> {
+  let summary = "Place buffers and mbarriers in shared memory";
+  let description = [{
+    Buffers start at multiples of their swizzle's repeat (1024 bytes for 128-byte swizzles), mbarriers follow.
+    Staging of results reuses the slots of a buffer that only the same warpgroup's earlier products read.
+    More than 232448 bytes (the opt-in limit of sm_90) is an error with the map of what takes them.
+
+    ```mlir
+    %k = hop.buffer "K" : !hop.buffer<tensor<128x64xbf16>, 2>
+    ==>
+    %k = hop.buffer "K" at 16384 : !hop.buffer<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Write each kernel as the program of one thread, in the LLVM and NVVM dialects";
+  let description = [{
+    A tile in registers becomes the thread's elements, 16-bit ones packed in pairs; roles become branches on
+    the warpgroup index; views become tensor maps, pointers and strides. wgmma instructions are inline
+    assembly with their accumulators tied in and out, and so is every wait, so that no pass between here and
+    the machine can move a use across it. The launch description is left on the function as
+    `tessera.kernel`.
+
+    ```mlir
+    hop.kernel @k ... { hop.role consumer warpgroups(1) { ... } }
+    ==>
+    llvm.func @k(%map: !llvm.ptr {llvm.byval = ...}, ...) attributes {nvvm.kernel, tessera.kernel = {...}} { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
 #endif // TESSERA_PASSES_HOPPASSES_TD

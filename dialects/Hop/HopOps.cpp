@@ -87,7 +87,8 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
     return op->emitOpError("has N in multiples of 8, got ") << n;
   if (!shared && transposeA)
     return op->emitOpError("cannot transpose an operand in registers");
-  if (!shared && getLayout(a) != LayoutKind::Accumulator)
+  // Tiles have no layout before hop-assign-layouts.
+  if (!shared && getLayout(a).value_or(LayoutKind::Accumulator) != LayoutKind::Accumulator)
     return op->emitOpError("takes a in registers in the accumulator layout, got ") << a;
   for (SharedType type : {shared, b})
     if (type && !getSharedLayout(type.getTile(), type.getStoredRows()))
@@ -99,7 +100,7 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
 
 LogicalResult MmaOp::verify() {
   auto acc = cast<RankedTensorType>(getType());
-  if (getLayout(acc) != LayoutKind::Accumulator)
+  if (getLayout(acc).value_or(LayoutKind::Accumulator) != LayoutKind::Accumulator)
     return emitOpError("result is in the accumulator layout, got ") << acc;
   if (getAcc() && getAcc().getType() != acc)
     return emitOpError("accumulator is ") << getAcc().getType() << ", the result " << acc;

@@ -73,6 +73,13 @@ def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp"
   let hasVerifier = 1;
 }
 
+def Hop_ElectedOp : Hop_Op<"elected", [Pure]> {
+  let summary = "True in one thread of the role's first warpgroup";
+  let arguments = (ins Index:$warpgroup);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$warpgroup attr-dict";
+}
+
 //===----------------------------------------------------------------------===//
 // Pipes
 //===----------------------------------------------------------------------===//
@@ -192,6 +199,17 @@ def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let results = (outs Hop_Fragment:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
+  let summary = "A row tile as the factor of partial sums";
+  let description = [{
+    The same elements: a sum over a quad is scaled by scaling each part. The result is typed `row_partial` so
+    that it can be multiplied with partial sums.
+  }];
+  let arguments = (ins Hop_Fragment:$source);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 //===- tessera-opt.cpp - Runs passes on Tessera's IR ----------------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Hop/Hop.h"
+#include "passes/HopPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,8 +12,9 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                  tessera::tile::TileDialect>();
+                  tessera::tile::TileDialect, tessera::hop::HopDialect>();
   mlir::registerTransformsPasses();
+  tessera::registerTesseraHopPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));
 }

@@ -1,0 +1,202 @@
+//===- AsyncMma.cpp - Asynchronous matrix products ------------------------===//
+//
+// Implements hop-async-mma. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/HopPasses.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_ASYNCMMA
+#include "passes/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// Whether `op` packs a tile that becomes a register operand of a product, here or
+/// through a loop that carries it.
+bool packsOperand(Operation *op) {
+  return isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()) &&
+         llvm::any_of(op->getUsers(), [](Operation *user) {
+           return isa<hop::MmaOp, hop::MmaIssueOp, scf::YieldOp>(user);
+         });
+}
+
+/// The slot that a shared operand is part of.
+Value slotOf(Value shared) {
+  while (auto slice = shared.getDefiningOp<hop::SliceOp>())
+    shared = slice.getSource();
+  return shared;
+}
+
+/// A product that has been issued and not waited for.
+struct InFlight {
+  hop::MmaIssueOp issue;
+  Value result;                ///< what the synchronous product defined
+  SmallVector<Value> slots;    ///< shared memory it reads
+  SmallVector<Value> kept;     ///< register operands it reads
+  SmallVector<Operation *> releases; ///< releases that wait for it
+};
+
+/// Rewrites the products of one block, in program order.
+class BlockRewriter {
+public:
+  explicit BlockRewriter(Block &block) : block(block) {}
+
+  void run() {
+    sinkPacks();
+    for (Operation &op : llvm::make_early_inc_range(block))
+      visit(&op);
+  }
+
+private:
+  /// Packs as late as possible: right before the first use in this block.
+  void sinkPacks() {
+    SmallVector<Operation *> packs;
+    for (Operation &op : block)
+      if (packsOperand(&op))
+        packs.push_back(&op);
+    for (Operation *pack : llvm::reverse(packs)) {
+      Operation *first = nullptr;
+      for (Operation *user : pack->getUsers()) {
+        Operation *ancestor = block.findAncestorOpInBlock(*user);
+        if (!first || ancestor->isBeforeInBlock(first))
+          first = ancestor;
+      }
+      if (first)
+        pack->moveBefore(first);
+    }
+  }
+
+  void visit(Operation *op) {
+    if (auto mma = dyn_cast<hop::MmaOp>(op))
+      return issue(mma);
+    if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
+      return defer(release);
+    // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of (C7514).
+    if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>()) {
+      waitFor(inFlight.size(), op);
+    } else {
+      waitFor(lastUsedBy(op), op);
+      if (packsOperand(op))
+        waitFor(lastWithRegisters(), op);
+    }
+    for (Region &region : op->getRegions())
+      for (Block &inner : region)
+        BlockRewriter(inner).run();
+  }
+
+  /// One past the last flight whose result `op` uses.
+  size_t lastUsedBy(Operation *op) const {
+    size_t end = 0;
+    for (auto [i, flight] : llvm::enumerate(inFlight))
+      if (llvm::is_contained(op->getOperands(), flight.result))
+        end = i + 1;
+    return end;
+  }
+
+  size_t lastWithRegisters() const {
+    size_t end = 0;
+    for (auto [i, flight] : llvm::enumerate(inFlight))
+      if (!flight.kept.empty())
+        end = i + 1;
+    return end;
+  }
+
+  void issue(hop::MmaOp mma) {
+    InFlight flight;
+    Value acc = mma.getAcc();
+    auto *chained = llvm::find_if(inFlight, [&](InFlight &other) {
+      return other.result == acc && acc.hasOneUse() && &other == &inFlight.back();
+    });
+    for (auto [i, other] : llvm::enumerate(llvm::ArrayRef<InFlight>(inFlight)))
+      if (other.result == mma.getA() || (other.result == acc && chained == inFlight.end())) {
+        waitFor(i + 1, mma);
+        return issue(mma);
+      }
+    if (chained != inFlight.end()) {
+      // The accumulator is handed on in flight; its end is the end of both.
+      acc = chained->issue.getFlight();
+      flight = *chained;
+      inFlight.pop_back();
+    }
+    OpBuilder builder(mma);
+    auto type = hop::FlightType::get(mma.getContext(), cast<RankedTensorType>(mma.getType()));
+    flight.issue = hop::MmaIssueOp::create(builder, mma.getLoc(), type, mma.getA(), mma.getB(), acc,
+                                           mma.getTransposeA(), mma.getTransposeB());
+    flight.result = mma.getResult();
+    flight.slots.push_back(slotOf(mma.getB()));
+    if (isa<hop::SharedType>(mma.getA().getType()))
+      flight.slots.push_back(slotOf(mma.getA()));
+    else
+      flight.kept.push_back(mma.getA());
+    inFlight.push_back(std::move(flight));
+    issued.push_back(mma);
+  }
+
+  void defer(hop::PipeReleaseOp release) {
+    for (InFlight &flight : llvm::reverse(inFlight))
+      if (llvm::is_contained(flight.slots, release.getTile())) {
+        flight.releases.push_back(release);
+        return;
+      }
+  }
+
+  /// Waits before `op` for the first `count` flights.
+  void waitFor(size_t count, Operation *op) {
+    if (count == 0)
+      return;
+    OpBuilder builder(op);
+    SmallVector<Value> flights, results;
+    llvm::SetVector<Value> kept;
+    SmallVector<Type> types;
+    SmallVector<Operation *> releases;
+    for (InFlight &flight : llvm::MutableArrayRef<InFlight>(inFlight).take_front(count)) {
+      flights.push_back(flight.issue.getFlight());
+      types.push_back(flight.issue.getFlight().getType().getTile());
+      results.push_back(flight.result);
+      kept.insert(flight.kept.begin(), flight.kept.end());
+      llvm::append_range(releases, flight.releases);
+    }
+    auto wait = hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(),
+                                       inFlight.size() - count);
+    for (auto [result, tile] : llvm::zip(results, wait.getTiles())) {
+      result.replaceAllUsesWith(tile);
+      result.getDefiningOp()->erase();
+    }
+    Operation *position = wait;
+    for (Operation *release : releases) {
+      release->moveAfter(position);
+      position = release;
+    }
+    inFlight.erase(inFlight.begin(), inFlight.begin() + count);
+  }
+
+  Block &block;
+  SmallVector<InFlight> inFlight;
+  SmallVector<hop::MmaOp> issued;
+};
+
+struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {
+  void runOnOperation() override {
+    for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
+      runOnRole(role);
+  }
+
+  void runOnRole(hop::RoleOp role) {
+    // A role has no terminator that would end its last flights.
+    Block &body = role.getBody().front();
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    Operation *end = scf::YieldOp::create(builder, role.getLoc());
+    BlockRewriter(body).run();
+    end->erase();
+  }
+};
+
+} // namespace

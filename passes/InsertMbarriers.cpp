@@ -1,0 +1,269 @@
+//===- InsertMbarriers.cpp - Pipes as buffers and mbarriers ---------------===//
+//
+// Implements hop-insert-mbarriers. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/HopPasses.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_INSERTMBARRIERS
+#include "passes/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// What a pipe becomes.
+struct Ring {
+  Value buffer, full, empty;
+  int64_t slots;
+  int64_t bytes;
+};
+
+/// A role's place in a ring: the next slot and the parity of its next phase.
+struct Position {
+  Value index, parity;
+};
+
+/// Fills and reads of one pipe have places of their own.
+enum class Side { Fill, Read };
+using Cursor = std::pair<Value, Side>;
+using Positions = llvm::MapVector<Cursor, Position>;
+
+std::optional<Cursor> cursorOf(Operation *op) {
+  if (auto load = dyn_cast<hop::PipeLoadOp>(op))
+    return Cursor(load.getPipe(), Side::Fill);
+  if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
+    return Cursor(wait.getPipe(), Side::Read);
+  return std::nullopt;
+}
+
+/// Rewrites one role, carrying its positions through loops and conditionals.
+class RoleRewriter {
+public:
+  RoleRewriter(const llvm::MapVector<Value, Ring> &rings, MLIRContext *context)
+      : rings(rings), rewriter(context) {}
+
+  void run(hop::RoleOp role) {
+    Block &body = role.getBody().front();
+    rewriter.setInsertionPointToStart(&body);
+    Positions positions;
+    role.walk([&](Operation *op) {
+      std::optional<Cursor> cursor = cursorOf(op);
+      if (!cursor || positions.contains(*cursor))
+        return;
+      // The phase before the first is complete, of parity 1: an empty slot needs no release.
+      positions[*cursor] = {constant(role.getLoc(), 0),
+                            constant(role.getLoc(), cursor->second == Side::Fill ? 1 : 0)};
+    });
+    rewriteBlock(body, positions);
+  }
+
+private:
+  Value constant(Location loc, int32_t value) {
+    return arith::ConstantIntOp::create(rewriter, loc, value, 32);
+  }
+
+  void rewriteBlock(Block &block, Positions &positions) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      rewriter.setInsertionPoint(&op);
+      if (auto load = dyn_cast<hop::PipeLoadOp>(op))
+        rewriteLoad(load, positions);
+      else if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
+        rewriteWait(wait, positions);
+      else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
+        rewriteRelease(release);
+      else if (auto loop = dyn_cast<scf::ForOp>(op))
+        rewriteLoop(loop, positions);
+      else if (auto conditional = dyn_cast<scf::IfOp>(op))
+        rewriteConditional(conditional, positions);
+    }
+  }
+
+  void rewriteLoad(hop::PipeLoadOp load, Positions &positions) {
+    const Ring &ring = rings.find(load.getPipe())->second;
+    Position &position = positions.find({load.getPipe(), Side::Fill})->second;
+    Location loc = load.getLoc();
+    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+    hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
+    Value slot = slotAt(loc, ring, position.index);
+    hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), slot, ring.full,
+                            position.index);
+    advance(loc, ring, position);
+    load.erase();
+  }
+
+  void rewriteWait(hop::PipeWaitOp wait, Positions &positions) {
+    const Ring &ring = rings.find(wait.getPipe())->second;
+    Position &position = positions.find({wait.getPipe(), Side::Read})->second;
+    hop::BarrierWaitOp::create(rewriter, wait.getLoc(), ring.full, position.index, position.parity);
+    Value slot = slotAt(wait.getLoc(), ring, position.index);
+    indexOfSlot[slot] = position.index;
+    wait.getTile().replaceAllUsesWith(slot);
+    advance(wait.getLoc(), ring, position);
+    wait.erase();
+  }
+
+  void rewriteRelease(hop::PipeReleaseOp release) {
+    const Ring &ring = rings.find(release.getPipe())->second;
+    hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
+                                 indexOfSlot.lookup(release.getTile()));
+    release.erase();
+  }
+
+  Value slotAt(Location loc, const Ring &ring, Value index) {
+    auto buffer = cast<hop::BufferType>(ring.buffer.getType());
+    auto type = hop::SharedType::get(rewriter.getContext(), buffer.getTile(), buffer.getTile().getDimSize(0));
+    return hop::SlotOp::create(rewriter, loc, type, ring.buffer, index);
+  }
+
+  /// The next slot; the parity flips when the ring wraps around.
+  void advance(Location loc, const Ring &ring, Position &position) {
+    if (ring.slots == 1) {
+      position.parity = arith::XOrIOp::create(rewriter, loc, position.parity, constant(loc, 1));
+      return;
+    }
+    if (ring.slots == 2) {
+      position.parity = arith::XOrIOp::create(rewriter, loc, position.parity, position.index);
+      position.index = arith::XOrIOp::create(rewriter, loc, position.index, constant(loc, 1));
+      return;
+    }
+    Value next = arith::AddIOp::create(rewriter, loc, position.index, constant(loc, 1));
+    Value wraps = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, next,
+                                        constant(loc, ring.slots));
+    Value flip = arith::ExtUIOp::create(rewriter, loc, rewriter.getI32Type(), wraps);
+    position.parity = arith::XOrIOp::create(rewriter, loc, position.parity, flip);
+    position.index = arith::SelectOp::create(rewriter, loc, wraps, constant(loc, 0), next);
+  }
+
+  /// The positions that change inside `op`, as the values that must be carried.
+  SmallVector<Cursor> movedInside(Operation *op, const Positions &positions) {
+    llvm::SmallVector<Cursor> moved;
+    op->walk([&](Operation *inner) {
+      if (std::optional<Cursor> cursor = cursorOf(inner); cursor && !llvm::is_contained(moved, *cursor))
+        moved.push_back(*cursor);
+    });
+    return moved;
+  }
+
+  SmallVector<Value> valuesOf(ArrayRef<Cursor> cursors, const Positions &positions) {
+    SmallVector<Value> values;
+    for (const Cursor &cursor : cursors) {
+      const Position &position = positions.find(cursor)->second;
+      values.push_back(position.parity);
+      if (rings.find(cursor.first)->second.slots > 1)
+        values.push_back(position.index);
+    }
+    return values;
+  }
+
+  void setValues(ArrayRef<Cursor> cursors, ValueRange values, Positions &positions) {
+    size_t next = 0;
+    for (const Cursor &cursor : cursors) {
+      Position &position = positions.find(cursor)->second;
+      position.parity = values[next++];
+      if (rings.find(cursor.first)->second.slots > 1)
+        position.index = values[next++];
+    }
+  }
+
+  void rewriteLoop(scf::ForOp loop, Positions &positions) {
+    SmallVector<Cursor> moved = movedInside(loop, positions);
+    if (moved.empty())
+      return;
+    SmallVector<Value> inits = valuesOf(moved, positions);
+    unsigned oldResults = loop.getNumResults();
+    auto yieldArguments = [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
+      return SmallVector<Value>(arguments.begin(), arguments.end());
+    };
+    auto replaced = loop.replaceWithAdditionalYields(rewriter, inits,
+                                                     /*replaceInitOperandUsesInLoop=*/false,
+                                                     yieldArguments);
+    auto carried = cast<scf::ForOp>(replaced->getOperation());
+    setValues(moved, carried.getRegionIterArgs().drop_front(oldResults), positions);
+    rewriteBlock(*carried.getBody(), positions);
+    Operation *yield = carried.getBody()->getTerminator();
+    for (auto [i, value] : llvm::enumerate(valuesOf(moved, positions)))
+      yield->setOperand(oldResults + i, value);
+    setValues(moved, carried.getResults().drop_front(oldResults), positions);
+  }
+
+  void rewriteConditional(scf::IfOp conditional, Positions &positions) {
+    SmallVector<Cursor> moved = movedInside(conditional, positions);
+    if (moved.empty())
+      return;
+    SmallVector<Type> types(conditional.getResultTypes());
+    unsigned oldResults = types.size();
+    types.append(valuesOf(moved, positions).size(), rewriter.getI32Type());
+    auto carried = scf::IfOp::create(rewriter, conditional.getLoc(), types, conditional.getCondition(),
+                                     /*addThenBlock=*/true, /*addElseBlock=*/true);
+    auto fill = [&](Block *source, Block *target) {
+      Positions local = positions;
+      target->clear();
+      if (source) {
+        target->getOperations().splice(target->end(), source->getOperations());
+      } else {
+        rewriter.setInsertionPointToStart(target);
+        scf::YieldOp::create(rewriter, conditional.getLoc());
+      }
+      rewriteBlock(*target, local);
+      Operation *yield = target->getTerminator();
+      yield->insertOperands(yield->getNumOperands(), valuesOf(moved, local));
+    };
+    fill(conditional.thenBlock(), carried.thenBlock());
+    fill(conditional.elseBlock(), carried.elseBlock());
+    setValues(moved, carried.getResults().drop_front(oldResults), positions);
+    conditional->replaceAllUsesWith(carried.getResults().take_front(oldResults));
+    conditional.erase();
+  }
+
+  const llvm::MapVector<Value, Ring> &rings;
+  IRRewriter rewriter;
+  DenseMap<Value, Value> indexOfSlot;
+};
+
+struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    int64_t consumers = 0;
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Consumer)
+        consumers += role.getWarpgroups();
+
+    llvm::MapVector<Value, Ring> rings;
+    SmallVector<hop::PipeCreateOp> pipes(kernel.getBody().getOps<hop::PipeCreateOp>());
+    for (hop::PipeCreateOp pipe : pipes)
+      rings[pipe.getPipe()] = createRing(pipe, consumers);
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      RoleRewriter(rings, &getContext()).run(role);
+    for (hop::PipeCreateOp pipe : pipes)
+      pipe.erase();
+  }
+
+  Ring createRing(hop::PipeCreateOp pipe, int64_t consumers) {
+    OpBuilder builder(pipe);
+    Location loc = pipe.getLoc();
+    RankedTensorType tile = pipe.getPipe().getType().getTile();
+    int64_t slots = pipe.getPipe().getType().getSlots();
+    auto bufferType = hop::BufferType::get(&getContext(), tile, slots);
+    auto barriersType = hop::BarriersType::get(&getContext(), slots);
+    std::string label = pipe.getLabel().str();
+    Ring ring;
+    ring.slots = slots;
+    ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
+    ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
+    ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
+    ring.empty =
+        hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", consumers, IntegerAttr());
+    return ring;
+  }
+};
+
+} // namespace

@@ -1,0 +1,115 @@
+//===- EmitControl.cpp - Loops and conditionals as blocks -----------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// The element type of a thread's registers for a tile, or the scalar's own.
+static Type elementType(Type type, OpBuilder &builder) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile)
+    return type.isIndex() ? builder.getI32Type() : type;
+  return hop::isPacked(tile) ? builder.getI32Type() : tile.getElementType();
+}
+
+static int64_t elementCount(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile)
+    return 1;
+  int64_t size = hop::FragmentLayout(tile).size();
+  return hop::isPacked(tile) ? size / 2 : size;
+}
+
+SmallVector<Type> Emitter::flatten(TypeRange types) {
+  SmallVector<Type> flat;
+  for (Type type : types)
+    flat.append(elementCount(type), elementType(type, builder));
+  return flat;
+}
+
+Emitter::Values Emitter::flatValues(ValueRange values) {
+  Values flat;
+  for (Value value : values)
+    llvm::append_range(flat, elements(value));
+  return flat;
+}
+
+void Emitter::setFlatValues(ValueRange values, ValueRange flat) {
+  for (Value value : values) {
+    int64_t count = elementCount(value.getType());
+    bind(value, Values(flat.take_front(count)));
+    flat = flat.drop_front(count);
+  }
+}
+
+Block *Emitter::splitBlock() {
+  Block *current = builder.getInsertionBlock();
+  return current->splitBlock(builder.getInsertionPoint());
+}
+
+/// The loop tests at its end, so that its body is one block with one back edge.
+LogicalResult Emitter::emitFor(scf::ForOp loop) {
+  Value lower = scalar(loop.getLowerBound()), upper = scalar(loop.getUpperBound()),
+        step = scalar(loop.getStep());
+  Values inits = flatValues(loop.getInitArgs());
+  SmallVector<Type> types = flatten(loop.getResultTypes());
+  SmallVector<Location> locations(types.size(), loc);
+
+  Block *after = splitBlock();
+  after->addArguments(types, locations);
+  Block *body = builder.createBlock(after);
+  body->addArgument(builder.getI32Type(), loc);
+  body->addArguments(types, locations);
+
+  builder.setInsertionPointToEnd(body->getPrevNode());
+  auto less = [&](Value a, Value b) {
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, a, b);
+  };
+  Values entry = {lower};
+  llvm::append_range(entry, inits);
+  LLVM::CondBrOp::create(builder, loc, less(lower, upper), body, entry, after, inits);
+
+  builder.setInsertionPointToEnd(body);
+  bind(loop.getInductionVar(), {body->getArgument(0)});
+  setFlatValues(loop.getRegionIterArgs(), body->getArguments().drop_front());
+  if (failed(emitBlock(*loop.getBody())))
+    return failure();
+  loc = loop.getLoc();
+  Values yielded = flatValues(loop.getYieldedValues());
+  Value next = add(body->getArgument(0), step);
+  Values again = {next};
+  llvm::append_range(again, yielded);
+  LLVM::CondBrOp::create(builder, loc, less(next, upper), body, again, after, yielded);
+
+  builder.setInsertionPointToStart(after);
+  setFlatValues(loop.getResults(), after->getArguments());
+  return success();
+}
+
+LogicalResult Emitter::emitIf(scf::IfOp conditional) {
+  Value condition = scalar(conditional.getCondition());
+  SmallVector<Type> types = flatten(conditional.getResultTypes());
+  SmallVector<Location> locations(types.size(), loc);
+  Block *after = splitBlock();
+  after->addArguments(types, locations);
+  Block *thenBlock = builder.createBlock(after);
+  Block *elseBlock = conditional.elseBlock() ? builder.createBlock(after) : nullptr;
+  builder.setInsertionPointToEnd(thenBlock->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, condition, thenBlock, elseBlock ? elseBlock : after);
+
+  auto fill = [&](Block *target, Block &source) -> LogicalResult {
+    builder.setInsertionPointToEnd(target);
+    if (failed(emitBlock(source)))
+      return failure();
+    loc = conditional.getLoc();
+    LLVM::BrOp::create(builder, loc, flatValues(source.getTerminator()->getOperands()), after);
+    return success();
+  };
+  if (failed(fill(thenBlock, *conditional.thenBlock())) ||
+      (elseBlock && failed(fill(elseBlock, *conditional.elseBlock()))))
+    return failure();
+  builder.setInsertionPointToStart(after);
+  setFlatValues(conditional.getResults(), after->getArguments());
+  return success();
+}

@@ -1,0 +1,304 @@
+//===- EmitElementwise.cpp - arith and math on scalars and tiles ----------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static bool isPackedTile(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && hop::isPacked(tile);
+}
+
+LogicalResult Emitter::emitElementwise(Operation *op) {
+  if (isa<arith::ConstantOp>(op))
+    return emitConstant(op);
+  if (op->getNumResults() != 1)
+    return op->emitError("cannot be lowered to machine code");
+  Type resultType = op->getResult(0).getType();
+  if (isa<arith::TruncFOp>(op) && isPackedTile(resultType))
+    return emitPack(op);
+  if (isa<arith::ExtFOp>(op) && isPackedTile(op->getOperand(0).getType()))
+    return emitUnpack(op);
+  if (llvm::any_of(op->getOperandTypes(), isPackedTile) || isPackedTile(resultType))
+    return op->emitError("computes on 16-bit tiles; extend them with arith.extf, compute in f32 and round "
+                         "with arith.truncf");
+  bool done = false;
+  if (failed(emitAffine(op, done)) || done)
+    return success(done);
+
+  SmallVector<Values> operands;
+  size_t count = 1;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(elements(operand));
+    count = std::max(count, operands.back().size());
+  }
+  Values results;
+  for (size_t i = 0; i < count; ++i) {
+    Values arguments;
+    for (const Values &operand : operands)
+      arguments.push_back(operand.size() == 1 ? operand.front() : operand[i]);
+    Value result = emitScalar(op, arguments);
+    if (!result)
+      return op->emitError("cannot be lowered to machine code: no Hopper instruction sequence is known for "
+                           "it on ")
+             << resultType;
+    results.push_back(result);
+  }
+  bind(op->getResult(0), std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitConstant(Operation *op) {
+  auto constant = cast<arith::ConstantOp>(op);
+  Attribute value = constant.getValue();
+  auto tile = dyn_cast<RankedTensorType>(constant.getType());
+  if (!tile) {
+    if (constant.getType().isIndex())
+      value = builder.getI32IntegerAttr(cast<IntegerAttr>(value).getInt());
+    bind(constant, {LLVM::ConstantOp::create(builder, loc, lowered(constant.getType()), value)});
+    return success();
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense || !dense.isSplat())
+    return op->emitError("is a constant tile of different elements; build it from tile.iota");
+  int64_t size = hop::FragmentLayout(tile).size();
+  if (hop::isPacked(tile)) {
+    uint64_t bits = dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue();
+    bind(constant, Values(size / 2, i32(bits << 16 | bits)));
+    return success();
+  }
+  if (tile.getElementType().isInteger(32)) {
+    affineTiles[constant] = {i32(dense.getSplatValue<APInt>().getSExtValue()), SmallVector<int64_t>(size, 0)};
+    return success();
+  }
+  Value element = LLVM::ConstantOp::create(builder, loc, tile.getElementType(),
+                                           dense.getSplatValue<Attribute>());
+  bind(constant, Values(size, element));
+  return success();
+}
+
+/// Rounds pairs of neighbouring columns into one register each (PTX ISA 9.7.9.21, cvt).
+LogicalResult Emitter::emitPack(Operation *op) {
+  auto tile = cast<RankedTensorType>(op->getResult(0).getType());
+  bool isBf16 = tile.getElementType().isBF16();
+  auto pair = VectorType::get(2, tile.getElementType());
+  const Values source = elements(op->getOperand(0));
+  Values packed;
+  for (size_t i = 0; i < source.size(); i += 2) {
+    Value value = intrinsic(isBf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", pair,
+                            {source[i + 1], source[i]});
+    packed.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value));
+  }
+  bind(op->getResult(0), std::move(packed));
+  return success();
+}
+
+LogicalResult Emitter::emitUnpack(Operation *op) {
+  auto tile = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto pair = VectorType::get(2, tile.getElementType());
+  const Values source = elements(op->getOperand(0));
+  Values unpacked;
+  for (Value packed : source) {
+    Value vector = LLVM::BitcastOp::create(builder, loc, pair, packed);
+    for (int64_t i = 0; i < 2; ++i) {
+      Value half = LLVM::ExtractElementOp::create(builder, loc, vector, i32(i));
+      unpacked.push_back(LLVM::FPExtOp::create(builder, loc, builder.getF32Type(), half));
+    }
+  }
+  bind(op->getResult(0), std::move(unpacked));
+  return success();
+}
+
+/// Additions, constant multiples and comparisons of index tiles.
+LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
+  auto isAffine = [&](Value value) { return affineTiles.contains(value); };
+  if (op->getNumOperands() != 2 || !llvm::all_of(op->getOperands(), isAffine))
+    return success();
+  const AffineTile a = affineTiles.lookup(op->getOperand(0)), b = affineTiles.lookup(op->getOperand(1));
+  size_t size = a.offsets.size();
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    bool isSub = isa<arith::SubIOp>(op);
+    AffineTile result;
+    result.base = isSub ? Value(LLVM::SubOp::create(builder, loc, a.base, b.base)) : add(a.base, b.base);
+    for (size_t i = 0; i < size; ++i)
+      result.offsets.push_back(isSub ? a.offsets[i] - b.offsets[i] : a.offsets[i] + b.offsets[i]);
+    affineTiles[op->getResult(0)] = std::move(result);
+    done = true;
+    return success();
+  }
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare)
+    return success();
+  // a.base + x < b.base + y as a.base - b.base < y - x: one difference, then immediates. Indices of
+  // tiles are below 2^31 and so are their sums with the difference of two extents.
+  Value difference = LLVM::SubOp::create(builder, loc, a.base, b.base);
+  llvm::SmallDenseMap<int64_t, Value> made;
+  Values results;
+  for (size_t i = 0; i < size; ++i) {
+    int64_t bound = b.offsets[i] - a.offsets[i];
+    Value &result = made[bound];
+    if (!result)
+      result = LLVM::ICmpOp::create(builder, loc,
+                                    static_cast<LLVM::ICmpPredicate>(compare.getPredicate()), difference,
+                                    i32(bound));
+    results.push_back(result);
+  }
+  bind(compare, std::move(results));
+  done = true;
+  return success();
+}
+
+Value Emitter::emitScalar(Operation *op, ValueRange operands) {
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return LLVM::SelectOp::create(builder, loc, operands[0], operands[1], operands[2]);
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return LLVM::ICmpOp::create(builder, loc, static_cast<LLVM::ICmpPredicate>(compare.getPredicate()),
+                                operands[0], operands[1]);
+  if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    return LLVM::FCmpOp::create(builder, loc, static_cast<LLVM::FCmpPredicate>(compare.getPredicate()),
+                                operands[0], operands[1]);
+  if (Value cast = operands.size() == 1 ? emitCast(op, operands[0]) : Value())
+    return cast;
+  if (Value integer = emitScalarInteger(op, operands))
+    return integer;
+  return emitScalarFloat(op, operands);
+}
+
+Value Emitter::emitCast(Operation *op, Value operand) {
+  Type from = operand.getType(), to = getElementTypeOrSelf(op->getResult(0).getType());
+  to = lowered(to);
+  auto make = [&](auto tag) -> Value { return decltype(tag)::create(builder, loc, to, operand); };
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](auto) -> Value {
+        unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = to.getIntOrFloatBitWidth();
+        if (fromBits == toBits)
+          return operand;
+        if (fromBits > toBits)
+          return make(LLVM::TruncOp());
+        return isa<arith::IndexCastOp>(op) ? make(LLVM::SExtOp()) : make(LLVM::ZExtOp());
+      })
+      .Case([&](arith::ExtSIOp) { return make(LLVM::SExtOp()); })
+      .Case([&](arith::ExtUIOp) { return make(LLVM::ZExtOp()); })
+      .Case([&](arith::TruncIOp) { return make(LLVM::TruncOp()); })
+      .Case([&](arith::SIToFPOp) { return make(LLVM::SIToFPOp()); })
+      .Case([&](arith::UIToFPOp) { return make(LLVM::UIToFPOp()); })
+      .Case([&](arith::FPToSIOp) { return make(LLVM::FPToSIOp()); })
+      .Case([&](arith::FPToUIOp) { return make(LLVM::FPToUIOp()); })
+      .Case([&](arith::ExtFOp) { return make(LLVM::FPExtOp()); })
+      .Case([&](arith::TruncFOp) { return make(LLVM::FPTruncOp()); })
+      .Case([&](arith::BitcastOp) { return make(LLVM::BitcastOp()); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
+  auto make = [&](auto tag) -> Value { return decltype(tag)::create(builder, loc, v[0], v[1]); };
+  auto less = [&](Value a, Value b) -> Value {
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, a, b);
+  };
+  auto zero = [&] { return LLVM::ConstantOp::create(builder, loc, v[0].getType(),
+                                                    builder.getIntegerAttr(v[0].getType(), 0)); };
+  /// Quotient rounded towards `up` (ceil) or down (floor), from the truncated one.
+  auto roundedDivision = [&](bool up) -> Value {
+    Value quotient = LLVM::SDivOp::create(builder, loc, v[0], v[1]);
+    Value product = LLVM::MulOp::create(builder, loc, quotient, v[1]);
+    Value remainder = LLVM::SubOp::create(builder, loc, v[0], product);
+    Value inexact = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, remainder, zero());
+    Value opposite = LLVM::XOrOp::create(builder, loc, less(v[0], zero()), less(v[1], zero()));
+    if (up)
+      opposite = LLVM::XOrOp::create(
+          builder, loc, opposite,
+          LLVM::ConstantOp::create(builder, loc, builder.getI1Type(), builder.getBoolAttr(true)));
+    Value adjust = LLVM::AndOp::create(builder, loc, inexact, opposite);
+    Value one = LLVM::ZExtOp::create(builder, loc, quotient.getType(), adjust);
+    return up ? Value(LLVM::AddOp::create(builder, loc, quotient, one))
+              : Value(LLVM::SubOp::create(builder, loc, quotient, one));
+  };
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::AddIOp) { return make(LLVM::AddOp()); })
+      .Case([&](arith::SubIOp) { return make(LLVM::SubOp()); })
+      .Case([&](arith::MulIOp) { return make(LLVM::MulOp()); })
+      .Case([&](arith::DivUIOp) { return make(LLVM::UDivOp()); })
+      .Case([&](arith::DivSIOp) { return make(LLVM::SDivOp()); })
+      .Case([&](arith::RemUIOp) { return make(LLVM::URemOp()); })
+      .Case([&](arith::RemSIOp) { return make(LLVM::SRemOp()); })
+      .Case([&](arith::AndIOp) { return make(LLVM::AndOp()); })
+      .Case([&](arith::OrIOp) { return make(LLVM::OrOp()); })
+      .Case([&](arith::XOrIOp) { return make(LLVM::XOrOp()); })
+      .Case([&](arith::ShLIOp) { return make(LLVM::ShlOp()); })
+      .Case([&](arith::ShRUIOp) { return make(LLVM::LShrOp()); })
+      .Case([&](arith::ShRSIOp) { return make(LLVM::AShrOp()); })
+      .Case([&](arith::MaxSIOp) { return make(LLVM::SMaxOp()); })
+      .Case([&](arith::MinSIOp) { return make(LLVM::SMinOp()); })
+      .Case([&](arith::MaxUIOp) { return make(LLVM::UMaxOp()); })
+      .Case([&](arith::MinUIOp) { return make(LLVM::UMinOp()); })
+      .Case([&](arith::FloorDivSIOp) { return roundedDivision(false); })
+      .Case([&](arith::CeilDivSIOp) { return roundedDivision(true); })
+      .Case([&](arith::CeilDivUIOp) -> Value {
+        Value quotient = LLVM::UDivOp::create(builder, loc, v[0], v[1]);
+        Value remainder = LLVM::URemOp::create(builder, loc, v[0], v[1]);
+        Value inexact = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, remainder, zero());
+        return LLVM::AddOp::create(builder, loc, quotient,
+                                   LLVM::ZExtOp::create(builder, loc, quotient.getType(), inexact));
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
+  if (v.empty() || !v[0].getType().isF32())
+    return {};
+  // The dialect allows contraction; approximate functions are the special-function unit's.
+  auto contract = LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
+  auto approximate = LLVM::FastmathFlagsAttr::get(
+      op->getContext(), LLVM::FastmathFlags::afn | LLVM::FastmathFlags::contract);
+  auto binary = [&](auto tag) -> Value {
+    return decltype(tag)::create(builder, loc, v[0].getType(), v[0], v[1], contract);
+  };
+  auto unary = [&](auto tag) -> Value {
+    return decltype(tag)::create(builder, loc, v[0].getType(), v[0], approximate);
+  };
+  auto times = [&](Value a, double b) -> Value {
+    return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
+  };
+  auto exp2 = [&](Value a) -> Value { return LLVM::Exp2Op::create(builder, loc, a.getType(), a, approximate); };
+  auto log2 = [&](Value a) -> Value { return LLVM::Log2Op::create(builder, loc, a.getType(), a, approximate); };
+  constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
+      .Case([&](arith::SubFOp) { return binary(LLVM::FSubOp()); })
+      .Case([&](arith::MulFOp) { return binary(LLVM::FMulOp()); })
+      .Case([&](arith::DivFOp) -> Value {
+        return LLVM::FDivOp::create(builder, loc, v[0].getType(), v[0], v[1], approximate);
+      })
+      .Case([&](arith::NegFOp) { return Value(LLVM::FNegOp::create(builder, loc, v[0])); })
+      .Case([&](arith::MaxNumFOp) { return binary(LLVM::MaxNumOp()); })
+      .Case([&](arith::MinNumFOp) { return binary(LLVM::MinNumOp()); })
+      .Case([&](arith::MaximumFOp) { return binary(LLVM::MaximumOp()); })
+      .Case([&](arith::MinimumFOp) { return binary(LLVM::MinimumOp()); })
+      .Case([&](math::FmaOp) -> Value {
+        return LLVM::FMAOp::create(builder, loc, v[0].getType(), v[0], v[1], v[2], contract);
+      })
+      .Case([&](math::Exp2Op) { return exp2(v[0]); })
+      .Case([&](math::ExpOp) { return exp2(times(v[0], log2e)); })
+      .Case([&](math::Log2Op) { return log2(v[0]); })
+      .Case([&](math::LogOp) { return times(log2(v[0]), ln2); })
+      .Case([&](math::SqrtOp) { return unary(LLVM::SqrtOp()); })
+      .Case([&](math::RsqrtOp) { return intrinsic("llvm.nvvm.rsqrt.approx.ftz.f", v[0].getType(), v[0]); })
+      .Case([&](math::AbsFOp) { return unary(LLVM::FAbsOp()); })
+      .Case([&](math::FloorOp) { return unary(LLVM::FFloorOp()); })
+      .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
+      .Case([&](math::SinOp) { return unary(LLVM::SinOp()); })
+      .Case([&](math::CosOp) { return unary(LLVM::CosOp()); })
+      .Case([&](math::TanhOp) -> Value {
+        // 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
+        Value denominator = LLVM::FAddOp::create(builder, loc, v[0].getType(), exp2(times(v[0], 2 * log2e)),
+                                                 f32(1.0), contract);
+        Value quotient =
+            LLVM::FDivOp::create(builder, loc, v[0].getType(), f32(2.0), denominator, approximate);
+        return LLVM::FSubOp::create(builder, loc, v[0].getType(), f32(1.0), quotient, contract);
+      })
+      .Default([](Operation *) { return Value(); });
+}

@@ -1,0 +1,250 @@
+//===- EmitGlobal.cpp - Global memory from registers ----------------------===//
+//
+// Tiles that do not go through shared memory: each thread loads and stores its own
+// elements, guarded by the view's extents. Rank-2 tiles of 16-bit elements are
+// exchanged within quads first, so that a thread stores 16 bytes of one row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+using hop::FragmentLayout;
+using hop::LayoutKind;
+
+/// Where a tile lies in a view.
+struct Emitter::Access {
+  Value pointer;        ///< element 0 of the view's row 0, at the outer indices
+  Value rowStride;      ///< in elements, i64; none for rank-1 tiles
+  Value row, column;    ///< the tile's first row and column, i32
+  Value rows, columns;  ///< extents, i32; none where every index of the tile is inside
+  int64_t elementBytes;
+  Type element;
+};
+
+Emitter::Access Emitter::makeAccess(Value view, ValueRange indices, RankedTensorType type) {
+  auto viewType = cast<tile::ViewType>(view.getType());
+  unsigned argument = cast<BlockArgument>(view).getArgNumber();
+  int64_t rank = viewType.getRank(), outer = rank - type.getRank();
+  auto stride = [&](int64_t dim) -> Value {
+    if (dim == rank - 1)
+      return i64(1);
+    return function.getArgument(parameters.position(LaunchParameter::Stride, argument, dim));
+  };
+  auto extent = [&](int64_t dim) -> Value {
+    if (viewType.getStaticDim(dim) != ShapedType::kDynamic)
+      return i32(viewType.getStaticDim(dim));
+    return function.getArgument(parameters.dimPosition(viewType.getDimName(dim)));
+  };
+  Access access;
+  access.element = viewType.getElementType();
+  access.elementBytes = viewType.getElementBytes();
+  Value offset = i64(0);
+  for (int64_t dim = 0; dim < outer; ++dim) {
+    Value index = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), scalar(indices[dim]));
+    offset = add(offset, LLVM::MulOp::create(builder, loc, index, stride(dim)));
+  }
+  Value base = function.getArgument(parameters.position(LaunchParameter::Pointer, argument));
+  access.pointer = LLVM::GEPOp::create(builder, loc, base.getType(), access.element, base, offset);
+  bool isColumn = type.getRank() == 1 && hop::getLayout(type) == LayoutKind::Column;
+  if (type.getRank() == 2) {
+    access.rowStride = stride(rank - 2);
+    access.row = scalar(indices[rank - 2]);
+    access.rows = extent(rank - 2);
+  }
+  if (type.getRank() == 2 || isColumn) {
+    access.column = scalar(indices[rank - 1]);
+    access.columns = extent(rank - 1);
+  } else {
+    // The rows of a rank-1 tile are its view's innermost dimension.
+    access.rowStride = i64(1);
+    access.row = scalar(indices[rank - 1]);
+    access.rows = extent(rank - 1);
+  }
+  return access;
+}
+
+Value Emitter::elementAddress(const Access &access, Value row, Value column) {
+  Value offset = i64(0);
+  if (row) {
+    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), row);
+    offset = LLVM::MulOp::create(builder, loc, wide, access.rowStride);
+  }
+  if (column)
+    offset = add(offset, LLVM::SExtOp::create(builder, loc, builder.getI64Type(), column));
+  return LLVM::GEPOp::create(builder, loc, access.pointer.getType(), access.element, access.pointer, offset);
+}
+
+Value Emitter::inBounds(const Access &access, Value row, Value column) {
+  Value inside;
+  auto check = [&](Value index, Value extent) {
+    // Unsigned: an index before the view's start is outside too.
+    Value test = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, index, extent);
+    inside = inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
+  };
+  if (row)
+    check(row, access.rows);
+  if (column)
+    check(column, access.columns);
+  return toI32(inside);
+}
+
+LogicalResult Emitter::emitLoad(tile::LoadOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  FragmentLayout layout(type);
+  Access access = makeAccess(op.getView(), op.getIndices(), type);
+  bool half = access.elementBytes == 2;
+  // One load an element: bounds may fall between two neighbours.
+  Values results;
+  for (int64_t i = 0; i < layout.size(); ++i) {
+    Value row, column;
+    if (access.row)
+      row = add(add(access.row, thread.firstRow), layout.rowOffset(i));
+    if (access.column)
+      column = add(add(access.column, thread.firstColumn), layout.columnOffset(i));
+    Value inside = inBounds(access, row, column);
+    Value address = elementAddress(access, row, column);
+    Value loaded =
+        assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b16 $0, 0;\n@p ld.global.b16 $0, [$1];\n}"
+                      : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b32 $0, 0;\n@p ld.global.b32 $0, [$1];\n}",
+                 half ? "=h,l,r" : "=r,l,r", {address, inside},
+                 TypeRange(half ? builder.getI16Type() : builder.getI32Type()))
+            .front();
+    results.push_back(LLVM::BitcastOp::create(builder, loc, type.getElementType(), loaded));
+  }
+  if (hop::isPacked(type)) {
+    Values packed;
+    auto pair = VectorType::get(2, type.getElementType());
+    for (size_t i = 0; i < results.size(); i += 2) {
+      Value vector = undef(pair);
+      vector = LLVM::InsertElementOp::create(builder, loc, vector, results[i], i32(0));
+      vector = LLVM::InsertElementOp::create(builder, loc, vector, results[i + 1], i32(1));
+      packed.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), vector));
+    }
+    results = std::move(packed);
+  }
+  bind(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitStore(tile::StoreOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  Access access = makeAccess(op.getView(), op.getIndices(), type);
+  if (hop::isPacked(type) && type.getDimSize(1) % 32 == 0)
+    storePackedRows(access, op);
+  else
+    storeElements(access, op);
+  return success();
+}
+
+/// Exchanges 4x4 values within each quad: lane q gives units[j] to lane j and gets lane j's
+/// units[q] as units[j].
+void Emitter::transposeQuad(MutableArrayRef<Value> units) {
+  for (int64_t distance : {1, 2}) {
+    Value bit = LLVM::AndOp::create(builder, loc, thread.lane, i32(distance));
+    Value isOdd = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, bit, i32(0));
+    for (int64_t low : {0, 1, 2, 3}) {
+      if (low & distance)
+        continue;
+      int64_t high = low | distance;
+      auto select = [&](Value a, Value b) -> Value {
+        return LLVM::SelectOp::create(builder, loc, isOdd, a, b);
+      };
+      Value sent = select(units[low], units[high]), kept = select(units[high], units[low]);
+      Value got = shuffle("bfly", sent, i32(distance));
+      units[low] = select(got, kept);
+      units[high] = select(kept, got);
+    }
+  }
+}
+
+/// After the exchange lane q of a quad holds columns 8q..8q+7 of each 32.
+void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  int64_t columns = type.getDimSize(1), perBlock = columns / 4;
+  const Values packed = elements(op.getValue());
+  Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
+  for (int64_t half = 0; half < type.getDimSize(0) / 32; ++half) {
+    int64_t block = half / 2, parity = half % 2;
+    Value row = add(add(access.row, thread.firstRow), 64 * block + 8 * parity);
+    Value rowInside = inBounds(access, row, {});
+    for (int64_t column = 0; column < columns; column += 32) {
+      SmallVector<Value> unit;
+      for (int64_t j = 0; j < 4; ++j)
+        unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);
+      transposeQuad(unit);
+      storeUnit(access, row, rowInside, add(laneColumn, column), unit);
+    }
+  }
+}
+
+/// Stores 8 elements of a row from `column`: at once where they are inside, else one by one.
+void Emitter::storeUnit(const Access &access, Value row, Value rowInside, Value column,
+                        ArrayRef<Value> unit) {
+  Value address = elementAddress(access, row, column);
+  auto viewColumns = access.columns.getDefiningOp<LLVM::ConstantOp>();
+  Value whole = rowInside;
+  if (!viewColumns) {
+    Value end = add(column, 8);
+    Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
+    whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
+  }
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
+           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  if (viewColumns)
+    return;
+  // The last, partial unit of a row: element j is stored when column + j is the view's.
+  Value partial = LLVM::AndOp::create(builder, loc, rowInside,
+                                      LLVM::XOrOp::create(builder, loc, whole, i32(1)));
+  Value left = LLVM::SubOp::create(builder, loc, access.columns, column);
+  assembly("{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n"
+           "mov.b32 {lo, hi}, $1;\nsetp.gt.and.s32 q, $6, 0, p;\n@q st.global.b16 [$0], lo;\n"
+           "setp.gt.and.s32 q, $6, 1, p;\n@q st.global.b16 [$0+2], hi;\n"
+           "mov.b32 {lo, hi}, $2;\nsetp.gt.and.s32 q, $6, 2, p;\n@q st.global.b16 [$0+4], lo;\n"
+           "setp.gt.and.s32 q, $6, 3, p;\n@q st.global.b16 [$0+6], hi;\n"
+           "mov.b32 {lo, hi}, $3;\nsetp.gt.and.s32 q, $6, 4, p;\n@q st.global.b16 [$0+8], lo;\n"
+           "setp.gt.and.s32 q, $6, 5, p;\n@q st.global.b16 [$0+10], hi;\n"
+           "mov.b32 {lo, hi}, $4;\nsetp.gt.and.s32 q, $6, 6, p;\n@q st.global.b16 [$0+12], lo;\n}",
+           "l,r,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
+}
+
+void Emitter::storeElements(const Access &access, tile::StoreOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  FragmentLayout layout(type);
+  Values values = elements(op.getValue());
+  if (hop::isPacked(type)) {
+    Values halves;
+    auto pair = VectorType::get(2, builder.getI16Type());
+    for (Value value : values) {
+      Value vector = LLVM::BitcastOp::create(builder, loc, pair, value);
+      for (int64_t i = 0; i < 2; ++i)
+        halves.push_back(LLVM::ExtractElementOp::create(builder, loc, vector, i32(i)));
+    }
+    values = std::move(halves);
+  }
+  // Row tiles are held by all lanes of a quad, column tiles by all rows: one of them stores.
+  Value mayStore;
+  if (type.getRank() == 1) {
+    bool isRow = layout.kind != LayoutKind::Column;
+    Value place = isRow ? thread.firstColumn : thread.firstRow;
+    mayStore = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, place, i32(0)));
+  }
+  bool half = access.elementBytes == 2;
+  for (int64_t i = 0; i < layout.size(); ++i) {
+    Value row, column;
+    if (access.row)
+      row = add(add(access.row, thread.firstRow), layout.rowOffset(i));
+    if (access.column)
+      column = add(add(access.column, thread.firstColumn), layout.columnOffset(i));
+    Value inside = inBounds(access, row, column);
+    if (mayStore)
+      inside = LLVM::AndOp::create(builder, loc, inside, mayStore);
+    Type bits = half ? builder.getI16Type() : builder.getI32Type();
+    Value value = values[i].getType() == bits ? values[i]
+                                              : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
+    assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b16 [$0], $1;\n}"
+                  : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b32 [$0], $1;\n}",
+             half ? "l,h,r" : "l,r,r", {elementAddress(access, row, column), value, inside}, {});
+  }
+}

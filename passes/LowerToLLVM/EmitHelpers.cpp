@@ -1,0 +1,81 @@
+//===- EmitHelpers.cpp - Values and instructions --------------------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+
+Value Emitter::i32(int64_t value) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                  builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value Emitter::i64(int64_t value) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(value));
+}
+
+Value Emitter::f32(double value) {
+  return LLVM::ConstantOp::create(builder, loc, builder.getF32Type(), builder.getF32FloatAttr(value));
+}
+
+Value Emitter::undef(Type type) { return LLVM::PoisonOp::create(builder, loc, type); }
+
+Value Emitter::add(Value a, Value b) { return LLVM::AddOp::create(builder, loc, a, b); }
+
+Value Emitter::add(Value a, int64_t b) { return b == 0 ? a : add(a, i32(b)); }
+
+Value Emitter::mul(Value a, int64_t b) {
+  return b == 1 ? a : Value(LLVM::MulOp::create(builder, loc, a, i32(b)));
+}
+
+Value Emitter::intrinsic(StringRef name, Type type, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(builder, loc, type, builder.getStringAttr(name), operands)
+      .getResult(0);
+}
+
+Value Emitter::shuffle(StringRef mode, Value value, Value lane) {
+  bool isFloat = value.getType().isF32();
+  std::string name = ("llvm.nvvm.shfl.sync." + mode + (isFloat ? ".f32" : ".i32")).str();
+  return intrinsic(name, value.getType(), {i32(-1), value, lane, i32(31)});
+}
+
+Value Emitter::toI32(Value flag) {
+  return LLVM::ZExtOp::create(builder, loc, builder.getI32Type(), flag);
+}
+
+Emitter::Values Emitter::assembly(const Twine &text, StringRef constraints, ValueRange operands,
+                                  TypeRange results) {
+  Type type;
+  if (results.size() == 1)
+    type = results.front();
+  else if (!results.empty())
+    type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(results));
+  auto op = LLVM::InlineAsmOp::create(
+      builder, loc, type ? TypeRange(type) : TypeRange(), operands, text.str(), constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  Values values;
+  if (results.size() == 1)
+    values.push_back(op.getResult(0));
+  else
+    for (size_t i = 0; i < results.size(); ++i)
+      values.push_back(LLVM::ExtractValueOp::create(builder, loc, op.getResult(0), i));
+  return values;
+}
+
+Type Emitter::lowered(Type type) { return type.isIndex() ? builder.getI32Type() : type; }
+
+const Emitter::Values &Emitter::elements(Value value) {
+  auto found = fragments.find(value);
+  if (found != fragments.end())
+    return found->second;
+  // An index tile is written out when something other than an index operation wants it.
+  const AffineTile &tile = affineTiles.find(value)->second;
+  Values written;
+  for (int64_t offset : tile.offsets)
+    written.push_back(add(tile.base, offset));
+  return fragments[value] = std::move(written);
+}
+
+Value Emitter::scalar(Value value) { return elements(value).front(); }

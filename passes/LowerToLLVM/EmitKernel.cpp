@@ -1,0 +1,175 @@
+//===- EmitKernel.cpp - The frame of a kernel and its roles ---------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+Emitter::Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, LLVM::LLVMFuncOp function,
+                 Value sharedBase)
+    : kernel(kernel), parameters(parameters), function(function), builder(kernel.getContext()),
+      loc(kernel.getLoc()), sharedBase(sharedBase) {
+  builder.setInsertionPointToEnd(&function.getBody().back());
+}
+
+LogicalResult Emitter::emitKernel() {
+  Type i32Type = builder.getI32Type();
+  auto special = [&](StringRef name) {
+    return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), i32Type, {});
+  };
+  Value threadIndex = special("tid.x");
+  // Read from lane 0, so that ptxas knows it to be the same in a whole warp.
+  Value warpgroup =
+      shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
+  constexpr StringRef blockIndices[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
+  for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
+    bind(kernel.getGridIndex(i), {special(blockIndices[i])});
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    BlockArgument argument = kernel.getArgument(i);
+    if (isa<tile::ViewType>(argument.getType()))
+      continue;
+    Value value = function.getArgument(parameters.position(LaunchParameter::Scalar, i));
+    if (argument.getType().isIndex())
+      value = LLVM::TruncOp::create(builder, loc, i32Type, value);
+    bind(argument, {value});
+  }
+  // What stands outside the roles, such as constants, is the same in all of them.
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto staging = dyn_cast<hop::StagingOp>(op))
+      emitStaging(staging);
+    else if (!isa<hop::HopDialect>(op.getDialect()) && failed(emitOp(&op)))
+      return failure();
+  }
+  emitBarrierInit(threadIndex);
+
+  Block *exit = builder.createBlock(&function.getBody());
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  builder.setInsertionPointToEnd(exit->getPrevNode());
+  int64_t firstWarpgroup = 0;
+  for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+    if (failed(emitRole(role, firstWarpgroup, warpgroup, threadIndex, exit)))
+      return failure();
+    firstWarpgroup += role.getWarpgroups();
+  }
+  LLVM::BrOp::create(builder, loc, exit);
+  return success();
+}
+
+/// One thread makes the mbarriers and fetches the tensor maps, then all threads meet.
+void Emitter::emitBarrierInit(Value threadIndex) {
+  Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, threadIndex, i32(0));
+  Block *after = builder.createBlock(&function.getBody());
+  Block *init = builder.createBlock(after);
+  builder.setInsertionPointToEnd(init->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, isFirst, init, after);
+  builder.setInsertionPointToEnd(init);
+  for (auto [i, parameter] : llvm::enumerate(parameters.getParameters()))
+    if (parameter.kind == LaunchParameter::Map)
+      assembly("prefetch.tensormap [$0];", "l", {function.getArgument(i)}, {});
+  for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
+    for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
+      assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
+               {add(sharedBase, *group.getOffset() + 8 * i), i32(group.getCount())}, {});
+  // Makes the barriers visible to the async proxy (PTX ISA 9.7.13.4).
+  assembly("fence.mbarrier_init.release.cluster;", "", {}, {});
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToEnd(after);
+  assembly("bar.sync 0;", "", {}, {});
+}
+
+LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value warpgroup,
+                                Value threadIndex, Block *exit) {
+  loc = role.getLoc();
+  roleWarpgroups = role.getWarpgroups();
+  roleKind = role.getKind();
+  int64_t end = firstWarpgroup + role.getWarpgroups();
+  Block *next = builder.createBlock(exit);
+  Block *body = builder.createBlock(next);
+  builder.setInsertionPointToEnd(body->getPrevNode());
+  Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, warpgroup, i32(end));
+  LLVM::CondBrOp::create(builder, loc, isMine, body, next);
+  builder.setInsertionPointToEnd(body);
+  if (std::optional<int64_t> registers = role.getRegisters()) {
+    bool raises = role.getKind() == hop::RoleKind::Consumer;
+    assembly("setmaxnreg." + Twine(raises ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(*registers) + ";",
+             "", {}, {});
+  }
+  setThreadValues(threadIndex, add(warpgroup, -firstWarpgroup));
+  bind(role.getBody().getArgument(0), {thread.warpgroup});
+  if (role.getKind() == hop::RoleKind::Producer) {
+    // One thread of the first warp runs the program; the others are done.
+    Value inFirstWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup, i32(32));
+    Block *warp = builder.createBlock(next);
+    Block *elected = builder.createBlock(next);
+    builder.setInsertionPointToEnd(body);
+    LLVM::CondBrOp::create(builder, loc, inFirstWarp, warp, exit);
+    builder.setInsertionPointToEnd(warp);
+    Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r", {},
+                            TypeRange(builder.getI32Type()))
+                       .front();
+    Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
+    LLVM::CondBrOp::create(builder, loc, isChosen, elected, exit);
+    builder.setInsertionPointToEnd(elected);
+  }
+  if (failed(emitBlock(role.getBody().front())))
+    return failure();
+  LLVM::BrOp::create(builder, loc, exit);
+  builder.setInsertionPointToEnd(next);
+  return success();
+}
+
+void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
+  auto bits = [&](Value value, int64_t mask) -> Value {
+    return LLVM::AndOp::create(builder, loc, value, i32(mask));
+  };
+  auto shift = [&](Value value, int64_t by) -> Value {
+    return LLVM::LShrOp::create(builder, loc, value, i32(by));
+  };
+  thread.warpgroup = warpgroup;
+  thread.inGroup = bits(threadIndex, 127);
+  thread.lane = bits(threadIndex, 31);
+  thread.firstRow = add(mul(shift(thread.inGroup, 5), 16), shift(thread.lane, 2));
+  thread.firstColumn = mul(bits(thread.lane, 3), 2);
+  thread.isLeader =
+      toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.inGroup, i32(0)));
+}
+
+LogicalResult Emitter::emitBlock(Block &block) {
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    loc = op.getLoc();
+    if (failed(emitOp(&op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Emitter::emitOp(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](scf::ForOp loop) { return emitFor(loop); })
+      .Case([&](scf::IfOp conditional) { return emitIf(conditional); })
+      .Case([&](tile::DimOp dim) {
+        bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
+        return success();
+      })
+      .Case([&](tile::LoadOp load) { return emitLoad(load); })
+      .Case([&](tile::StoreOp store) { return emitStore(store); })
+      .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce); })
+      .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
+      .Case([&](tile::SplatOp splat) { return emitSplat(splat); })
+      .Case([&](tile::IotaOp iota) { return emitIota(iota); })
+      .Case([&](hop::ConvertLayoutOp convert) { return emitConvertLayout(convert); })
+      .Case([&](hop::RowFactorOp factor) {
+        bind(factor, elements(factor.getSource()));
+        return success();
+      })
+      .Case([&](hop::MmaIssueOp issue) { return emitIssue(issue); })
+      .Case([&](hop::MmaWaitOp wait) { return emitWait(wait); })
+      .Default([&](Operation *other) {
+        if (isa<hop::HopDialect>(other->getDialect()))
+          return emitSync(other);
+        return emitElementwise(other);
+      });
+}

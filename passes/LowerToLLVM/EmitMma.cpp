@@ -1,0 +1,188 @@
+//===- EmitMma.cpp - wgmma ------------------------------------------------===//
+//
+// A product is one block of inline assembly for each 64 rows and up to 256 columns:
+// fence, one wgmma.mma_async for each 16 of K, and a commit after the last. The
+// accumulators are tied in and out, so nothing moves between (PTX ISA 9.7.15).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// A shared-memory operand: the low word of its descriptor and what is added to it for each
+/// step along K and for other rows or columns, in bytes.
+struct Emitter::Operand {
+  Value low;
+  uint32_t high;
+  hop::SharedLayout layout;
+  bool kMajor;
+
+  /// Byte offset of K step `k` (16 elements) and row or column `other` of the other dimension.
+  int64_t offset(int64_t k, int64_t other) const {
+    if (kMajor) {
+      int64_t byte = k * 16 * layout.elementBytes;
+      return byte / layout.swizzle * layout.chunkBytes() + byte % layout.swizzle + other * layout.swizzle;
+    }
+    return k * 16 * layout.swizzle + other / layout.chunkColumns() * layout.chunkBytes();
+  }
+};
+
+/// One block of assembly: 64 x n += 64 x k by k x n.
+struct Emitter::Product {
+  int64_t n, kSteps;
+  StringRef elementType;
+  Values accumulator;     ///< n / 2 registers, or none to start at 0
+  Values registersA;      ///< 4 for each K step, or none for shared memory
+  const Operand *a = nullptr;
+  const Operand *b = nullptr;
+  int64_t row = 0, column = 0; ///< of the block in the whole product
+};
+
+/// Matrix descriptor (PTX ISA 9.7.15.5.1.2): address, leading and stride byte offsets over 16,
+/// swizzle mode in bits 62-63.
+Emitter::Operand Emitter::sharedOperand(Value value, bool kMajor) {
+  SharedTile tile = sharedTiles.find(value)->second;
+  const hop::SharedLayout &layout = tile.layout;
+  // A leading offset exists along the contiguous dimension, from chunk to chunk; K-major
+  // operands of one swizzle span do not use it.
+  int64_t leading = kMajor ? 16 : layout.chunkBytes();
+  Operand operand;
+  operand.layout = layout;
+  operand.kMajor = kMajor;
+  operand.high = static_cast<uint32_t>(layout.atomBytes() >> 4) | layout.descriptorMode() << 30;
+  // 18 bits: in a cluster the bits above hold the rank of the thread block.
+  Value masked = LLVM::AndOp::create(builder, loc, tile.address, i32(0x3FFFF));
+  Value address = LLVM::LShrOp::create(builder, loc, masked, i32(4));
+  operand.low = LLVM::OrOp::create(builder, loc, address, i32((leading >> 4) << 16));
+  return operand;
+}
+
+Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
+  int64_t count = product.n / 2;
+  std::string registers;
+  for (int64_t i = 0; i < count; ++i)
+    registers += llvm::formatv("{0}${1}", i ? ", " : "", i).str();
+  // Operands after the outputs: tied accumulators, then A's registers or descriptor, then B's.
+  int64_t next = 2 * count;
+  SmallVector<Type> types(count, builder.getF32Type());
+  Values operands = product.accumulator;
+  if (operands.empty())
+    operands.assign(count, undef(builder.getF32Type()));
+  std::string constraints;
+  for (int64_t i = 0; i < count; ++i)
+    constraints += i ? ",=f" : "=f";
+  for (int64_t i = 0; i < count; ++i)
+    constraints += llvm::formatv(",{0}", i).str();
+  int64_t firstA = next;
+  for (Value value : product.registersA)
+    operands.push_back(value), constraints += ",r", ++next;
+  if (product.a)
+    operands.push_back(product.a->low), constraints += ",r", ++next;
+  int64_t firstB = next;
+  operands.push_back(product.b->low);
+  constraints += ",r";
+
+  std::string text = "{\n.reg .pred none, all;\n.reg .b32 zero, low, high;\n.reg .b64 da, db;\n"
+                     "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n"
+                     "wgmma.fence.sync.aligned;\n";
+  llvm::raw_string_ostream os(text);
+  auto descriptor = [&](StringRef name, int64_t operand, const Operand &shared, int64_t k, int64_t other) {
+    os << llvm::formatv("add.u32 low, ${0}, {1};\nmov.b32 high, {2};\nmov.b64 {3}, {{low, high};\n", operand,
+                        shared.offset(k, other) >> 4, static_cast<int64_t>(shared.high), name);
+  };
+  for (int64_t k = 0; k < product.kSteps; ++k) {
+    std::string a = "da";
+    if (product.a) {
+      descriptor("da", firstA, *product.a, k, product.row);
+    } else {
+      a = llvm::formatv("{{${0}, ${1}, ${2}, ${3}}", firstA + 4 * k, firstA + 4 * k + 1, firstA + 4 * k + 2,
+                        firstA + 4 * k + 3)
+              .str();
+    }
+    descriptor("db", firstB, *product.b, k, product.column);
+    bool fromZero = k == 0 && product.accumulator.empty();
+    os << llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}, {3}, db, {4}, 1, 1",
+                        product.n, product.elementType, registers, a, fromZero ? "none" : "all");
+    // Transposition is said of operands in shared memory only.
+    if (product.a)
+      os << (product.a->kMajor ? ", 0" : ", 1");
+    os << (product.b->kMajor ? ", 0;\n" : ", 1;\n");
+  }
+  if (commit)
+    os << "wgmma.commit_group.sync.aligned;\n";
+  os << "}";
+  return assembly(text, constraints, operands, types);
+}
+
+LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
+  RankedTensorType tile = op.getFlight().getType().getTile();
+  int64_t m = tile.getDimSize(0), n = tile.getDimSize(1);
+  auto sharedA = dyn_cast<hop::SharedType>(op.getA().getType());
+  hop::SharedType typeB = op.getB().getType();
+  Operand b = sharedOperand(op.getB(), op.getTransposeB());
+  std::optional<Operand> a;
+  Values registersA, accumulator;
+  if (sharedA)
+    a = sharedOperand(op.getA(), !op.getTransposeA());
+  else
+    registersA = elements(op.getA());
+  if (op.getAcc())
+    accumulator = elements(op.getAcc());
+
+  int64_t k = typeB.getTile().getDimSize(op.getTransposeB() ? 1 : 0);
+  int64_t kSteps = k / 16;
+  // A wgmma has at most 256 columns (PTX ISA 9.7.15.2); equal parts keep every N legal.
+  int64_t parts = llvm::divideCeil(n, 256);
+  while (n % parts != 0 || (n / parts) % 8 != 0 || (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
+    if (++parts > n / 8)
+      return op.emitError("has ") << n << " columns, which cannot be cut into instructions of up to 256";
+  int64_t width = n / parts;
+  Values result(m / 64 * (n / 2));
+  for (int64_t block = 0; block < m / 64; ++block)
+    for (int64_t part = 0; part < parts; ++part) {
+      Product product;
+      product.n = width;
+      product.kSteps = kSteps;
+      product.elementType = typeB.getTile().getElementType().isBF16() ? "bf16" : "f16";
+      product.a = a ? &*a : nullptr;
+      product.b = &b;
+      product.row = 64 * block;
+      product.column = width * part;
+      size_t first = block * (n / 2) + part * (width / 2);
+      if (!accumulator.empty())
+        product.accumulator.assign(accumulator.begin() + first, accumulator.begin() + first + width / 2);
+      if (!a)
+        product.registersA.assign(registersA.begin() + block * (k / 4),
+                                  registersA.begin() + (block + 1) * (k / 4));
+      bool last = block + 1 == m / 64 && part + 1 == parts;
+      Values values = emitProduct(product, last);
+      llvm::copy(values, result.begin() + first);
+    }
+  bind(op.getFlight(), std::move(result));
+  return success();
+}
+
+/// The wait is tied to the accumulators it completes, and takes A's registers so that they
+/// live until here.
+LogicalResult Emitter::emitWait(hop::MmaWaitOp op) {
+  Values operands = flatValues(op.getFlights());
+  size_t count = operands.size();
+  std::string constraints;
+  for (size_t i = 0; i < count; ++i)
+    constraints += i ? ",=f" : "=f";
+  for (size_t i = 0; i < count; ++i)
+    constraints += llvm::formatv(",{0}", i).str();
+  for (Value kept : op.getKept())
+    for (Value element : elements(kept)) {
+      operands.push_back(element);
+      constraints += ",r";
+    }
+  SmallVector<Type> types(count, builder.getF32Type());
+  Values results = assembly("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";", constraints,
+                            operands, types);
+  setFlatValues(op.getTiles(), results);
+  return success();
+}

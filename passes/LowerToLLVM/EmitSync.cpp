@@ -1,0 +1,227 @@
+//===- EmitSync.cpp - Barriers, bulk copies and turns ---------------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+LogicalResult Emitter::emitSync(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](hop::SlotOp slot) { return emitSlot(slot), success(); })
+      .Case([&](hop::SliceOp slice) { return emitSlice(slice), success(); })
+      .Case([&](hop::BarrierWaitOp wait) {
+        assembly("{\n.reg .pred done;\nagain:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n@!done bra again;\n}",
+                 "r,r", {barrierAddress(wait.getBarriers(), wait.getIndex()), scalar(wait.getParity())}, {});
+        return success();
+      })
+      .Case([&](hop::BarrierExpectOp expect) {
+        assembly("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [$0], $1;", "r,r",
+                 {barrierAddress(expect.getBarriers(), expect.getIndex()), i32(expect.getBytes())}, {});
+        return success();
+      })
+      .Case([&](hop::BarrierArriveOp arrive) {
+        assembly("{\n.reg .pred leads;\nsetp.ne.b32 leads, $1, 0;\n"
+                 "@leads mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
+                 "r,r", {barrierAddress(arrive.getBarriers(), arrive.getIndex()), thread.isLeader}, {});
+        return success();
+      })
+      .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
+      .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
+      .Case([&](hop::StageOp stage) { return emitStage(stage), success(); })
+      .Case([&](hop::ProxyFenceOp) {
+        assembly("fence.proxy.async.shared::cta;", "", {}, {});
+        return success();
+      })
+      .Case([&](hop::WarpgroupSyncOp) {
+        assembly("bar.sync $0, 128;", "r", {add(thread.warpgroup, namedBarrierOfWarpgroups())}, {});
+        return success();
+      })
+      .Case([&](hop::ElectedOp elected) {
+        Value first = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0));
+        Value leads = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
+        bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
+        return success();
+      })
+      .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
+          [&](auto) { return emitTurn(op), success(); })
+      .Default([](Operation *other) -> LogicalResult {
+        return other->emitError("cannot be lowered to machine code; run the passes before this one");
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+void Emitter::emitSlot(hop::SlotOp op) {
+  auto buffer = op.getBuffer().getDefiningOp<hop::BufferOp>();
+  hop::SharedLayout layout = *hop::getSharedLayout(op.getBuffer().getType().getTile());
+  Value offset = mul(scalar(op.getIndex()), layout.bytes());
+  sharedTiles[op] = {add(add(sharedBase, *buffer.getOffset()), offset), layout};
+}
+
+void Emitter::emitSlice(hop::SliceOp op) {
+  SharedTile source = sharedTiles.find(op.getSource())->second;
+  int64_t bytes = op.getResult().getType().getTile().getDimSize(0) * source.layout.swizzle;
+  sharedTiles[op] = {add(source.address, mul(scalar(op.getIndex()), bytes)), source.layout};
+}
+
+void Emitter::emitStaging(hop::StagingOp op) {
+  hop::SharedType type = op.getTile().getType();
+  sharedTiles[op] = {add(sharedBase, *op.getOffset()),
+                     *hop::getSharedLayout(type.getTile(), type.getStoredRows())};
+}
+
+/// Writes the accumulator layout with stmatrix (PTX ISA 9.7.15.3, x4): lane l gives the address of
+/// row l % 8 of matrix l / 8; matrices are rows 0-7 and 8-15 of two neighbouring column blocks.
+void Emitter::emitStage(hop::StageOp op) {
+  SharedTile target = sharedTiles.find(op.getDestination())->second;
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  const Values packed = elements(op.getTile());
+  int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
+  int64_t unitsPerChunk = target.layout.swizzle / 16;
+  Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
+  Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
+  Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
+  Value unitOfLane = LLVM::LShrOp::create(builder, loc, matrix, i32(1));
+  // The warp's first row, without the lane's part of it.
+  Value warpRow = LLVM::SubOp::create(builder, loc, thread.firstRow,
+                                      LLVM::LShrOp::create(builder, loc, thread.lane, i32(2)));
+  Value row = add(add(warpRow, mul(lowHigh, 8)), rowInMatrix);
+  // The swizzle exchanges 16-byte units by the row's place in its repeat.
+  Value pattern = LLVM::AndOp::create(
+      builder, loc,
+      LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)), i32(unitsPerChunk - 1));
+  for (int64_t block = 0; block < type.getDimSize(0) / 64; ++block) {
+    Value rowAddress = add(target.address, mul(add(row, 64 * block), target.layout.swizzle));
+    for (int64_t unit = 0; unit < units; unit += 2) {
+      Value inChunk = add(unitOfLane, unit % unitsPerChunk);
+      Value swizzled = mul(LLVM::XOrOp::create(builder, loc, inChunk, pattern), 16);
+      Value address = add(add(rowAddress, swizzled), unit / unitsPerChunk * target.layout.chunkBytes());
+      size_t first = block * perBlock + unit * 2;
+      assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
+               {address, packed[first], packed[first + 1], packed[first + 2], packed[first + 3]}, {});
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk copies
+//===----------------------------------------------------------------------===//
+
+Value Emitter::barrierAddress(Value barriers, Value index) {
+  auto group = barriers.getDefiningOp<hop::BarriersOp>();
+  return add(add(sharedBase, *group.getOffset()), mul(scalar(index), 8));
+}
+
+/// Coordinates of a copy, innermost first. `chunk` counts chunks from the tile's first column.
+Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indices, int64_t chunk) {
+  Values coordinates;
+  int64_t rank = indices.size();
+  coordinates.push_back(map.chunked ? i32(0)
+                                    : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
+  coordinates.push_back(scalar(indices[rank - 2]));
+  if (map.chunked)
+    coordinates.push_back(i32(0));
+  for (int64_t i = rank - 3; i >= 0; --i)
+    coordinates.push_back(scalar(indices[i]));
+  return coordinates;
+}
+
+/// "{$first, ...}" for `count` operands.
+static std::string operandList(size_t first, size_t count) {
+  std::string text = "{";
+  for (size_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
+  hop::SharedType type = op.getDestination().getType();
+  unsigned position = parameters.mapPosition(op.getView(), type.getTile(), type.getStoredRows());
+  const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
+  SharedTile target = sharedTiles.find(op.getDestination())->second;
+  Value descriptor = function.getArgument(position);
+  Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
+  int64_t copies = map.chunked ? 1 : map.layout.chunks();
+  for (int64_t chunk = 0; chunk < copies; ++chunk) {
+    Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
+    size_t rank = coordinates.size();
+    Values operands = {add(target.address, chunk * map.layout.chunkBytes()), descriptor};
+    llvm::append_range(operands, coordinates);
+    operands.push_back(barrier);
+    std::string constraints = "r,l";
+    for (size_t i = 0; i <= rank; ++i)
+      constraints += ",r";
+    assembly("cp.async.bulk.tensor." + Twine(rank) +
+                 "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, " +
+                 operandList(2, rank) + "], [$" + Twine(rank + 2) + "];",
+             constraints, operands, {});
+  }
+}
+
+void Emitter::emitBulkStore(hop::BulkStoreOp op) {
+  hop::SharedType type = op.getSource().getType();
+  unsigned position = parameters.mapPosition(op.getView(), type.getTile(), type.getStoredRows());
+  const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
+  SharedTile source = sharedTiles.find(op.getSource())->second;
+  int64_t copies = map.chunked ? 1 : map.layout.chunks();
+  Value leads = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
+  Block *after = splitBlock();
+  Block *copy = builder.createBlock(after);
+  builder.setInsertionPointToEnd(copy->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, leads, copy, after);
+  builder.setInsertionPointToEnd(copy);
+  for (int64_t chunk = 0; chunk < copies; ++chunk) {
+    Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
+    size_t rank = coordinates.size();
+    Values operands = {function.getArgument(position), add(source.address, chunk * map.layout.chunkBytes())};
+    llvm::append_range(operands, coordinates);
+    std::string constraints = "l,r";
+    for (size_t i = 0; i < rank; ++i)
+      constraints += ",r";
+    assembly("cp.async.bulk.tensor." + Twine(rank) + "d.global.shared::cta.tile.bulk_group [$0, " +
+                 operandList(2, rank) + "], [$1];",
+             constraints, operands, {});
+  }
+  // The kernel may not end, nor its shared memory be written again, before the copy has read it.
+  assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;", "", {}, {});
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+// Named barriers: 0 joins the thread block at its start, 1 to n are the turns of the consumer
+// warpgroups, the ones after join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
+int64_t Emitter::namedBarrierOfWarpgroups() const { return 1 + roleWarpgroups; }
+
+void Emitter::emitTurn(Operation *op) {
+  // A turn is passed by one warpgroup and taken by another.
+  constexpr StringRef threads = "256";
+  auto arriveAt = [&](Value warpgroup) {
+    assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, 1)}, {});
+  };
+  if (isa<hop::TurnWaitOp>(op)) {
+    assembly("bar.sync $0, " + threads + ";", "r", {add(thread.warpgroup, 1)}, {});
+    return;
+  }
+  Value next = add(thread.warpgroup, 1);
+  Value isLast = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, next, i32(roleWarpgroups));
+  if (isa<hop::TurnPassOp>(op)) {
+    arriveAt(LLVM::SelectOp::create(builder, loc, isLast, i32(0), next));
+    return;
+  }
+  Block *after = splitBlock();
+  Block *start = builder.createBlock(after);
+  builder.setInsertionPointToEnd(start->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, isLast, start, after);
+  builder.setInsertionPointToEnd(start);
+  arriveAt(i32(0));
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
+}

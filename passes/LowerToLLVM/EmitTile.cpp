@@ -1,0 +1,114 @@
+//===- EmitTile.cpp - Reductions, broadcasts and index tiles --------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+using hop::FragmentLayout;
+using hop::LayoutKind;
+
+Value Emitter::combine(tile::ReduceKind kind, Value a, Value b) {
+  switch (kind) {
+  case tile::ReduceKind::sum:
+    return LLVM::FAddOp::create(builder, loc, a, b);
+  case tile::ReduceKind::max:
+    return LLVM::MaxNumOp::create(builder, loc, a, b);
+  case tile::ReduceKind::min:
+    return LLVM::MinNumOp::create(builder, loc, a, b);
+  }
+  return {};
+}
+
+/// Combines the four lanes of a quad, which hold one row.
+Value Emitter::quadReduce(Value value, tile::ReduceKind kind) {
+  for (int64_t distance : {1, 2})
+    value = combine(kind, value, shuffle("bfly", value, i32(distance)));
+  return value;
+}
+
+LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
+  auto sourceType = cast<RankedTensorType>(op.getSource().getType());
+  if (!sourceType.getElementType().isF32())
+    return op.emitError("reduces ") << sourceType.getElementType() << "; extend it to f32 first";
+  FragmentLayout layout(sourceType), resultLayout(cast<RankedTensorType>(op.getType()));
+  // Two chains for each row: the latency of one addition is hidden behind the other.
+  constexpr int64_t chains = 2;
+  SmallVector<Value> partial(resultLayout.size() * chains);
+  const Values source = elements(op.getSource());
+  for (auto [i, element] : llvm::enumerate(source)) {
+    Value &sum = partial[layout.rowIndex(i) * chains + i % chains];
+    sum = sum ? combine(op.getKind(), sum, element) : element;
+  }
+  Values results;
+  for (int64_t row = 0; row < resultLayout.size(); ++row) {
+    Value result = combine(op.getKind(), partial[row * chains], partial[row * chains + 1]);
+    if (resultLayout.kind != LayoutKind::RowPartial)
+      result = quadReduce(result, op.getKind());
+    results.push_back(result);
+  }
+  bind(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
+  bool toWhole = hop::getLayout(op.getType()) == LayoutKind::Row;
+  Values results;
+  const Values source = elements(op.getSource());
+  for (Value element : source) {
+    if (toWhole) {
+      results.push_back(quadReduce(element, tile::ReduceKind::sum));
+      continue;
+    }
+    Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
+    results.push_back(LLVM::SelectOp::create(builder, loc, isFirst, element, f32(0.0)));
+  }
+  bind(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  if (hop::isPacked(type))
+    return op.emitError("repeats 16-bit elements; extend them with arith.extf first");
+  FragmentLayout layout(type);
+  auto indexOf = [&](int64_t i) { return op.getAxis() == 1 ? layout.rowIndex(i) : layout.columnIndex(i); };
+  if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
+    AffineTile result{affine->second.base, {}};
+    for (int64_t i = 0; i < layout.size(); ++i)
+      result.offsets.push_back(affine->second.offsets[indexOf(i)]);
+    affineTiles[op] = std::move(result);
+    return success();
+  }
+  const Values source = elements(op.getSource());
+  Values results;
+  for (int64_t i = 0; i < layout.size(); ++i)
+    results.push_back(source[indexOf(i)]);
+  bind(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitSplat(tile::SplatOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t size = FragmentLayout(type).size();
+  Value source = scalar(op.getSource());
+  if (type.getElementType().isInteger(32)) {
+    affineTiles[op] = {source, SmallVector<int64_t>(size, 0)};
+    return success();
+  }
+  if (hop::isPacked(type))
+    return op.emitError("makes a tile of 16-bit elements; make it of f32 and round with arith.truncf");
+  bind(op, Values(size, source));
+  return success();
+}
+
+LogicalResult Emitter::emitIota(tile::IotaOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  FragmentLayout layout(type);
+  bool alongRows = type.getRank() == 2 ? op.getAxis() == 0 : layout.kind != LayoutKind::Column;
+  AffineTile tile;
+  tile.base = add(scalar(op.getStart()), alongRows ? thread.firstRow : thread.firstColumn);
+  for (int64_t i = 0; i < layout.size(); ++i)
+    tile.offsets.push_back(alongRows ? layout.rowOffset(i) : layout.columnOffset(i));
+  affineTiles[op] = std::move(tile);
+  return success();
+}

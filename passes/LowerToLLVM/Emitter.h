@@ -1,0 +1,162 @@
+//===- Emitter.h - Writes the program of one thread -----------------------===//
+//
+// Walks a hop.kernel and writes llvm operations. A tile in registers becomes the
+// list of the thread's elements; control flow becomes blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_LOWERTOLLVM_EMITTER_H
+#define TESSERA_PASSES_LOWERTOLLVM_EMITTER_H
+
+#include "dialects/Hop/FragmentLayout.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "passes/LowerToLLVM/LaunchParameters.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/Twine.h"
+
+namespace tessera {
+
+/// An i32 tile whose elements are one value plus a constant each: index tiles and what
+/// additions make of them. Comparisons of two need one subtraction and immediates.
+struct AffineTile {
+  mlir::Value base;
+  llvm::SmallVector<int64_t> offsets;
+};
+
+/// A tile in shared memory: the 32-bit shared address of its first row.
+struct SharedTile {
+  mlir::Value address;
+  hop::SharedLayout layout;
+};
+
+/// What the threads of the role being written know of themselves.
+struct ThreadValues {
+  mlir::Value inGroup;     ///< thread within the warpgroup, 0..127
+  mlir::Value lane;        ///< 0..31
+  mlir::Value firstRow;    ///< 16 * warp + lane / 4
+  mlir::Value firstColumn; ///< 2 * (lane % 4)
+  mlir::Value isLeader;    ///< i32: 1 in the warpgroup's first thread
+  mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+};
+
+class Emitter {
+public:
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, mlir::LLVM::LLVMFuncOp function,
+          mlir::Value sharedBase);
+
+  /// Writes the whole kernel into the function's entry block.
+  mlir::LogicalResult emitKernel();
+
+private:
+  // Structure: EmitKernel.cpp.
+  void emitPrologue();
+  void emitBarrierInit(mlir::Value thread);
+  mlir::LogicalResult emitRole(hop::RoleOp role, int64_t firstWarpgroup, mlir::Value warpgroup,
+                               mlir::Value thread, mlir::Block *exit);
+  void setThreadValues(mlir::Value thread, mlir::Value warpgroup);
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation *op);
+
+  // Control flow: EmitControl.cpp.
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp conditional);
+  llvm::SmallVector<mlir::Type> flatten(mlir::TypeRange types);
+  Values flatValues(mlir::ValueRange values);
+  void setFlatValues(mlir::ValueRange values, mlir::ValueRange flat);
+  void bind(mlir::Value value, Values elements) { fragments[value] = std::move(elements); }
+  mlir::Block *splitBlock();
+
+  // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
+  mlir::LogicalResult emitElementwise(mlir::Operation *op);
+  mlir::LogicalResult emitAffine(mlir::Operation *op, bool &done);
+  mlir::LogicalResult emitConstant(mlir::Operation *op);
+  mlir::LogicalResult emitPack(mlir::Operation *op);
+  mlir::LogicalResult emitUnpack(mlir::Operation *op);
+  mlir::Value emitScalar(mlir::Operation *op, mlir::ValueRange operands);
+  mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
+  mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
+  mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
+
+  // Tile operations: EmitTile.cpp.
+  mlir::LogicalResult emitReduce(tile::ReduceOp op);
+  mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
+  mlir::LogicalResult emitSplat(tile::SplatOp op);
+  mlir::LogicalResult emitIota(tile::IotaOp op);
+  mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
+  mlir::Value quadReduce(mlir::Value value, tile::ReduceKind kind);
+  mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
+
+  // Global memory from registers: EmitGlobal.cpp.
+  mlir::LogicalResult emitLoad(tile::LoadOp op);
+  mlir::LogicalResult emitStore(tile::StoreOp op);
+  struct Access;
+  Access makeAccess(mlir::Value view, mlir::ValueRange indices, mlir::RankedTensorType type);
+  mlir::Value elementAddress(const Access &access, mlir::Value row, mlir::Value column);
+  mlir::Value inBounds(const Access &access, mlir::Value row, mlir::Value column);
+  void storePackedRows(const Access &access, tile::StoreOp op);
+  void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
+  void storeUnit(const Access &access, mlir::Value row, mlir::Value rowInside, mlir::Value column,
+                 llvm::ArrayRef<mlir::Value> unit);
+  void storeElements(const Access &access, tile::StoreOp op);
+
+  // Matrix products: EmitMma.cpp.
+  mlir::LogicalResult emitIssue(hop::MmaIssueOp op);
+  mlir::LogicalResult emitWait(hop::MmaWaitOp op);
+  struct Operand;
+  Operand sharedOperand(mlir::Value value, bool kMajor);
+  struct Product;
+  Values emitProduct(const Product &product, bool commit);
+
+  // Barriers, copies and turns: EmitSync.cpp.
+  mlir::LogicalResult emitSync(mlir::Operation *op);
+  void emitSlot(hop::SlotOp op);
+  void emitSlice(hop::SliceOp op);
+  void emitStaging(hop::StagingOp op);
+  void emitBulkLoad(hop::BulkLoadOp op);
+  void emitBulkStore(hop::BulkStoreOp op);
+  void emitStage(hop::StageOp op);
+  void emitTurn(mlir::Operation *op);
+  mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
+  Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
+  int64_t namedBarrierOfWarpgroups() const;
+
+  // Helpers: EmitHelpers.cpp.
+  mlir::Value i32(int64_t value);
+  mlir::Value i64(int64_t value);
+  mlir::Value f32(double value);
+  mlir::Value undef(mlir::Type type);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value add(mlir::Value a, int64_t b);
+  mlir::Value mul(mlir::Value a, int64_t b);
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
+  mlir::Value shuffle(llvm::StringRef mode, mlir::Value value, mlir::Value lane);
+  mlir::Value toI32(mlir::Value flag);
+  /// Inline assembly that other instructions do not move across. Returns its results.
+  Values assembly(const llvm::Twine &text, llvm::StringRef constraints, mlir::ValueRange operands,
+                  mlir::TypeRange results);
+  mlir::Type lowered(mlir::Type type);
+  const Values &elements(mlir::Value value);
+  mlir::Value scalar(mlir::Value value);
+
+  hop::KernelOp kernel;
+  const LaunchParameters &parameters;
+  mlir::LLVM::LLVMFuncOp function;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  mlir::Value sharedBase;
+  ThreadValues thread;
+  int64_t roleWarpgroups = 0;
+  hop::RoleKind roleKind = hop::RoleKind::Consumer;
+
+  llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
+  llvm::DenseMap<mlir::Value, AffineTile> affineTiles;
+  llvm::DenseMap<mlir::Value, SharedTile> sharedTiles;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_LOWERTOLLVM_EMITTER_H

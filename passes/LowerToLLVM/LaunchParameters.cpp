@@ -1,0 +1,281 @@
+//===- LaunchParameters.cpp - What a kernel is launched with --------------===//
+
+#include "passes/LowerToLLVM/LaunchParameters.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static unsigned argumentOf(Value view) { return cast<BlockArgument>(view).getArgNumber(); }
+
+static tile::ViewType viewOf(hop::KernelOp kernel, unsigned argument) {
+  return cast<tile::ViewType>(kernel.getArgument(argument).getType());
+}
+
+FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
+  LaunchParameters result;
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
+      result.access[argumentOf(load.getView())] |= 1;
+      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType());
+    }
+    if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
+      result.access[argumentOf(store.getView())] |= 2;
+      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType());
+    }
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      result.access[argumentOf(load.getView())] |= 1;
+      result.addAccess(load.getView(), cast<RankedTensorType>(load.getType()));
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      result.access[argumentOf(store.getView())] |= 2;
+      result.addAccess(store.getView(), cast<RankedTensorType>(store.getValue().getType()));
+    } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
+      result.addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
+    }
+    return success();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (!isa<tile::ViewType>(kernel.getArgument(i).getType()))
+      result.addUnique({LaunchParameter::Scalar, i});
+  // Tensor maps first: their 64-byte alignment then costs no padding.
+  llvm::sort(result.parameters, [](const LaunchParameter &a, const LaunchParameter &b) {
+    return std::tie(a.kind, a.argument, a.index, a.name) < std::tie(b.kind, b.argument, b.index, b.name);
+  });
+  return result;
+}
+
+void LaunchParameters::addUnique(LaunchParameter parameter) {
+  for (const LaunchParameter &other : parameters)
+    if (other.kind == parameter.kind && other.argument == parameter.argument &&
+        other.index == parameter.index && other.name == parameter.name)
+      return;
+  parameters.push_back(parameter);
+}
+
+LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
+                                        hop::SharedType shared) {
+  RankedTensorType tile = shared.getTile();
+  auto type = cast<tile::ViewType>(view.getType());
+  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile, shared.getStoredRows());
+  if (!layout)
+    return copy->emitError("copies a tile whose rows are no multiple of 32 bytes: ") << tile;
+  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
+  if (tile.getDimSize(0) > 256)
+    return copy->emitError("copies ") << tile.getDimSize(0) << " rows at once, a bulk tensor copy moves "
+                                                               "256; use smaller tiles";
+  unsigned argument = argumentOf(view);
+  for (const TensorMap &map : maps)
+    if (map.argument == argument && map.tile == tile && map.layout.rows == layout->rows)
+      return success();
+  int64_t inner = type.getStaticDim(type.getRank() - 1);
+  bool chunked = layout->rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
+                 inner % layout->chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
+  alignment[argument] = 16;
+  parameters.push_back({LaunchParameter::Map, argument, static_cast<unsigned>(maps.size())});
+  maps.push_back({argument, tile, *layout, chunked});
+  return success();
+}
+
+void LaunchParameters::addAccess(Value view, RankedTensorType tile) {
+  unsigned argument = argumentOf(view);
+  auto type = cast<tile::ViewType>(view.getType());
+  // Rank-2 tiles are moved in units of up to 16 bytes.
+  unsigned bytes = tile.getRank() == 2 ? 16 : type.getElementBytes();
+  alignment[argument] = std::max(alignment.lookup(argument), bytes);
+  addUnique({LaunchParameter::Pointer, argument});
+  for (int64_t i = 0; i + 1 < type.getRank(); ++i)
+    addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
+  for (int64_t i = type.getRank() - tile.getRank(); i < type.getRank(); ++i)
+    if (type.getStaticDim(i) == ShapedType::kDynamic)
+      addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
+}
+
+unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile, int64_t storedRows) const {
+  for (auto [i, parameter] : llvm::enumerate(parameters))
+    if (parameter.kind == LaunchParameter::Map && parameter.argument == argumentOf(view) &&
+        maps[parameter.index].tile == tile && maps[parameter.index].layout.rows == storedRows)
+      return i;
+  llvm_unreachable("every bulk copy has a tensor map");
+}
+
+unsigned LaunchParameters::position(LaunchParameter::Kind kind, unsigned argument, unsigned index) const {
+  for (auto [i, parameter] : llvm::enumerate(parameters))
+    if (parameter.kind == kind && parameter.argument == argument && parameter.index == index)
+      return i;
+  llvm_unreachable("every access has its parameters");
+}
+
+unsigned LaunchParameters::dimPosition(StringRef name) const {
+  for (auto [i, parameter] : llvm::enumerate(parameters))
+    if (parameter.kind == LaunchParameter::Dim && parameter.name == name)
+      return i;
+  llvm_unreachable("every extent in use is a parameter");
+}
+
+//===----------------------------------------------------------------------===//
+// Description
+//===----------------------------------------------------------------------===//
+
+static std::string spell(Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << type;
+  return text;
+}
+
+static Attribute describeExtent(Builder &b, tile::ViewType view, int64_t dim) {
+  if (view.getStaticDim(dim) != ShapedType::kDynamic)
+    return b.getI64IntegerAttr(view.getStaticDim(dim));
+  return b.getStringAttr(view.getDimName(dim));
+}
+
+DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned argument) const {
+  Builder b(kernel.getContext());
+  NamedAttrList entry;
+  entry.set("name", b.getStringAttr(kernel.getArgumentName(argument)));
+  auto view = dyn_cast<tile::ViewType>(kernel.getArgument(argument).getType());
+  if (!view) {
+    Type type = kernel.getArgument(argument).getType();
+    entry.set("kind", b.getStringAttr("scalar"));
+    entry.set("type", b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    return entry.getDictionary(kernel.getContext());
+  }
+  SmallVector<Attribute> dims;
+  for (int64_t i = 0; i < view.getRank(); ++i)
+    dims.push_back(describeExtent(b, view, i));
+  unsigned use = access.lookup(argument);
+  entry.set("kind", b.getStringAttr("view"));
+  entry.set("element", b.getStringAttr(spell(view.getElementType())));
+  entry.set("dims", b.getArrayAttr(dims));
+  entry.set("access", b.getStringAttr(use == 3 ? "readwrite" : use == 2 ? "write" : "read"));
+  entry.set("alignment",
+            b.getI64IntegerAttr(std::max(alignment.lookup(argument), view.getElementBytes())));
+  return entry.getDictionary(kernel.getContext());
+}
+
+ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMap &map,
+                                            tile::ViewType view) const {
+  Builder b(context);
+  auto strided = [&](int64_t dim) {
+    return b.getDictionaryAttr({b.getNamedAttr("extent", describeExtent(b, view, dim)),
+                                b.getNamedAttr("stride_of_dim", b.getI64IntegerAttr(dim))});
+  };
+  int64_t rank = view.getRank(), chunk = map.layout.chunkColumns();
+  SmallVector<Attribute> dims;
+  Attribute inner = map.chunked ? b.getI64IntegerAttr(chunk) : describeExtent(b, view, rank - 1);
+  dims.push_back(b.getDictionaryAttr(b.getNamedAttr("extent", inner)));
+  dims.push_back(strided(rank - 2));
+  if (map.chunked)
+    dims.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("extent", b.getI64IntegerAttr(view.getStaticDim(rank - 1) / chunk)),
+         b.getNamedAttr("stride_bytes", b.getI64IntegerAttr(map.layout.swizzle))}));
+  for (int64_t dim = rank - 3; dim >= 0; --dim)
+    dims.push_back(strided(dim));
+  return b.getArrayAttr(dims);
+}
+
+DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
+                                                   const LaunchParameter &parameter) const {
+  Builder b(kernel.getContext());
+  NamedAttrList entry;
+  auto name = [&] { return b.getStringAttr(kernel.getArgumentName(parameter.argument)); };
+  switch (parameter.kind) {
+  case LaunchParameter::Map: {
+    const TensorMap &map = maps[parameter.index];
+    tile::ViewType view = viewOf(kernel, parameter.argument);
+    ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
+    SmallVector<int64_t> box(dims.size(), 1);
+    box[0] = map.layout.chunkColumns();
+    box[1] = map.tile.getDimSize(0);
+    if (map.chunked)
+      box[2] = map.tile.getDimSize(1) / map.layout.chunkColumns();
+    entry.set("kind", b.getStringAttr("tensor_map"));
+    entry.set("argument", name());
+    entry.set("element", b.getStringAttr(spell(view.getElementType())));
+    entry.set("dims", dims);
+    entry.set("box", b.getI64ArrayAttr(box));
+    entry.set("swizzle", b.getStringAttr(Twine(map.layout.swizzle) + "B"));
+    break;
+  }
+  case LaunchParameter::Pointer:
+    entry.set("kind", b.getStringAttr("pointer"));
+    entry.set("argument", name());
+    break;
+  case LaunchParameter::Dim:
+    entry.set("kind", b.getStringAttr("dim"));
+    entry.set("dim", b.getStringAttr(parameter.name));
+    entry.set("type", b.getStringAttr("i32"));
+    break;
+  case LaunchParameter::Stride:
+    entry.set("kind", b.getStringAttr("stride"));
+    entry.set("argument", name());
+    entry.set("dim", b.getI64IntegerAttr(parameter.index));
+    entry.set("type", b.getStringAttr("i64"));
+    break;
+  case LaunchParameter::Scalar: {
+    Type type = kernel.getArgument(parameter.argument).getType();
+    entry.set("kind", b.getStringAttr("scalar"));
+    entry.set("argument", name());
+    entry.set("type", b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    break;
+  }
+  }
+  return entry.getDictionary(kernel.getContext());
+}
+
+DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
+  MLIRContext *context = kernel.getContext();
+  Builder b(context);
+  SmallVector<Attribute> arguments, launch, grid, requirements, sharedMap, barriers;
+  llvm::SmallVector<StringRef> dims;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    arguments.push_back(describeArgument(kernel, i));
+    if (auto view = dyn_cast<tile::ViewType>(kernel.getArgument(i).getType()))
+      for (int64_t dim = 0; dim < view.getRank(); ++dim)
+        if (!view.getDimName(dim).empty() && !llvm::is_contained(dims, view.getDimName(dim)))
+          dims.push_back(view.getDimName(dim));
+  }
+  for (const LaunchParameter &parameter : parameters)
+    launch.push_back(describeParameter(kernel, parameter));
+  for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
+    grid.push_back(b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
+                                        b.getNamedAttr("divisor", b.getI64IntegerAttr(dim.getDivisor()))}));
+  if (auto list = kernel.getRequirements())
+    for (auto divides : list->getAsRange<tile::DividesAttr>())
+      requirements.push_back(b.getDictionaryAttr({b.getNamedAttr("divisor", divides.getDivisor()),
+                                                  b.getNamedAttr("dividend", divides.getDividend())}));
+  auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset, int64_t bytes) {
+    list.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
+                                        b.getNamedAttr("offset", b.getI64IntegerAttr(offset)),
+                                        b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
+  };
+  for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
+    int64_t bytes = hop::getSharedLayout(buffer.getBuffer().getType().getTile())->bytes();
+    for (int64_t i = 0; i < buffer.getBuffer().getType().getSlots(); ++i)
+      addRange(sharedMap, buffer.getLabel() + "[" + Twine(i) + "]", *buffer.getOffset() + i * bytes, bytes);
+  }
+  for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
+    for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
+      addRange(barriers, group.getLabel() + "[" + Twine(i) + "]", *group.getOffset() + 8 * i, 8);
+
+  NamedAttrList entry;
+  entry.set("name", kernel.getSymNameAttr());
+  entry.set("symbol", b.getStringAttr(symbol));
+  entry.set("arguments", b.getArrayAttr(arguments));
+  entry.set("dims", b.getStrArrayAttr(dims));
+  entry.set("requirements", b.getArrayAttr(requirements));
+  entry.set("launch_parameters", b.getArrayAttr(launch));
+  entry.set("grid", b.getArrayAttr(grid));
+  entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
+  entry.set("cluster", b.getI64ArrayAttr({1, 1, 1}));
+  entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
+  entry.set("shared_map", b.getArrayAttr(sharedMap));
+  entry.set("barriers", b.getArrayAttr(barriers));
+  std::string schedule;
+  llvm::raw_string_ostream(schedule) << kernel.getSchedule();
+  entry.set("schedule", b.getStringAttr(schedule));
+  return entry.getDictionary(context);
+}

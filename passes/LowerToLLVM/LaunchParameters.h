@@ -1,0 +1,68 @@
+//===- LaunchParameters.h - What a kernel is launched with ----------------===//
+//
+// The parameters of the machine kernel, derived from what its roles access: tensor
+// maps for bulk copies, pointers and strides for accesses from registers, extents and
+// scalars. Also their description for the bundle (docs/bundle.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_LOWERTOLLVM_LAUNCHPARAMETERS_H
+#define TESSERA_PASSES_LOWERTOLLVM_LAUNCHPARAMETERS_H
+
+#include "dialects/Hop/Hop.h"
+#include "dialects/Hop/SharedLayout.h"
+
+namespace tessera {
+
+/// The tensor map through which bulk copies of one view and one tile go.
+struct TensorMap {
+  unsigned argument;        ///< the view
+  mlir::RankedTensorType tile;
+  hop::SharedLayout layout;
+  /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
+  /// of the map, which needs a static inner extent. Otherwise one instruction a chunk.
+  bool chunked;
+};
+
+/// One parameter of the machine kernel.
+struct LaunchParameter {
+  enum Kind { Map, Pointer, Dim, Stride, Scalar } kind;
+  unsigned argument = 0;     ///< of the source kernel (not for Dim)
+  unsigned index = 0;        ///< Map: into maps; Stride: dimension of the view
+  mlir::StringRef name = {}; ///< Dim
+};
+
+class LaunchParameters {
+public:
+  static mlir::FailureOr<LaunchParameters> get(hop::KernelOp kernel);
+
+  mlir::ArrayRef<LaunchParameter> getParameters() const { return parameters; }
+  mlir::ArrayRef<TensorMap> getMaps() const { return maps; }
+
+  /// The position of a parameter; it exists when the kernel makes use of it.
+  unsigned mapPosition(mlir::Value view, mlir::RankedTensorType tile, int64_t storedRows) const;
+  unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
+  unsigned dimPosition(mlir::StringRef name) const;
+
+  /// The kernel's entry in a bundle.
+  mlir::DictionaryAttr describe(hop::KernelOp kernel, mlir::StringRef symbol) const;
+
+private:
+  mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
+                              hop::SharedType shared);
+  void addAccess(mlir::Value view, mlir::RankedTensorType tile);
+  void addUnique(LaunchParameter parameter);
+  mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
+  mlir::DictionaryAttr describeParameter(hop::KernelOp kernel, const LaunchParameter &parameter) const;
+  mlir::ArrayAttr describeMapDims(mlir::MLIRContext *context, const TensorMap &map,
+                                  tile::ViewType view) const;
+
+  mlir::SmallVector<LaunchParameter> parameters;
+  mlir::SmallVector<TensorMap> maps;
+  llvm::SmallDenseMap<unsigned, unsigned> access; ///< per view: 1 read, 2 written
+  llvm::SmallDenseMap<unsigned, unsigned> alignment;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_LOWERTOLLVM_LAUNCHPARAMETERS_H

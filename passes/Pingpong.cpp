@@ -1,0 +1,105 @@
+//===- Pingpong.cpp - Turns of the consumer warpgroups --------------------===//
+//
+// Implements hop-pingpong. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/HopPasses.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_PINGPONG
+#include "passes/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// Elementwise work of `op`: elements of a rank-2 tile that it computes.
+int64_t elementwiseWork(Operation &op) {
+  if (isa<hop::MmaIssueOp, hop::MmaWaitOp>(op) || op.getNumRegions() != 0)
+    return 0;
+  int64_t work = 0;
+  for (Type type : llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
+    if (auto tile = dyn_cast<RankedTensorType>(type); tile && tile.getRank() == 2)
+      work = std::max(work, tile.getNumElements());
+  return work;
+}
+
+/// The products of a loop body and the work between them: `gaps[i]` follows product i,
+/// the last one continues over the back edge.
+struct LoopShape {
+  SmallVector<hop::MmaIssueOp> products;
+  SmallVector<int64_t> gaps;
+};
+
+LoopShape shapeOf(scf::ForOp loop) {
+  LoopShape shape;
+  int64_t before = 0;
+  for (Operation &op : *loop.getBody()) {
+    if (auto product = dyn_cast<hop::MmaIssueOp>(op)) {
+      shape.products.push_back(product);
+      shape.gaps.push_back(0);
+      continue;
+    }
+    (shape.gaps.empty() ? before : shape.gaps.back()) += elementwiseWork(op);
+  }
+  if (!shape.gaps.empty())
+    shape.gaps.back() += before;
+  return shape;
+}
+
+struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    if (!kernel.getSchedule().getPingpong().value_or(false))
+      return;
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Consumer && failed(insertTurns(role)))
+        return signalPassFailure();
+  }
+
+  LogicalResult insertTurns(hop::RoleOp role) {
+    if (role.getWarpgroups() < 2)
+      return role.emitError("pingpong = true needs two or more consumer warpgroups to take turns; the "
+                            "schedule has ")
+             << role.getWarpgroups();
+    bool found = false;
+    role.walk([&](scf::ForOp loop) {
+      LoopShape shape = shapeOf(loop);
+      if (shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
+        return;
+      insertTurns(role, loop, shape);
+      found = true;
+    });
+    if (!found)
+      return role.emitError("pingpong = true needs a loop with products and elementwise work on their "
+                            "results, of which this kernel has none; use pingpong = false");
+    OpBuilder builder = OpBuilder::atBlockBegin(&role.getBody().front());
+    hop::TurnStartOp::create(builder, role.getLoc(), role.getBody().getArgument(0));
+    return success();
+  }
+
+  /// A turn lasts from after the longest stretch of elementwise work to before it.
+  void insertTurns(hop::RoleOp role, scf::ForOp loop, LoopShape &shape) {
+    Value warpgroup = role.getBody().getArgument(0);
+    Location loc = loop.getLoc();
+    size_t gap = llvm::max_element(shape.gaps) - shape.gaps.begin();
+    size_t next = (gap + 1) % shape.products.size();
+    OpBuilder builder(shape.products[next]);
+    hop::TurnWaitOp::create(builder, loc, warpgroup);
+    builder.setInsertionPointAfter(shape.products[gap]);
+    hop::TurnPassOp::create(builder, loc, warpgroup);
+    if (gap + 1 == shape.products.size())
+      return;
+    // The turn spans the back edge: the loop is entered and left within one.
+    builder.setInsertionPoint(loop);
+    hop::TurnWaitOp::create(builder, loc, warpgroup);
+    builder.setInsertionPointAfter(loop);
+    hop::TurnPassOp::create(builder, loc, warpgroup);
+  }
+};
+
+} // namespace

@@ -1,0 +1,151 @@
+//===- RowPartition.cpp - Which tiles are divided among warpgroups --------===//
+
+#include "passes/RowPartition.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+FailureOr<RowPartition> RowPartition::get(tile::KernelOp kernel, int64_t parts) {
+  RowPartition result(parts);
+  if (parts > 1 && failed(result.run(kernel)))
+    return failure();
+  return result;
+}
+
+bool RowPartition::isRematerializable(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op);
+}
+
+Type RowPartition::shareOf(Type type) const {
+  auto tile = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tile.getShape());
+  shape[0] /= parts;
+  return RankedTensorType::get(shape, tile.getElementType());
+}
+
+LogicalResult RowPartition::run(tile::KernelOp kernel) {
+  do {
+    changed = false;
+    WalkResult walk =
+        kernel.walk([&](Operation *op) { return WalkResult(failed(visit(op)) ? failure() : success()); });
+    if (walk.wasInterrupted())
+      return failure();
+  } while (changed);
+  for (auto [value, state] : partitioned) {
+    int64_t rows = cast<RankedTensorType>(value.getType()).getDimSize(0);
+    if (state == State::Partitioned && rows % parts != 0)
+      return emitError(value.getLoc())
+             << "a tile of " << rows << " rows cannot be divided among " << parts
+             << " consumer warpgroups; choose consumers that divide it";
+  }
+  return success();
+}
+
+LogicalResult RowPartition::set(Operation *op, Value value, State state) {
+  if (state == State::Unknown || isRematerializable(value))
+    return success();
+  State &current = partitioned[value];
+  if (current == state)
+    return success();
+  if (current != State::Unknown)
+    return op->emitError("needs a tile both divided by rows among the consumer warpgroups and whole in "
+                         "each of them; use consumers = 1, or compute it twice");
+  current = state;
+  changed = true;
+  return success();
+}
+
+LogicalResult RowPartition::unify(Operation *op, ArrayRef<Value> values) {
+  State state = State::Unknown;
+  for (Value value : values)
+    if (!isRematerializable(value) && partitioned.lookup(value) != State::Unknown)
+      state = partitioned.lookup(value);
+  for (Value value : values)
+    if (failed(set(op, value, state)))
+      return failure();
+  return success();
+}
+
+LogicalResult RowPartition::visitElementwise(Operation *op) {
+  SmallVector<Value> tiles;
+  llvm::copy_if(op->getOperands(), std::back_inserter(tiles), isTile);
+  llvm::copy_if(op->getResults(), std::back_inserter(tiles), isTile);
+  return unify(op, tiles);
+}
+
+LogicalResult RowPartition::visit(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tile::DotOp dot) {
+        SmallVector<Value> rows = {dot.getResult(), dot.getA()};
+        if (dot.getAcc())
+          rows.push_back(dot.getAcc());
+        for (Value value : rows)
+          if (failed(set(op, value, State::Partitioned)))
+            return failure();
+        return set(op, dot.getB(), State::Whole);
+      })
+      .Case([&](tile::BroadcastOp broadcast) {
+        if (broadcast.getAxis() == 0)
+          return set(op, broadcast.getSource(), State::Whole);
+        return unify(op, {broadcast.getSource(), broadcast.getResult()});
+      })
+      .Case([&](tile::ReduceOp reduce) {
+        if (reduce.getAxis() == 1)
+          return unify(op, {reduce.getSource(), reduce.getResult()});
+        if (partitioned.lookup(reduce.getSource()) == State::Partitioned)
+          return LogicalResult(op->emitError(
+              "reduces along rows that are divided among the consumer warpgroups; use consumers = 1"));
+        return set(op, reduce.getResult(), State::Whole);
+      })
+      .Case([&](tile::TransposeOp transpose) {
+        if (partitioned.lookup(transpose.getResult()) == State::Partitioned)
+          return LogicalResult(op->emitError(
+              "is the first operand of a dot whose rows are divided among the consumer warpgroups: "
+              "these would be columns of the stored tile; use consumers = 1"));
+        return set(op, transpose.getSource(), State::Whole);
+      })
+      .Case([&](scf::ForOp loop) {
+        for (auto [init, argument, yielded, result] :
+             llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
+                       loop.getResults()))
+          if (isTile(result) && failed(unify(op, {init, argument, yielded, result})))
+            return failure();
+        return success();
+      })
+      .Case([&](scf::IfOp conditional) {
+        for (auto [i, result] : llvm::enumerate(conditional.getResults()))
+          if (isTile(result) &&
+              failed(unify(op, {result, conditional.thenYield().getOperand(i),
+                                conditional.elseYield().getOperand(i)})))
+            return failure();
+        return success();
+      })
+      .Case([&](tile::StoreOp store) { return set(op, store.getValue(), State::Partitioned); })
+      .Case<tile::KernelOp, tile::LoadOp, tile::SplatOp, tile::IotaOp, scf::YieldOp,
+            arith::ConstantOp>([](auto) { return success(); })
+      .Default([&](Operation *) { return visitElementwise(op); });
+}
+
+bool RowPartition::wantsPartitioned(OpOperand &operand) const {
+  if (parts == 1)
+    return false;
+  Operation *op = operand.getOwner();
+  unsigned index = operand.getOperandNumber();
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([&](tile::DotOp) { return index != 1; })
+      .Case([&](tile::BroadcastOp broadcast) {
+        return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
+      })
+      .Case([&](tile::StoreOp) { return true; })
+      .Case([&](scf::ForOp loop) {
+        return isPartitioned(loop.getResult(index - loop.getNumControlOperands()));
+      })
+      .Case([&](scf::YieldOp yield) { return isPartitioned(yield->getParentOp()->getResult(index)); })
+      .Default([&](Operation *) { return op->getNumResults() > 0 && isPartitioned(op->getResult(0)); });
+}
