@@ -2,7 +2,6 @@
 #   tessera_unittest(NAME SOURCES... [LINK ...])   a GoogleTest executable NAMETests that the lit run picks up
 find_program(TESSERA_LIT NAMES lit llvm-lit HINTS "${LLVM_TOOLS_BINARY_DIR}" REQUIRED NO_DEFAULT_PATH)
 find_package(GTest REQUIRED)
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 set(TESSERA_UNITTEST_DIR "${CMAKE_BINARY_DIR}/test/unit/bin")
 

@@ -3,7 +3,7 @@
 # Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
 #                gpu                         the machine has a device of compute capability 9.0
 #                static                      LLVM is linked statically
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %python, %cmake, %cxx, %cc, %build, %source
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %python, %cmake, %cxx, %cc, %llvm-include, %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 
@@ -80,6 +80,7 @@ substitute("cmake", config.cmake)
 substitute("cxx", config.cxx_compiler)
 substitute("cc", config.c_compiler)
 substitute("build", build)
+substitute("llvm-include", config.llvm_include_dir)
 substitute("source", source)
 if os.environ.get("TESSERA_CHECK_ROUNDTRIP"):
     config.substitutions.append(
