@@ -74,8 +74,7 @@ if has_hopper():
 if config.static_build:
     config.available_features.add("static")
 
-venv = os.path.join(source, ".venv/bin/python")
-substitute("python", venv if os.path.exists(venv) else config.python)
+substitute("python", config.python)
 substitute("cmake", config.cmake)
 substitute("cxx", config.cxx_compiler)
 substitute("cc", config.c_compiler)

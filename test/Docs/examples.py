@@ -1,7 +1,8 @@
 # RUN: %python %s %source/docs %source/README.md
-"""Parses every ```mlir example of the documentation with tessera-opt, and asks one of each operation of `tile`.
+"""Parses every ```mlir example of the documentation with tessera-opt, compiles every ```tile source as far as the tile
+dialect, and asks an example of each operation of `tile`.
 
-An example may be a fragment: it is tried as a module, as the body of a tile.kernel and of a hop.kernel, and as an
+An MLIR example may be a fragment: it is tried as a module, as the body of a tile.kernel and of a hop.kernel, and as an
 attribute or a type. Values that it uses and does not define are given the types that the parser asks for. The page
 of the passes is left out: what a pass does to a loop is shown with details elided.
 """
@@ -10,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 VIEWS = "%view: !tile.view<[B, H, SQ, 64], f16>, %other: !tile.view<[B, HK, SK, 64], f16>"
 SCHEDULE = "#tile.schedule<consumers = 2>"
@@ -49,6 +51,16 @@ def parse_fragment(fragment, wrapper):
             return errors
 
 
+def compile_source(text):
+    """Returns the diagnostics of tessera, empty when it accepts the text."""
+    with tempfile.NamedTemporaryFile("w", suffix=".tile") as file:
+        file.write(text)
+        file.flush()
+        command = ["tessera", "compile", file.name, "--emit=tile", "--output=/dev/null"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
 def main(paths):
     failures = examples = 0
     for path in map(pathlib.Path, paths):
@@ -56,13 +68,16 @@ def main(paths):
             if page.name == "passes.md":
                 continue
             text = page.read_text()
-            for block in re.finditer(r"^```mlir\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            for block in re.finditer(r"^```(mlir|tile)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
                 examples += 1
-                errors = [parse_fragment(block[1], wrapper) for wrapper in WRAPPERS]
+                if block[1] == "tile":
+                    errors = [compile_source(block[2])]
+                else:
+                    errors = [parse_fragment(block[2], wrapper) for wrapper in WRAPPERS]
                 if all(errors):
                     failures += 1
                     line = text.count("\n", 0, block.start()) + 1
-                    print(f"{page}:{line}: no example of valid IR:\n{block[1]}\n" + "\n".join(errors))
+                    print(f"{page}:{line}: no valid example:\n{block[2]}\n" + "\n".join(errors))
             if page.name == "tile.md":
                 for section in re.split(r"^### ", text, flags=re.MULTILINE):
                     if section.startswith("`tile.") and "```mlir" not in section:
