@@ -1,0 +1,320 @@
+// Operations of the hop dialect.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPOPS_TD
+#define TESSERA_DIALECTS_HOP_HOPOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Hop/HopDialect.td"
+include "dialects/Hop/HopTypes.td"
+include "dialects/Tile/TileTypes.td"
+include "dialects/Tile/TileAttrs.td"
+
+class Hop_Op<string mnemonic, list<Trait> traits = []> : Op<Hop_Dialect, mnemonic, traits>;
+
+def Hop_Fragment : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger]>;
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Hop_KernelOp : Hop_Op<"kernel", [
+    IsolatedFromAbove, Symbol, NoTerminator, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "A kernel as roles of one thread block";
+  let description = [{
+    Arguments, grid and requirements are those of the `tile.kernel` it came from, and so are the block
+    arguments: first the kernel's arguments, then the grid indices. The body declares pipes (later buffers
+    and barriers) and then the roles.
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    TypeArrayAttr:$argument_types,
+    StrArrayAttr:$argument_names,
+    ArrayAttr:$grid,
+    OptionalAttr<ArrayAttr>:$requirements,
+    Tile_ScheduleAttr:$schedule,
+    OptionalAttr<I64Attr>:$shared_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    unsigned getNumArguments() { return getArgumentTypes().size(); }
+    ::mlir::BlockArgument getArgument(unsigned i) { return getBody().getArgument(i); }
+    ::mlir::BlockArgument getGridIndex(unsigned i) {
+      return getBody().getArgument(getNumArguments() + i);
+    }
+    ::llvm::StringRef getArgumentName(unsigned i) {
+      return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[i]).getValue();
+    }
+    /// Warpgroups of all roles.
+    int64_t getNumWarpgroups();
+  }];
+}
+
+def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp">]> {
+  let summary = "The program of one or more warpgroups";
+  let description = [{
+    A consumer role runs on every thread of its warpgroups; the block argument is the index of the
+    warpgroup within the role. A producer role has one warpgroup of which a single elected thread runs.
+    `registers` is the number of registers per thread the role asks for (PTX ISA 9.7.20.5, setmaxnreg).
+
+    ```mlir
+    hop.role consumer warpgroups(2) registers(240) {
+    ^bb0(%wg: index):
+    }
+    ```
+  }];
+  let arguments = (ins Hop_RoleKind:$kind, I64Attr:$warpgroups, OptionalAttr<I64Attr>:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat =
+    "$kind `warpgroups` `(` $warpgroups `)` (`registers` `(` $registers^ `)`)? attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pipes
+//===----------------------------------------------------------------------===//
+
+def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
+  let summary = "Declares a pipe";
+  let description = [{
+    ```mlir
+    %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let arguments = (ins StrAttr:$label);
+  let results = (outs Hop_PipeType:$pipe);
+  let assemblyFormat = "$label attr-dict `:` qualified(type($pipe))";
+}
+
+def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
+  let summary = "Acquires the next slot and starts the load of a tile into it";
+  let description = [{
+    Waits until every reader has released the slot, then starts a bulk tensor copy that signals the readers
+    when its bytes have arrived. Indices as for `tile.load`.
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let assemblyFormat =
+    "$pipe `,` $view `[` $indices `]` attr-dict `:` qualified(type($pipe)) `,` qualified(type($view))";
+}
+
+def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
+  let summary = "Waits for the next slot to be filled";
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
+}
+
+def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
+  let summary = "Gives a slot back to the role that fills it";
+  let description = [{
+    `tile` is the result of `hop.pipe.wait`; every product that reads it must have been waited for.
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
+}
+
+def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
+  let summary = "Rows `index * R` to `(index + 1) * R - 1` of a tile in shared memory, for a result of R rows";
+  let arguments = (ins Hop_SharedType:$source, Index:$index);
+  let results = (outs Hop_SharedType:$result);
+  let assemblyFormat =
+    "$source `[` $index `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+class Hop_MmaBase<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+def Hop_MmaOp : Hop_MmaBase<"mma", [Pure]> {
+  let summary = "Matrix product of a warpgroup, complete when the operation is";
+  let description = [{
+    `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
+    shared memory, MxN f32 `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say
+    that the tile in shared memory is stored as KxM, NxK.
+
+    ```mlir
+    %s = hop.mma %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
+      !hop.shared<tensor<128x64xbf16>, rows = 128> -> tensor<64x128xf32, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+                       Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat =
+    "$a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `->` type($result)";
+}
+
+def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue"> {
+  let summary = "Starts a matrix product (wgmma.mma_async) as a group of its own";
+  let description = [{
+    As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
+    which they were issued. Registers of `a` and of the accumulator must not change until the wait.
+  }];
+  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+                       Optional<AnyTypeOf<[Hop_Fragment, Hop_FlightType]>>:$acc,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let results = (outs Hop_FlightType:$flight);
+  let assemblyFormat =
+    "$a `,` $b (`acc` `(` $acc^ `:` qualified(type($acc)) `)`)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) `->` qualified(type($flight))";
+}
+
+def Hop_MmaWaitOp : Hop_Op<"mma_wait", [AttrSizedOperandSegments]> {
+  let summary = "Waits until at most `pending` later groups are in flight";
+  let description = [{
+    Turns flights into tiles (wgmma.wait_group, PTX ISA 9.7.15.7.3). `kept` are register operands of the
+    products waited for, which must stay alive until here.
+  }];
+  let arguments = (ins Variadic<Hop_FlightType>:$flights, Variadic<Hop_Fragment>:$kept, I64Attr:$pending);
+  let results = (outs Variadic<Hop_Fragment>:$tiles);
+  let assemblyFormat =
+    "$flights (`keep` $kept^)? `pending` $pending attr-dict `:` qualified(type($flights)) (`keep` type($kept)^)? `->` type($tiles)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
+  let summary = "Changes how a rank-1 tile is spread over the warpgroup";
+  let description = [{
+    From `row_partial` to `row` (a sum over each quad) or back (all but one lane of a quad become 0).
+  }];
+  let arguments = (ins Hop_Fragment:$source);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Results through shared memory
+//===----------------------------------------------------------------------===//
+
+def Hop_StageOp : Hop_Op<"stage"> {
+  let summary = "Writes a tile of registers into shared memory";
+  let description = [{
+    `tile` is in the accumulator layout, of a 16-bit type; the writes are of the generic proxy (stmatrix).
+  }];
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination);
+  let assemblyFormat = "$tile `,` $destination attr-dict `:` type($tile) `,` qualified(type($destination))";
+}
+
+def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
+  let summary = "Makes earlier writes to shared memory visible to the async proxy";
+  let description = [{PTX ISA 9.7.13.4, `fence.proxy.async.shared::cta`.}];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync"> {
+  let summary = "Waits for the 128 threads of the warpgroup (a named barrier)";
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
+  let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
+  let description = [{
+    One thread of the warpgroup starts the copy and waits until shared memory has been read (PTX ISA
+    9.7.9.27.1.2). Elements outside the view are dropped.
+  }];
+  let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let assemblyFormat =
+    "$source `,` $view `[` $indices `]` attr-dict `:` qualified(type($source)) `,` qualified(type($view))";
+}
+
+def Hop_StagingOp : Hop_Op<"staging", [HasParent<"KernelOp">]> {
+  let summary = "Declares shared memory through which results leave";
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+def Hop_TurnStartOp : Hop_Op<"turn.start"> {
+  let summary = "Gives the first turn to the first warpgroup of the role";
+  let arguments = (ins Index:$warpgroup);
+  let assemblyFormat = "$warpgroup attr-dict";
+}
+
+def Hop_TurnWaitOp : Hop_Op<"turn.wait"> {
+  let summary = "Waits for this warpgroup's turn";
+  let description = [{
+    Warpgroup `i` of a role waits on a named barrier of its own that the warpgroup before it arrives at
+    (bar.sync and bar.arrive, PTX ISA 9.7.13.1; FlashAttention-3, section 3.1).
+  }];
+  let arguments = (ins Index:$warpgroup);
+  let assemblyFormat = "$warpgroup attr-dict";
+}
+
+def Hop_TurnPassOp : Hop_Op<"turn.pass"> {
+  let summary = "Passes the turn to the next warpgroup of the role";
+  let arguments = (ins Index:$warpgroup);
+  let assemblyFormat = "$warpgroup attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers and mbarriers
+//===----------------------------------------------------------------------===//
+
+def Hop_BufferOp : Hop_Op<"buffer", [HasParent<"KernelOp">]> {
+  let summary = "Declares slots of shared memory";
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Hop_BufferType:$buffer);
+  let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($buffer))";
+}
+
+def Hop_BarriersOp : Hop_Op<"barriers", [HasParent<"KernelOp">]> {
+  let summary = "Declares mbarriers, each completing after `count` arrivals (and its bytes)";
+  let arguments = (ins StrAttr:$label, I64Attr:$count, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Hop_BarriersType:$barriers);
+  let assemblyFormat = "$label `count` $count (`at` $offset^)? attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_SlotOp : Hop_Op<"slot", [Pure]> {
+  let summary = "The tile in slot `index` of a buffer";
+  let arguments = (ins Hop_BufferType:$buffer, I32:$index);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer)) `->` qualified(type($tile))";
+}
+
+def Hop_BarrierWaitOp : Hop_Op<"barrier.wait"> {
+  let summary = "Waits for the phase of the given parity to complete";
+  let description = [{mbarrier.try_wait.parity in a loop (PTX ISA 9.7.13.15.16).}];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I32:$parity);
+  let assemblyFormat = "$barriers `[` $index `]` `,` $parity attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
+  let summary = "Arrives and adds bytes to what the current phase waits for";
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I64Attr:$bytes);
+  let assemblyFormat = "$barriers `[` $index `]` `bytes` $bytes attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
+  let summary = "One thread of the warpgroup arrives";
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index);
+  let assemblyFormat = "$barriers `[` $index `]` attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
+  let summary = "Starts a bulk tensor copy of a tile into shared memory";
+  let description = [{
+    Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Hop_SharedType:$destination,
+                       Hop_BarriersType:$barriers, I32:$barrier);
+  let assemblyFormat =
+    "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPOPS_TD

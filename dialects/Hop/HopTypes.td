@@ -1,0 +1,72 @@
+// Types and attributes of the hop dialect.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPTYPES_TD
+#define TESSERA_DIALECTS_HOP_HOPTYPES_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "dialects/Hop/HopDialect.td"
+include "dialects/Hop/HopEnums.td"
+
+def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout"> {
+  let summary = "The layout of a tile in registers";
+  let description = [{
+    Warp `w` and lane `l` of the warpgroup; `b` counts blocks of 64 rows.
+
+    | layout | of | elements of a thread |
+    |---|---|---|
+    | `accumulator` | RxC, 64 \| R, 8 \| C | rows 64b + 16w + l/4 (+ 8), columns 8j + 2(l%4) (+ 1): the wgmma D fragment (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for accumulator matrix D"), which for 16-bit types is the A fragment too |
+    | `row` | R | rows 64b + 16w + l/4 (+ 8); the four lanes of a quad hold the same value |
+    | `row_partial` | R | as `row`, but the value is the sum over the quad's lanes |
+    | `column` | C | columns 8j + 2(l%4) (+ 1) |
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Hop_PipeType : TypeDef<Hop_Dialect, "Pipe"> {
+  let mnemonic = "pipe";
+  let summary = "A ring of shared-memory slots between a role that loads and roles that read";
+  let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$slots);
+  let assemblyFormat = "`<` $tile `,` $slots `>`";
+  let genVerifyDecl = 1;
+}
+
+def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
+  let mnemonic = "shared";
+  let summary = "A tile in shared memory";
+  let description = [{
+    Rows of RxC elements in chunks of columns: byte `chunk * R0 * s + row * s + ((unit ^ (row mod s/16)) * 16)`
+    for a swizzle of `s` = 128, 64 or 32 bytes, where a chunk is `s` bytes of a row, `unit` counts its 16-byte
+    units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
+    is R0: a slice of rows keeps the buffer's chunk stride.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$storedRows);
+  let assemblyFormat = "`<` $tile `,` `rows` `=` $storedRows `>`";
+}
+
+def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
+  let mnemonic = "flight";
+  let summary = "The accumulator of a wgmma that has not been waited for";
+  let description = [{
+    Used exactly once: by the next product that accumulates into it, by `hop.mma_wait`, or by a loop that
+    carries it.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$tile);
+  let assemblyFormat = "`<` $tile `>`";
+}
+
+def Hop_BufferType : TypeDef<Hop_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "Slots of shared memory, each one tile";
+  let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$slots);
+  let assemblyFormat = "`<` $tile `,` $slots `>`";
+}
+
+def Hop_BarriersType : TypeDef<Hop_Dialect, "Barriers"> {
+  let mnemonic = "barriers";
+  let summary = "An array of mbarrier objects, one per slot";
+  let parameters = (ins "int64_t":$slots);
+  let assemblyFormat = "`<` $slots `>`";
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPTYPES_TD

@@ -1,0 +1,42 @@
+//===- SharedLayout.h - How a tile lies in shared memory ------------------===//
+//
+// A tile of R rows and C columns is stored in chunks of columns, each chunk one
+// swizzle span wide: the image that a bulk tensor copy writes and a wgmma
+// descriptor reads (PTX ISA 5.5.7 and 9.7.15.5.1).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECTS_HOP_SHAREDLAYOUT_H
+#define TESSERA_DIALECTS_HOP_SHAREDLAYOUT_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include <optional>
+
+namespace tessera::hop {
+
+struct SharedLayout {
+  int64_t rows;         ///< rows of the buffer
+  int64_t columns;      ///< columns of the buffer
+  int64_t elementBytes; ///< 2 or 4
+  int64_t swizzle;      ///< bytes of a row in a chunk: 128, 64 or 32
+
+  int64_t chunkColumns() const { return swizzle / elementBytes; }
+  int64_t chunks() const { return columns / chunkColumns(); }
+  int64_t chunkBytes() const { return rows * swizzle; }
+  int64_t bytes() const { return rows * columns * elementBytes; }
+  /// Bytes of the swizzle's repeat: 8 rows. Also the alignment of a buffer.
+  int64_t atomBytes() const { return 8 * swizzle; }
+  /// The value of bits 62-63 of a wgmma descriptor.
+  unsigned descriptorMode() const { return swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3; }
+};
+
+/// The layout of a tile that is stored with `rows` rows; nothing when no swizzle
+/// fits (the row is not a multiple of 32 bytes, or the rows not one of 8).
+std::optional<SharedLayout> getSharedLayout(mlir::RankedTensorType tile, int64_t rows);
+inline std::optional<SharedLayout> getSharedLayout(mlir::RankedTensorType tile) {
+  return getSharedLayout(tile, tile.getDimSize(0));
+}
+
+} // namespace tessera::hop
+
+#endif // TESSERA_DIALECTS_HOP_SHAREDLAYOUT_H
