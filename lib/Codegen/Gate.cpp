@@ -122,4 +122,25 @@ GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXTex
   return gate.outcome;
 }
 
+Assembly assemble(ModuleOp module, StringRef ptx, const PTXText &index, StringRef requestedPtxas,
+                  ArrayRef<std::string> arguments) {
+  Assembly assembly;
+  llvm::Expected<Ptxas> ptxas = findPtxas(requestedPtxas);
+  if (!ptxas) {
+    // It is not about any line of the source.
+    emitError(UnknownLoc::get(module.getContext())) << llvm::toString(ptxas.takeError());
+    return assembly;
+  }
+  llvm::Expected<PtxasRun> run = runPtxas(*ptxas, ptx, arguments);
+  if (!run) {
+    emitError(UnknownLoc::get(module.getContext())) << llvm::toString(run.takeError());
+    return assembly;
+  }
+  assembly.log = parsePtxasLog(run->log);
+  assembly.outcome = checkAssembly(*run, assembly.log, index, module);
+  assembly.cubin = std::move(run->cubin);
+  assembly.logText = std::move(run->log);
+  return assembly;
+}
+
 } // namespace tessera
