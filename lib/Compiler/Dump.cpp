@@ -4,7 +4,6 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -72,8 +71,7 @@ void Dump::write(StringRef fileName, StringRef contents, Location loc) {
 void Dump::writeModule(Operation *module, StringRef stage) {
   if (!isEnabled())
     return;
-  std::string prefix = llvm::formatv(
-      "{0:2}-{1}.", llvm::fmt_align(nextNumber++, llvm::AlignStyle::Right, 2, '0'), stage);
+  std::string prefix = llvm::formatv("{0,0+2}-{1}.", nextNumber++, stage);
   for (const std::string &name : kernels) {
     // Each file parses by itself: the module without the other kernels.
     OwningOpRef<Operation *> copy(module->clone());

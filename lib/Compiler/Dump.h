@@ -4,14 +4,11 @@
 #define TESSERA_LIB_COMPILER_DUMP_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/StringRef.h"
 #include <memory>
 #include <string>
 #include <vector>
-
-namespace mlir {
-class PassInstrumentation;
-}
 
 namespace tessera {
 

@@ -9,7 +9,6 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/Passes.h"
 
 using namespace mlir;
 
@@ -22,15 +21,7 @@ static void addCleanup(OpPassManager &pm) {
 
 void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
 
-void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
-  TileChooseScheduleOptions options;
-  options.schedule = schedule.str();
-  pm.addPass(createTileChooseSchedule(options));
-  pm.addPass(createTileOverlap());
-  addCleanup(pm);
-  pm.addPass(createTileSplitLoops());
-  addCleanup(pm);
-}
+void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {}
 
 void buildHopPhase(OpPassManager &pm) {}
 
