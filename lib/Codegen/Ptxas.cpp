@@ -181,7 +181,7 @@ private:
 };
 } // namespace
 
-Expected<Ptxas> findPtxas(StringRef requested) {
+Expected<Ptxas> findPtxas(StringRef requested, StringRef systemToolkit) {
   Search search;
   if (!requested.empty()) {
     if (std::optional<Ptxas> found = search.tryPath(requested.str()))
@@ -199,7 +199,7 @@ Expected<Ptxas> findPtxas(StringRef requested) {
     if (std::optional<std::string> root = sys::Process::GetEnv(variable))
       if (!root->empty())
         candidates.push_back(joined(*root, "bin/ptxas"));
-  candidates.push_back("/usr/local/cuda/bin/ptxas");
+  candidates.push_back(joined(systemToolkit, "bin/ptxas"));
   addVirtualEnvironment(candidates);
   if (std::optional<Ptxas> found = search.tryAll(candidates))
     return *found;
@@ -208,8 +208,10 @@ Expected<Ptxas> findPtxas(StringRef requested) {
   addPython(candidates);
   if (std::optional<Ptxas> found = search.tryAll(candidates))
     return *found;
-  return search.failure("PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda and the Python packages "
-                        "nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12");
+  return search.failure(formatv("PATH, CUDA_HOME, CUDA_PATH, {0} and the Python packages "
+                                "nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12",
+                                systemToolkit)
+                            .str());
 }
 
 //===----------------------------------------------------------------------===//

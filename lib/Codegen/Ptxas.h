@@ -22,10 +22,11 @@ llvm::VersionTuple parsePtxasVersion(llvm::StringRef text);
 
 /// Finds a ptxas of CUDA 12.3 or newer. A non-empty `requested` path is the only candidate;
 /// otherwise the first that is new enough of: PATH, $CUDA_HOME/bin, $CUDA_PATH/bin,
-/// /usr/local/cuda/bin, and the wheels nvidia-cuda-nvcc (CUDA 13) and nvidia-cuda-nvcc-cu12 in the
-/// site-packages of $VIRTUAL_ENV and of the python3 on PATH. The error lists what was found and
+/// bin of `systemToolkit`, and the wheels nvidia-cuda-nvcc (CUDA 13) and nvidia-cuda-nvcc-cu12 in
+/// the site-packages of $VIRTUAL_ENV and of the python3 on PATH. The error lists what was found and
 /// how to get one.
-llvm::Expected<Ptxas> findPtxas(llvm::StringRef requested);
+llvm::Expected<Ptxas> findPtxas(llvm::StringRef requested,
+                                llvm::StringRef systemToolkit = "/usr/local/cuda");
 
 /// The outcome of one run.
 struct PtxasRun {
