@@ -4,6 +4,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::tile;
@@ -144,10 +146,10 @@ void KernelOp::print(OpAsmPrinter &printer) {
   }
   if (ScheduleAttr schedule = getScheduleAttr())
     printer << " schedule " << schedule;
-  printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getSymNameAttrName(), getArgumentTypesAttrName(), getArgumentNamesAttrName(),
-       getGridAttrName(), getRequirementsAttrName(), getScheduleAttrName()});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName(), getArgumentTypesAttrName(),
+                                            getArgumentNamesAttrName(), getGridAttrName(),
+                                            getRequirementsAttrName(), getScheduleAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
 }
@@ -177,13 +179,12 @@ LogicalResult KernelOp::verify() {
   for (unsigned i = 0; i < numArguments; ++i) {
     Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
     if (getArgument(i).getType() != type)
-      return emitOpError("argument ") << i << " is " << type << " but its block argument is "
-                                      << getArgument(i).getType();
+      return emitOpError("argument ")
+             << i << " is " << type << " but its block argument is " << getArgument(i).getType();
     if (!isa<ViewType>(type) && !type.isF32() && !type.isIndex() && !type.isSignlessInteger(32) &&
         !type.isSignlessInteger(64))
-      return emitOpError("argument '")
-             << getArgumentName(i) << "' is " << type
-             << "; a kernel takes views, f32, i32, i64 and index";
+      return emitOpError("argument '") << getArgumentName(i) << "' is " << type
+                                       << "; a kernel takes views, f32, i32, i64 and index";
     if (!argumentNames.insert(getArgumentName(i)).second)
       return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
   }
@@ -212,9 +213,32 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// The values from `low` to `high` of type index.
+static ConstantIntRanges indexRange(int64_t low, int64_t high) {
+  unsigned width = IndexType::kInternalStorageBitWidth;
+  return ConstantIntRanges::fromSigned(APInt(width, low, /*isSigned=*/true),
+                                       APInt(width, high, /*isSigned=*/true));
+}
+
+/// The largest extent of a run-time dimension: coordinates fit i32 (see tile.iota).
+static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+
+void KernelOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  for (unsigned i = 0; i < getGridRank(); ++i) {
+    GridDimAttr dim = getGridDim(i);
+    auto extent = dyn_cast<IntegerAttr>(dim.getExtent());
+    int64_t points = llvm::divideCeil(extent ? extent.getInt() : kMaxExtent, dim.getDivisor());
+    setRange(getGridIndex(i), indexRange(0, std::max<int64_t>(points, 1) - 1));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Memory and dimensions
 //===----------------------------------------------------------------------===//
+
+void DimOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  setRange(getResult(), indexRange(1, kMaxExtent));
+}
 
 LogicalResult DimOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();
@@ -233,8 +257,8 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ViewType
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
   if (tile.getElementType() != view.getElementType())
-    return op->emitOpError("has a tile of ") << tile.getElementType() << " and a view of "
-                                             << view.getElementType();
+    return op->emitOpError("has a tile of ")
+           << tile.getElementType() << " and a view of " << view.getElementType();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
