@@ -146,10 +146,10 @@ void KernelOp::print(OpAsmPrinter &printer) {
   }
   if (ScheduleAttr schedule = getScheduleAttr())
     printer << " schedule " << schedule;
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                           {getSymNameAttrName(), getArgumentTypesAttrName(),
-                                            getArgumentNamesAttrName(), getGridAttrName(),
-                                            getRequirementsAttrName(), getScheduleAttrName()});
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getArgumentTypesAttrName(), getArgumentNamesAttrName(),
+       getGridAttrName(), getRequirementsAttrName(), getScheduleAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
 }
@@ -179,12 +179,13 @@ LogicalResult KernelOp::verify() {
   for (unsigned i = 0; i < numArguments; ++i) {
     Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
     if (getArgument(i).getType() != type)
-      return emitOpError("argument ")
-             << i << " is " << type << " but its block argument is " << getArgument(i).getType();
+      return emitOpError("argument ") << i << " is " << type << " but its block argument is "
+                                      << getArgument(i).getType();
     if (!isa<ViewType>(type) && !type.isF32() && !type.isIndex() && !type.isSignlessInteger(32) &&
         !type.isSignlessInteger(64))
-      return emitOpError("argument '") << getArgumentName(i) << "' is " << type
-                                       << "; a kernel takes views, f32, i32, i64 and index";
+      return emitOpError("argument '")
+             << getArgumentName(i) << "' is " << type
+             << "; a kernel takes views, f32, i32, i64 and index";
     if (!argumentNames.insert(getArgumentName(i)).second)
       return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
   }
@@ -257,8 +258,8 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ViewType
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
   if (tile.getElementType() != view.getElementType())
-    return op->emitOpError("has a tile of ")
-           << tile.getElementType() << " and a view of " << view.getElementType();
+    return op->emitOpError("has a tile of ") << tile.getElementType() << " and a view of "
+                                             << view.getElementType();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
