@@ -267,6 +267,8 @@ CompileResult compile(const std::string &source, const std::string &fileName,
   registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // A diagnostic points into the source; the whole operation behind it would bury the message.
+  context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);
   Compilation compilation(context, options);
   compilation.result.status = compilation.run(source, fileName);

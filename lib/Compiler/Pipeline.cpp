@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/TilePasses.h"
 
 using namespace mlir;
 
@@ -21,7 +22,13 @@ static void addCleanup(OpPassManager &pm) {
 
 void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
 
-void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {}
+void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
+  TileChooseScheduleOptions options;
+  options.schedule = schedule.str();
+  pm.addPass(createTileChooseSchedule(options));
+  pm.addPass(createTileOverlap());
+  addCleanup(pm);
+}
 
 void buildHopPhase(OpPassManager &pm) {}
 

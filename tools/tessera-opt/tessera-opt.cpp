@@ -1,9 +1,6 @@
 //===- tessera-opt.cpp - Runs passes on Tessera's IR ----------------------===//
 
-#include "dialects/Tile/Tile.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "lib/Compiler/Pipeline.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -11,10 +8,10 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                  tessera::tile::TileDialect>();
+  tessera::registerCompilerDialects(registry);
   mlir::registerTransformsPasses();
   tessera::registerTilePasses();
+  tessera::registerPhasePipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));
 }
