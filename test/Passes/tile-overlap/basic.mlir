@@ -7,20 +7,21 @@
 // RUN: tessera-opt %s --tile-overlap 2>&1 | FileCheck %s
 
 // Extents are at least 1, so ceildiv(SK, 128) is too, and no guard is needed.
+// FULL: tile.kernel @attention_fwd({{.*}}, %[[KARG:[a-z0-9]+]]: !tile.view<[B, HK, SK, 128], bf16>, %[[VARG:[a-z0-9]+]]: !tile.view<[B, HK, SK, 128], bf16>, %{{.*}}
 // FULL-NOT:    scf.if
 // FULL:        %[[Q:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[ROW:.*]], %{{.*}}]
 // FULL:        %[[N:.*]] = arith.ceildivui
 // FULL:        %[[COL0:.*]] = arith.muli
-// FULL:        tile.load %arg1[%{{.*}}, %{{.*}}, %[[COL0]], %{{.*}}]
+// FULL:        tile.load %[[KARG]][%{{.*}}, %{{.*}}, %[[COL0]], %{{.*}}]
 // FULL:        tile.dot %[[Q]],
 // FULL:        %[[P0:.*]] = arith.truncf
 // FULL:        %[[SECOND:.*]] = arith.addi %{{.*}}, %[[ONE:.*]] : index
 // FULL:        %[[LOOP:.*]]:5 = scf.for %[[J:.*]] = %[[SECOND]] to %[[N]] step %[[ONE]] iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[LAST:.*]] = %[[COL0]], %[[P:.*]] = %[[P0]], %[[O:.*]] = %{{.*}})
 // FULL-NEXT:     %[[COL:.*]] = arith.muli %[[J]]
-// FULL-NEXT:     %[[K:.*]] = tile.load %arg1[%{{.*}}, %{{.*}}, %[[COL]], %{{.*}}]
+// FULL-NEXT:     %[[K:.*]] = tile.load %[[KARG]][%{{.*}}, %{{.*}}, %[[COL]], %{{.*}}]
 // FULL-NEXT:     %[[KT:.*]] = tile.transpose %[[K]]
 // FULL-NEXT:     %[[S:.*]] = tile.dot %[[Q]], %[[KT]] :
-// FULL-NEXT:     %[[V:.*]] = tile.load %arg2[%{{.*}}, %{{.*}}, %[[LAST]], %{{.*}}]
+// FULL-NEXT:     %[[V:.*]] = tile.load %[[VARG]][%{{.*}}, %{{.*}}, %[[LAST]], %{{.*}}]
 // FULL-NEXT:     %[[PV:.*]] = tile.dot %[[P]], %[[V]], %[[O]] :
 // FULL:          arith.select %{{.*}}, %[[S]],
 // FULL:          %[[EXP:.*]] = math.exp2 %{{.*}} : tensor<128x128xf32>
@@ -28,34 +29,36 @@
 // FULL-NEXT:     %[[NEXT:.*]] = arith.truncf %[[EXP]]
 // FULL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %[[COL]], %[[NEXT]], %[[SCALED]]
 // FULL:        }
-// FULL-NEXT:   %[[VLAST:.*]] = tile.load %arg2[%{{.*}}, %{{.*}}, %[[LOOP]]#2, %{{.*}}]
+// FULL-NEXT:   %[[VLAST:.*]] = tile.load %[[VARG]][%{{.*}}, %{{.*}}, %[[LOOP]]#2, %{{.*}}]
 // FULL-NEXT:   %[[DONE:.*]] = tile.dot %[[LOOP]]#3, %[[VLAST]], %[[LOOP]]#4
 // FULL:        arith.divf %[[DONE]],
 // FULL:        tile.store %[[LOOP]]#1,
 
 // A causal tile may see no key: the loop may run zero times. Both loads stand first in the source; that of V moves
 // to its dot, one step later.
+// CAUSAL: tile.kernel @causal({{.*}}, %[[KARG:[a-z0-9]+]]: !tile.view<[H, SK, 64], f16>, %[[VARG:[a-z0-9]+]]: !tile.view<[H, SK, 64], f16>, %{{.*}}
 // CAUSAL:        %[[SOME:.*]] = arith.cmpi slt, %[[C0:.*]], %[[N:.*]] : index
 // CAUSAL-NEXT:   %[[R:.*]]:3 = scf.if %[[SOME]]
-// CAUSAL-NOT:    tile.load %arg2
+// CAUSAL-NOT:    tile.load %[[VARG]]
 // CAUSAL:          scf.for
-// CAUSAL:            tile.load %arg1
+// CAUSAL:            tile.load %[[KARG]]
 // CAUSAL-NEXT:       tile.transpose
 // CAUSAL-NEXT:       tile.dot
-// CAUSAL-NEXT:       tile.load %arg2
+// CAUSAL-NEXT:       tile.load %[[VARG]]
 // CAUSAL-NEXT:       tile.dot
 // CAUSAL:          }
-// CAUSAL-NEXT:     tile.load %arg2
+// CAUSAL-NEXT:     tile.load %[[VARG]]
 // CAUSAL-NEXT:     %[[O:.*]] = tile.dot
 // CAUSAL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %[[O]]
 // CAUSAL:        } else {
 // CAUSAL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %{{.*}}
 
 // Without a rescale the accumulator itself goes around, and the induction variable crosses as the index of V.
+// WINDOW: tile.kernel @window({{.*}}, %[[KARG:[a-z0-9]+]]: !tile.view<[S, 64], f16>, %[[VARG:[a-z0-9]+]]: !tile.view<[S, 64], f16>, %{{.*}}
 // WINDOW:       scf.if
 // WINDOW:         scf.for %[[J:.*]] = %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[COL:.*]] = %[[FIRST:.*]], %[[W:.*]] = %{{.*}})
-// WINDOW:           tile.load %arg1[%[[J]],
-// WINDOW:           tile.load %arg2[%[[COL]],
+// WINDOW:           tile.load %[[KARG]][%[[J]],
+// WINDOW:           tile.load %[[VARG]][%[[COL]],
 // WINDOW-NEXT:      %[[NEXT:.*]] = tile.dot %[[W]], %{{.*}}, %[[ACC]]
 // WINDOW:           scf.yield %[[NEXT]], %[[J]], %{{.*}}
 
@@ -103,14 +106,15 @@ tile.kernel @carried(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>,
 // A chain of three: the second and the third dot, and the work between them, are one stage. A result that the
 // stages do not touch passes through.
 // CHECK-LABEL: tile.kernel @chain
+// CHECK-SAME:    (%[[A:[a-z0-9]+]]: !tile.view<[N, 64], f16>, %[[B:[a-z0-9]+]]: !tile.view<[N, 64], f16>, %[[C:[a-z0-9]+]]: !tile.view<[N, 64], f16>,
 // CHECK:       scf.for
-// CHECK:         tile.load %arg0
+// CHECK:         tile.load %[[A]]
 // CHECK-NEXT:    tile.dot
-// CHECK-NEXT:    tile.load %arg1
+// CHECK-NEXT:    tile.load %[[B]]
 // CHECK-NEXT:    tile.dot
 // CHECK-NEXT:    math.tanh
 // CHECK-NEXT:    arith.truncf
-// CHECK-NEXT:    tile.load %arg2
+// CHECK-NEXT:    tile.load %[[C]]
 // CHECK-NEXT:    tile.dot
 // CHECK-NEXT:    math.absf
 // CHECK-NEXT:    arith.truncf
