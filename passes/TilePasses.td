@@ -91,4 +91,41 @@ def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
+  let summary = "Gives the iterations that need no mask a loop without one";
+  let description = [{
+    For kernels whose schedule has `split = true`. A mask is an `arith.select` of tiles whose condition
+    compares positions: `arith.cmpi` (signed, eq or ne) of integer tiles that are affine in `tile.iota`, the
+    induction variable and loop-invariant scalars, combined by `andi`, `ori` and `xori` with true. The
+    largest and the smallest value of the affine form over the tile give the values of the induction variable
+    for which the whole condition is true, and those for which it is false. The range in which the select
+    yields the arm that is computed (rather than a constant or a splat) becomes a loop of its own, with the
+    select folded to that arm and dead code removed; the iterations before and after it run in copies of the
+    loop that keep the mask. The loops are chained through their iter_args.
+
+    Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
+    cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as
+    extents of views do.
+
+    ```mlir
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%a = %a0) {
+      %col = arith.muli %j, %c128 : index
+      %cols = tile.iota %col axis 1 : tensor<64x128xi32>
+      %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
+      %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
+      ...
+    }
+    // becomes, for the columns below %sk end in a tail of the last block,
+    %full = arith.floordivsi %sk, %c128 : index      // clamped to [%c0, %n]
+    %r0 = scf.for %j = %c0 to %full step %c1 iter_args(%a = %a0) { ... %x in place of %s ... }
+    %r = scf.for %j = %full to %n step %c1 iter_args(%a = %r0) { ... as before ... }
+    ```
+
+    The pass comes after `tile-overlap`. A rotated loop carries all state of the pipeline in its iter_args and
+    its induction variable is that of stage 0, in which the masks are, so its parts need neither a prologue nor
+    an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // TESSERA_PASSES_TILEPASSES_TD
