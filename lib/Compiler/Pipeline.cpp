@@ -28,6 +28,8 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   pm.addPass(createTileChooseSchedule(options));
   pm.addPass(createTileOverlap());
   addCleanup(pm);
+  pm.addPass(createTileSplitLoops());
+  addCleanup(pm);
 }
 
 void buildHopPhase(OpPassManager &pm) {}
