@@ -10,6 +10,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferIntRangeInterface.td"
 include "dialects/Tile/TileDialect.td"
 include "dialects/Tile/TileTypes.td"
 include "dialects/Tile/TileAttrs.td"
@@ -20,7 +21,8 @@ def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger, Index]>;
 def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
-    IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">]> {
+    IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
+    DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";
   let description = [{
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
@@ -82,10 +84,12 @@ def Tile_ReturnOp : Tile_Op<"return", [Terminator, Pure, HasParent<"KernelOp">]>
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_DimOp : Tile_Op<"dim", [Pure]> {
+def Tile_DimOp : Tile_Op<"dim", [
+    Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "The extent of a named run-time dimension";
   let description = [{
-    The name must be a dimension of one of the enclosing kernel's views.
+    The name must be a dimension of one of the enclosing kernel's views. Extents are 1 to 2^31 - 1, checked
+    at launch.
 
     ```mlir
     %sk = tile.dim "SK"

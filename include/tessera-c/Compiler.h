@@ -1,0 +1,225 @@
+/*===- tessera-c/Compiler.h - Compile .tile sources -------------*- C -*-===*\
+|*                                                                          *|
+|* The compiling half of the C interface. It stays compatible: functions    *|
+|* and enumerators are only added; structs that begin with their size grow  *|
+|* at the end, others do not change.                                        *|
+|*                                                                          *|
+|* Every function may be called from any thread; a handle must not be used  *|
+|* from two threads while one of them destroys it. Strings are UTF-8 and    *|
+|* end with a null byte; those returned belong to their handle.             *|
+|*                                                                          *|
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_C_COMPILER_H
+#define TESSERA_C_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef TESSERA_EXPORT
+#define TESSERA_EXPORT __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The version of the library, as "0.1.0". */
+TESSERA_EXPORT const char *tessera_version(void);
+
+/** What went wrong, so that a caller can tell a bad source from a missing tool. */
+typedef enum tessera_compile_status {
+  TESSERA_COMPILE_SUCCESS = 0,
+  /** An unknown parameter, schedule field, kernel or option. */
+  TESSERA_COMPILE_USAGE_ERROR = 2,
+  /** The source does not parse, verify or fit the machine. */
+  TESSERA_COMPILE_SOURCE_ERROR = 3,
+  /** ptxas is missing or too old, or refused its input. */
+  TESSERA_COMPILE_TOOLCHAIN_ERROR = 4
+} tessera_compile_status;
+
+/** How far a compilation goes. */
+typedef enum tessera_emit {
+  /** Cubin (or PTX) with its JSON description, see docs/bundle.md. */
+  TESSERA_EMIT_BUNDLE = 0,
+  TESSERA_EMIT_CUBIN = 1,
+  TESSERA_EMIT_PTX = 2,
+  /** LLVM dialect. */
+  TESSERA_EMIT_LLVM = 3,
+  /** hop dialect: mbarriers, fences and shared-memory offsets. */
+  TESSERA_EMIT_BARRIERS = 4,
+  /** hop dialect: roles, pipes and flights. */
+  TESSERA_EMIT_HOP = 5,
+  /** tile dialect, schedule chosen, loops overlapped and split. */
+  TESSERA_EMIT_SCHEDULED = 6,
+  /** The source with its parameters bound. */
+  TESSERA_EMIT_TILE = 7
+} tessera_emit;
+
+/** The value of a parameter of the source. */
+typedef struct tessera_define {
+  const char *name;
+  const char *value; /**< as text: "128", "true", "bf16" */
+} tessera_define;
+
+/** Options. All zero but `size` is what most callers want; a null string is an absent one. */
+typedef struct tessera_compile_options {
+  /** sizeof(tessera_compile_options) of the caller; members beyond it count as zero. */
+  size_t size;
+  const tessera_define *defines;
+  size_t define_count;
+  /** Overrides of schedule fields, as "consumers=2,overlap=1". */
+  const char *schedule;
+  /** The kernel to compile; null for all kernels of the source. */
+  const char *kernel;
+  /** A tessera_emit. */
+  int32_t emit;
+  /** With TESSERA_EMIT_BUNDLE: ship PTX, which the driver assembles, and do not run ptxas. */
+  int32_t bundle_ptx;
+  /** Path of ptxas; null to search PATH, CUDA_HOME and Python's wheels. */
+  const char *ptxas;
+  const char *const *ptxas_arguments;
+  size_t ptxas_argument_count;
+  /** Report remarks to the diagnostic handler. */
+  int32_t remarks;
+  /** Do not verify the IR after every pass. */
+  int32_t skip_verify;
+  /** Print the time of each pass and tool to stderr. */
+  int32_t timing;
+  int32_t reserved;
+  /** Directory that receives the IR after each pass, the PTX and the ptxas log. */
+  const char *dump_dir;
+  /** File that receives a reproducer when a pass fails. */
+  const char *reproducer;
+} tessera_compile_options;
+
+typedef enum tessera_severity {
+  TESSERA_SEVERITY_ERROR = 0,
+  TESSERA_SEVERITY_WARNING = 1,
+  TESSERA_SEVERITY_REMARK = 2,
+  TESSERA_SEVERITY_NOTE = 3
+} tessera_severity;
+
+/** A message about the source. Valid only during the call of the handler. */
+typedef struct tessera_diagnostic {
+  /** A tessera_severity. */
+  int32_t severity;
+  /** 1-based; 0 when unknown. */
+  uint32_t line, column;
+  uint32_t reserved;
+  /** Empty when unknown. */
+  const char *file;
+  const char *message;
+  const struct tessera_diagnostic *notes;
+  size_t note_count;
+} tessera_diagnostic;
+
+/** Receives diagnostics on the thread that compiles, before the call returns. */
+typedef void (*tessera_diagnostic_handler)(const tessera_diagnostic *diagnostic, void *user_data);
+
+/*===- Compiling ----------------------------------------------------------===*/
+
+/** The outcome of a compilation. */
+typedef struct tessera_compilation tessera_compilation;
+
+/** Compiles `length` bytes of source text, which diagnostics call `file_name`. `options` and
+ *  `handler` may be null. On success `*compilation` is a handle to destroy, otherwise null. */
+TESSERA_EXPORT tessera_compile_status
+tessera_compile(const char *source, size_t length, const char *file_name,
+                const tessera_compile_options *options, tessera_diagnostic_handler handler,
+                void *user_data, tessera_compilation **compilation);
+
+/** Compiles a file. A file that cannot be read is a usage error. */
+TESSERA_EXPORT tessera_compile_status
+tessera_compile_file(const char *path, const tessera_compile_options *options,
+                     tessera_diagnostic_handler handler, void *user_data,
+                     tessera_compilation **compilation);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_compilation_destroy(tessera_compilation *compilation);
+
+/** The requested form: IR or PTX text, a cubin image, or a bundle, of `*size` bytes; a null byte
+ *  follows it. `size` may be null. */
+TESSERA_EXPORT const void *tessera_compilation_output(const tessera_compilation *compilation,
+                                                      size_t *size);
+
+/** The number of kernels that were compiled to PTX or further; 0 for other forms. */
+TESSERA_EXPORT size_t
+tessera_compilation_kernel_count(const tessera_compilation *compilation);
+
+/** The name of a kernel; null for an index out of range. */
+TESSERA_EXPORT const char *
+tessera_compilation_kernel_name(const tessera_compilation *compilation, size_t index);
+
+/** A kernel's entry of the bundle's "kernels" array, as JSON; null for an index out of range. */
+TESSERA_EXPORT const char *
+tessera_compilation_kernel_description(const tessera_compilation *compilation, size_t index);
+
+/** A kernel's report, as JSON: registers, shared-memory map, spills, instruction counts; null for
+ *  an index out of range. */
+TESSERA_EXPORT const char *
+tessera_compilation_kernel_report(const tessera_compilation *compilation, size_t index);
+
+/*===- What a source declares ---------------------------------------------===*/
+
+/** Parameters and kernels of a source. */
+typedef struct tessera_source tessera_source;
+
+/** Reads the declarations of `length` bytes of source text with some parameters set. On success
+ *  `*info` is a handle to destroy, otherwise null. */
+TESSERA_EXPORT tessera_compile_status
+tessera_source_inspect(const char *source, size_t length, const char *file_name,
+                       const tessera_define *defines, size_t define_count,
+                       tessera_diagnostic_handler handler, void *user_data, tessera_source **info);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_source_destroy(tessera_source *info);
+
+TESSERA_EXPORT size_t tessera_source_parameter_count(const tessera_source *info);
+
+/** A parameter of a source. */
+typedef struct tessera_parameter {
+  /** sizeof(tessera_parameter) of the caller, who sets it; members beyond it are not written. */
+  size_t size;
+  const char *name;
+  /** "int", "bool" or "type". */
+  const char *kind;
+  const char *default_value;
+  const char *documentation;
+  /** Values or ranges, as "128" and "16..256 step 16"; none when any value of the kind will do. */
+  const char *const *allowed;
+  size_t allowed_count;
+} tessera_parameter;
+
+/** Fills `*parameter` with strings that live as long as `info`; returns 0 for an index out of
+ *  range, else 1. */
+TESSERA_EXPORT int tessera_source_parameter(const tessera_source *info, size_t index,
+                                            tessera_parameter *parameter);
+
+TESSERA_EXPORT size_t tessera_source_kernel_count(const tessera_source *info);
+
+/** A kernel of a source with its parameters bound. */
+typedef struct tessera_kernel_info {
+  /** sizeof(tessera_kernel_info) of the caller, who sets it; members beyond it are not written. */
+  size_t size;
+  const char *name;
+  /** As "SQ ceildiv 128, H, B". */
+  const char *grid;
+  const char *const *argument_names;
+  const char *const *argument_types;
+  size_t argument_count;
+  /** Named run-time dimensions, in order of first appearance. */
+  const char *const *dims;
+  size_t dim_count;
+} tessera_kernel_info;
+
+/** Fills `*kernel` with strings that live as long as `info`; returns 0 for an index out of range,
+ *  else 1. */
+TESSERA_EXPORT int tessera_source_kernel(const tessera_source *info, size_t index,
+                                         tessera_kernel_info *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_C_COMPILER_H */

@@ -1,0 +1,13 @@
+/*===- tessera-c/tessera.h - The C interface --------------------*- C -*-===*\
+|*                                                                          *|
+|* Compiling (Compiler.h) and launching (Runtime.h).                        *|
+|*                                                                          *|
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_C_TESSERA_H
+#define TESSERA_C_TESSERA_H
+
+#include "tessera-c/Compiler.h"
+#include "tessera-c/Runtime.h"
+
+#endif /* TESSERA_C_TESSERA_H */

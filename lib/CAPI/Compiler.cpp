@@ -1,0 +1,306 @@
+//===- Compiler.cpp - The compiling half of the C interface ---------------===//
+
+#include "tessera-c/Compiler.h"
+#include "tessera/Compiler.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace tessera;
+
+const char *tessera_version(void) { return TESSERA_VERSION; }
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+static tessera_compile_status convert(CompileStatus status) {
+  switch (status) {
+  case CompileStatus::Success:
+    return TESSERA_COMPILE_SUCCESS;
+  case CompileStatus::UsageError:
+    return TESSERA_COMPILE_USAGE_ERROR;
+  case CompileStatus::SourceError:
+    return TESSERA_COMPILE_SOURCE_ERROR;
+  case CompileStatus::ToolchainError:
+    return TESSERA_COMPILE_TOOLCHAIN_ERROR;
+  }
+  llvm_unreachable("covered switch");
+}
+
+static int32_t convert(Severity severity) {
+  switch (severity) {
+  case Severity::Error:
+    return TESSERA_SEVERITY_ERROR;
+  case Severity::Warning:
+    return TESSERA_SEVERITY_WARNING;
+  case Severity::Remark:
+    return TESSERA_SEVERITY_REMARK;
+  case Severity::Note:
+    return TESSERA_SEVERITY_NOTE;
+  }
+  llvm_unreachable("covered switch");
+}
+
+static std::optional<EmitKind> convertEmit(int32_t emit) {
+  switch (emit) {
+  case TESSERA_EMIT_BUNDLE:
+    return EmitKind::Bundle;
+  case TESSERA_EMIT_CUBIN:
+    return EmitKind::Cubin;
+  case TESSERA_EMIT_PTX:
+    return EmitKind::PTX;
+  case TESSERA_EMIT_LLVM:
+    return EmitKind::LLVM;
+  case TESSERA_EMIT_BARRIERS:
+    return EmitKind::Barriers;
+  case TESSERA_EMIT_HOP:
+    return EmitKind::Hop;
+  case TESSERA_EMIT_SCHEDULED:
+    return EmitKind::Scheduled;
+  case TESSERA_EMIT_TILE:
+    return EmitKind::Tile;
+  }
+  return std::nullopt;
+}
+
+/// A diagnostic in C. `storage` receives the arrays of notes that it points to.
+static tessera_diagnostic convert(const Diagnostic &from,
+                                  std::vector<std::vector<tessera_diagnostic>> &storage) {
+  std::vector<tessera_diagnostic> notes;
+  for (const Diagnostic &note : from.notes)
+    notes.push_back(convert(note, storage));
+  tessera_diagnostic to = {};
+  to.severity = convert(from.severity);
+  to.line = from.line;
+  to.column = from.column;
+  to.file = from.file.c_str();
+  to.message = from.message.c_str();
+  to.notes = notes.data();
+  to.note_count = notes.size();
+  // Moving a vector does not move its elements.
+  storage.push_back(std::move(notes));
+  return to;
+}
+
+static DiagnosticHandler convert(tessera_diagnostic_handler handler, void *userData) {
+  if (!handler)
+    return {};
+  return [=](const Diagnostic &diagnostic) {
+    std::vector<std::vector<tessera_diagnostic>> storage;
+    tessera_diagnostic converted = convert(diagnostic, storage);
+    handler(&converted, userData);
+  };
+}
+
+static void reportUsage(const DiagnosticHandler &handler, std::string message) {
+  if (!handler)
+    return;
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  handler(diagnostic);
+}
+
+static std::string text(const char *string) { return string ? string : ""; }
+
+static std::vector<std::pair<std::string, std::string>> convert(const tessera_define *defines,
+                                                                size_t count) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const tessera_define &define : llvm::ArrayRef(defines, count))
+    result.emplace_back(text(define.name), text(define.value));
+  return result;
+}
+
+/// Reads the members that the caller's version of the struct has. Reports an unknown form.
+static std::optional<CompileOptions> convert(const tessera_compile_options *options,
+                                             const DiagnosticHandler &handler) {
+  tessera_compile_options given = {};
+  if (options)
+    memcpy(&given, options, std::min(options->size, sizeof(given)));
+  std::optional<EmitKind> emit = convertEmit(given.emit);
+  if (!emit) {
+    reportUsage(handler, "emit " + std::to_string(given.emit) + " is not a tessera_emit");
+    return std::nullopt;
+  }
+  CompileOptions result;
+  result.defines = convert(given.defines, given.define_count);
+  result.schedule = text(given.schedule);
+  result.kernel = text(given.kernel);
+  result.emit = *emit;
+  result.bundlePtx = given.bundle_ptx;
+  result.ptxas = text(given.ptxas);
+  for (const char *argument : llvm::ArrayRef(given.ptxas_arguments, given.ptxas_argument_count))
+    result.ptxasArguments.push_back(text(argument));
+  result.remarks = given.remarks;
+  result.verifyEach = !given.skip_verify;
+  result.timing = given.timing;
+  result.dumpDir = text(given.dump_dir);
+  result.reproducer = text(given.reproducer);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+struct tessera_compilation {
+  CompileResult result;
+
+  const KernelReport *kernel(size_t index) const {
+    return index < result.kernels.size() ? &result.kernels[index] : nullptr;
+  }
+};
+
+static tessera_compile_status finish(CompileResult result, tessera_compilation **compilation) {
+  CompileStatus status = result.status;
+  if (status == CompileStatus::Success)
+    *compilation = new tessera_compilation{std::move(result)};
+  return convert(status);
+}
+
+tessera_compile_status tessera_compile(const char *source, size_t length, const char *file_name,
+                                       const tessera_compile_options *options,
+                                       tessera_diagnostic_handler handler, void *user_data,
+                                       tessera_compilation **compilation) {
+  *compilation = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  if (!converted)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  return finish(compile(std::string(source, length), text(file_name), *converted, handle),
+                compilation);
+}
+
+tessera_compile_status tessera_compile_file(const char *path,
+                                            const tessera_compile_options *options,
+                                            tessera_diagnostic_handler handler, void *user_data,
+                                            tessera_compilation **compilation) {
+  *compilation = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  if (!converted)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  return finish(compileFile(text(path), *converted, handle), compilation);
+}
+
+void tessera_compilation_destroy(tessera_compilation *compilation) { delete compilation; }
+
+const void *tessera_compilation_output(const tessera_compilation *compilation, size_t *size) {
+  if (size)
+    *size = compilation->result.output.size();
+  return compilation->result.output.c_str();
+}
+
+size_t tessera_compilation_kernel_count(const tessera_compilation *compilation) {
+  return compilation->result.kernels.size();
+}
+
+const char *tessera_compilation_kernel_name(const tessera_compilation *compilation, size_t index) {
+  const KernelReport *kernel = compilation->kernel(index);
+  return kernel ? kernel->name.c_str() : nullptr;
+}
+
+const char *tessera_compilation_kernel_description(const tessera_compilation *compilation,
+                                                   size_t index) {
+  const KernelReport *kernel = compilation->kernel(index);
+  return kernel ? kernel->description.c_str() : nullptr;
+}
+
+const char *tessera_compilation_kernel_report(const tessera_compilation *compilation,
+                                              size_t index) {
+  const KernelReport *kernel = compilation->kernel(index);
+  return kernel ? kernel->report.c_str() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// What a source declares
+//===----------------------------------------------------------------------===//
+
+struct tessera_source {
+  SourceInfo info;
+  // Arrays of pointers into `info`, one per parameter or kernel.
+  std::vector<std::vector<const char *>> allowed, argumentNames, argumentTypes, dims;
+};
+
+static std::vector<const char *> pointers(const std::vector<std::string> &strings) {
+  std::vector<const char *> result;
+  for (const std::string &string : strings)
+    result.push_back(string.c_str());
+  return result;
+}
+
+tessera_compile_status tessera_source_inspect(const char *source, size_t length,
+                                              const char *file_name, const tessera_define *defines,
+                                              size_t define_count,
+                                              tessera_diagnostic_handler handler, void *user_data,
+                                              tessera_source **info) {
+  *info = nullptr;
+  auto result = std::make_unique<tessera_source>();
+  result->info = inspect(std::string(source, length), text(file_name),
+                         convert(defines, define_count), convert(handler, user_data));
+  if (result->info.status != CompileStatus::Success)
+    return convert(result->info.status);
+  for (const ParameterInfo &parameter : result->info.parameters)
+    result->allowed.push_back(pointers(parameter.allowed));
+  for (const KernelInfo &kernel : result->info.kernels) {
+    std::vector<const char *> names, types;
+    for (const auto &[name, type] : kernel.arguments) {
+      names.push_back(name.c_str());
+      types.push_back(type.c_str());
+    }
+    result->argumentNames.push_back(std::move(names));
+    result->argumentTypes.push_back(std::move(types));
+    result->dims.push_back(pointers(kernel.dims));
+  }
+  *info = result.release();
+  return TESSERA_COMPILE_SUCCESS;
+}
+
+void tessera_source_destroy(tessera_source *info) { delete info; }
+
+size_t tessera_source_parameter_count(const tessera_source *info) {
+  return info->info.parameters.size();
+}
+
+/// Writes the members that the caller's version of the struct has.
+template <typename T>
+static void writeSized(const T &value, T *to) {
+  size_t size = to->size;
+  memcpy(to, &value, std::min(size, sizeof(T)));
+  to->size = size;
+}
+
+int tessera_source_parameter(const tessera_source *info, size_t index,
+                             tessera_parameter *parameter) {
+  if (index >= info->info.parameters.size())
+    return 0;
+  const ParameterInfo &from = info->info.parameters[index];
+  tessera_parameter value = {};
+  value.name = from.name.c_str();
+  value.kind = from.kind.c_str();
+  value.default_value = from.defaultValue.c_str();
+  value.documentation = from.documentation.c_str();
+  value.allowed = info->allowed[index].data();
+  value.allowed_count = info->allowed[index].size();
+  writeSized(value, parameter);
+  return 1;
+}
+
+size_t tessera_source_kernel_count(const tessera_source *info) { return info->info.kernels.size(); }
+
+int tessera_source_kernel(const tessera_source *info, size_t index, tessera_kernel_info *kernel) {
+  if (index >= info->info.kernels.size())
+    return 0;
+  const KernelInfo &from = info->info.kernels[index];
+  tessera_kernel_info value = {};
+  value.name = from.name.c_str();
+  value.grid = from.grid.c_str();
+  value.argument_names = info->argumentNames[index].data();
+  value.argument_types = info->argumentTypes[index].data();
+  value.argument_count = info->argumentNames[index].size();
+  value.dims = info->dims[index].data();
+  value.dim_count = info->dims[index].size();
+  writeSized(value, kernel);
+  return 1;
+}

@@ -1,0 +1,117 @@
+//===- Runtime.cpp - The launch half of the C interface -------------------===//
+
+#include "tessera-c/Runtime.h"
+
+#include "lib/Runtime/Error.h"
+#include "lib/Runtime/Launch.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <string>
+
+using namespace tessera::runtime;
+
+/// What a tessera_bundle is: the handle is a pointer to this, a tessera_kernel a pointer to a Kernel.
+static Bundle *unwrap(tessera_bundle *bundle) { return reinterpret_cast<Bundle *>(bundle); }
+static const Bundle *unwrap(const tessera_bundle *bundle) {
+  return reinterpret_cast<const Bundle *>(bundle);
+}
+static Kernel *unwrap(tessera_kernel *kernel) { return reinterpret_cast<Kernel *>(kernel); }
+static const Kernel *unwrap(const tessera_kernel *kernel) {
+  return reinterpret_cast<const Kernel *>(kernel);
+}
+static tessera_kernel *wrap(Kernel *kernel) { return reinterpret_cast<tessera_kernel *>(kernel); }
+
+static std::string &getLastError() {
+  thread_local std::string text;
+  return text;
+}
+
+/// Keeps the error's text for tessera_last_error.
+static tessera_runtime_status report(llvm::Error error) {
+  tessera_runtime_status status = TESSERA_RUNTIME_SUCCESS;
+  llvm::handleAllErrors(std::move(error), [&](const RuntimeError &failure) {
+    status = failure.getStatus();
+    getLastError() = failure.getText();
+  });
+  return status;
+}
+
+const char *tessera_last_error(void) { return getLastError().c_str(); }
+
+static tessera_runtime_status loadBundle(llvm::StringRef text, tessera_bundle **result) {
+  llvm::Expected<std::unique_ptr<Bundle>> bundle = Bundle::create(text);
+  if (!bundle)
+    return report(bundle.takeError());
+  *result = reinterpret_cast<tessera_bundle *>(bundle->release());
+  return TESSERA_RUNTIME_SUCCESS;
+}
+
+tessera_runtime_status tessera_bundle_load(const void *data, size_t size, tessera_bundle **bundle) {
+  return loadBundle(llvm::StringRef(static_cast<const char *>(data), size), bundle);
+}
+
+tessera_runtime_status tessera_bundle_load_file(const char *path, tessera_bundle **bundle) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return report(makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "cannot read the bundle '{0}': {1}",
+                            path, buffer.getError().message()));
+  return loadBundle((*buffer)->getBuffer(), bundle);
+}
+
+void tessera_bundle_destroy(tessera_bundle *bundle) { delete unwrap(bundle); }
+
+size_t tessera_bundle_kernel_count(const tessera_bundle *bundle) {
+  return unwrap(bundle)->getKernels().size();
+}
+
+tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *bundle, size_t index,
+                                                tessera_kernel **kernel) {
+  llvm::MutableArrayRef<Kernel> kernels = unwrap(bundle)->getKernels();
+  if (index >= kernels.size())
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "the bundle has {0} kernels; there is none at position {1}",
+                            kernels.size(), index));
+  *kernel = wrap(&kernels[index]);
+  return TESSERA_RUNTIME_SUCCESS;
+}
+
+tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
+                                          tessera_kernel **kernel) {
+  llvm::MutableArrayRef<Kernel> kernels = unwrap(bundle)->getKernels();
+  if (!name && kernels.size() == 1) {
+    *kernel = wrap(&kernels[0]);
+    return TESSERA_RUNTIME_SUCCESS;
+  }
+  std::string names;
+  for (Kernel &candidate : kernels) {
+    const std::string &candidateName = candidate.getInfo().name;
+    if (name && candidateName == name) {
+      *kernel = wrap(&candidate);
+      return TESSERA_RUNTIME_SUCCESS;
+    }
+    names += (names.empty() ? "'" : ", '") + candidateName + "'";
+  }
+  if (!name)
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "the bundle has several kernels; name one of {0}", names));
+  return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                          "the bundle has no kernel '{0}'; it has {1}", name, names));
+}
+
+const char *tessera_kernel_name(const tessera_kernel *kernel) {
+  return unwrap(kernel)->getInfo().name.c_str();
+}
+
+const char *tessera_kernel_description(const tessera_kernel *kernel) {
+  return unwrap(kernel)->getInfo().description.c_str();
+}
+
+tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device) {
+  return report(unwrap(kernel)->prepare(device));
+}
+
+tessera_runtime_status tessera_kernel_launch(tessera_kernel *kernel, int device, void *stream,
+                                             const tessera_argument *arguments, size_t count) {
+  return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count)));
+}

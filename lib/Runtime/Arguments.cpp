@@ -1,0 +1,210 @@
+//===- Arguments.cpp - Checking arguments against a description -----------===//
+//
+// Runs on every launch, so the way of valid arguments neither allocates nor formats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Error.h"
+#include "lib/Runtime/Launch.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace tessera::runtime;
+
+/// Extents, coordinates and grids are 32-bit numbers with a sign.
+static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+/// Bytes of a device's address space (47 bits are in use).
+static constexpr int64_t kAddressSpace = int64_t(1) << 47;
+
+namespace {
+
+/// Checks one argument. The messages begin with the kernel's and the argument's name.
+class ArgumentChecker {
+public:
+  ArgumentChecker(const KernelInfo &kernel, unsigned index, const Argument &argument)
+      : kernel(kernel), info(kernel.arguments[index]), argument(argument) {}
+
+  llvm::Error checkType() const;
+  llvm::Error bindDims(DimValues &dims) const;
+  llvm::Error checkLayout() const;
+
+private:
+  template <typename... Args>
+  llvm::Error fail(tessera_runtime_status status, const char *format, Args &&...args) const {
+    return makeError(status, "kernel '{0}': argument '{1}': {2}", kernel.name, info.name,
+                     llvm::formatv(format, std::forward<Args>(args)...).str());
+  }
+  llvm::Error checkStride(size_t dim) const;
+  bool isEmpty() const {
+    return llvm::is_contained(llvm::ArrayRef(argument.shape, info.dims.size()), 0);
+  }
+
+  const KernelInfo &kernel;
+  const ArgumentInfo &info;
+  const Argument &argument;
+};
+
+} // namespace
+
+llvm::Error ArgumentChecker::checkType() const {
+  if (argument.type == info.type->type)
+    return llvm::Error::success();
+  bool isView = argument.type < TESSERA_TYPE_SCALAR_I32;
+  return fail(TESSERA_RUNTIME_TYPE_MISMATCH, "is {0} of {1}; the kernel takes {2} of {3}",
+              isView ? "a tensor" : "a scalar", getTypeName(argument.type),
+              info.isView ? "a tensor" : "a scalar", info.type->name);
+}
+
+static std::string describeDims(const KernelInfo &kernel, const ArgumentInfo &info) {
+  std::string text = "[";
+  llvm::interleave(
+      info.dims,
+      [&](Extent extent) {
+        text += extent.dim < 0 ? std::to_string(extent.constant) : kernel.dims[extent.dim];
+      },
+      [&] { text += ", "; });
+  return text + "]";
+}
+
+/// Compares extents with constants and with what earlier arguments gave for the same name.
+llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
+  size_t rank = info.dims.size();
+  if (argument.rank != static_cast<int64_t>(rank) || !argument.shape || !argument.strides)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "has rank {0}; the kernel takes rank {1}, {2}",
+                argument.rank, rank, describeDims(kernel, info));
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t extent = argument.shape[i];
+    if (extent < 0 || extent > kMaxExtent)
+      return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                  "dimension {0} has extent {1}; an extent is at least 1 and below 2^31", i, extent);
+    Extent expected = info.dims[i];
+    if (expected.dim < 0) {
+      if (extent != expected.constant)
+        return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                    "dimension {0} has extent {1}; this kernel is compiled for {2} there, {3}", i,
+                    extent, expected.constant, describeDims(kernel, info));
+      continue;
+    }
+    int64_t &bound = dims[expected.dim];
+    if (bound >= 0 && bound != extent)
+      return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                  "dimension {0}, '{1}', has extent {2}, but '{1}' is {3} in an earlier argument; "
+                  "the extents of one name are equal",
+                  i, kernel.dims[expected.dim], extent, bound);
+    bound = extent;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ArgumentChecker::checkStride(size_t dim) const {
+  int64_t stride = argument.strides[dim];
+  bool innermost = dim + 1 == info.dims.size();
+  if (innermost && stride != 1)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "the innermost dimension has stride {0}; its elements must be contiguous (stride 1): "
+                "pass a copy with that layout",
+                stride);
+  if (stride < 0)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "dimension {0} has stride {1}; strides are not negative", dim, stride);
+  if (stride == 0 && info.access != Access::Read)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "dimension {0} has stride 0, so that results would overwrite each other; pass a "
+                "tensor that is not expanded",
+                dim);
+  int64_t bytes = 0, span = 0;
+  if (llvm::MulOverflow<int64_t>(stride, info.type->bytes, bytes) ||
+      llvm::MulOverflow<int64_t>(bytes, argument.shape[dim], span) || span > kAddressSpace)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "dimension {0} has extent {1} and stride {2}, more than an address space", dim,
+                argument.shape[dim], stride);
+  if (!innermost && bytes % info.alignment)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "dimension {0} has stride {1} ({2} bytes); strides must be multiples of {3} elements "
+                "({4} bytes): pad the dimension inside it",
+                dim, stride, bytes, info.alignment / info.type->bytes, info.alignment);
+  return llvm::Error::success();
+}
+
+llvm::Error ArgumentChecker::checkLayout() const {
+  if (isEmpty())
+    return llvm::Error::success();
+  if (!argument.pointer)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "the address is null; pass a device address");
+  if (argument.pointer % info.alignment)
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                "the address {0:x} is no multiple of {1} bytes; pass a tensor that begins at one",
+                argument.pointer, info.alignment);
+  for (size_t i = 0; i < info.dims.size(); ++i)
+    if (argument.shape[i] > 1)
+      if (llvm::Error error = checkStride(i))
+        return error;
+  return llvm::Error::success();
+}
+
+static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+  for (Requirement requirement : kernel.requirements) {
+    int64_t divisor = dims[requirement.divisor], dividend = dims[requirement.dividend];
+    if (dividend != 0 && (divisor == 0 || dividend % divisor != 0))
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': '{1}' is {2} and '{3}' is {4}; '{1}' must divide '{3}'",
+                       kernel.name, kernel.dims[requirement.divisor], divisor,
+                       kernel.dims[requirement.dividend], dividend);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error tessera::runtime::checkArguments(const KernelInfo &kernel,
+                                             llvm::ArrayRef<Argument> arguments, DimValues &dims) {
+  if (arguments.size() != kernel.arguments.size())
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "kernel '{0}' takes {1} arguments; {2} were given", kernel.name,
+                     kernel.arguments.size(), arguments.size());
+  dims.assign(kernel.dims.size(), -1);
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    ArgumentChecker checker(kernel, i, arguments[i]);
+    if (llvm::Error error = checker.checkType())
+      return error;
+    if (!kernel.arguments[i].isView)
+      continue;
+    if (llvm::Error error = checker.bindDims(dims))
+      return error;
+    if (llvm::Error error = checker.checkLayout())
+      return error;
+  }
+  return checkRequirements(kernel, dims);
+}
+
+llvm::Expected<std::array<unsigned, 3>>
+tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+  static constexpr int64_t kMaxBlocks[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
+  std::array<unsigned, 3> grid;
+  bool empty = false;
+  for (unsigned i = 0; i < 3; ++i) {
+    int64_t blocks = llvm::divideCeil(kernel.grid[i].extent.evaluate(dims), kernel.grid[i].divisor);
+    if (blocks > kMaxBlocks[i])
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': the grid has {1} blocks in dimension {2}; the hardware takes "
+                       "at most {3}: split the call",
+                       kernel.name, blocks, "xyz"[i], kMaxBlocks[i]);
+    if (blocks % kernel.cluster[i])
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': the grid has {1} blocks in dimension {2}, no multiple of the "
+                       "{3} blocks of a cluster; compile with cluster 1 for this shape",
+                       kernel.name, blocks, "xyz"[i], kernel.cluster[i]);
+    grid[i] = blocks;
+    empty |= blocks == 0;
+  }
+  if (empty)
+    return std::array<unsigned, 3>{0, 0, 0};
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] == 0)
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': the extent '{1}' is 0; an extent is at least 1", kernel.name,
+                       kernel.dims[i]);
+  return grid;
+}

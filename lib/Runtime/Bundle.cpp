@@ -1,0 +1,555 @@
+//===- Bundle.cpp - Reading and checking a bundle -------------------------===//
+//
+// JSON members are read through llvm::json::Path, so that an error names where in the text it is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Bundle.h"
+
+#include "lib/Runtime/Driver.h"
+#include "lib/Runtime/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <optional>
+
+using namespace tessera::runtime;
+using llvm::StringLiteral;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+/// Extents, coordinates and grids are 32-bit numbers with a sign.
+static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+/// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
+static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
+
+static const TypeInfo kElementTypes[] = {
+    {"f16", TESSERA_TYPE_F16, 2, cuda::kTensorMapFloat16},
+    {"bf16", TESSERA_TYPE_BF16, 2, cuda::kTensorMapBFloat16},
+    {"f32", TESSERA_TYPE_F32, 4, cuda::kTensorMapFloat32},
+};
+static const TypeInfo kScalarTypes[] = {
+    {"i32", TESSERA_TYPE_SCALAR_I32, 4, -1},
+    {"i64", TESSERA_TYPE_SCALAR_I64, 8, -1},
+    {"f32", TESSERA_TYPE_SCALAR_F32, 4, -1},
+};
+
+template <typename Predicate>
+static const TypeInfo *findType(llvm::ArrayRef<TypeInfo> types, Predicate predicate) {
+  const TypeInfo *found = llvm::find_if(types, predicate);
+  return found == types.end() ? nullptr : found;
+}
+
+const TypeInfo *tessera::runtime::getElementType(StringRef name) {
+  return findType(kElementTypes, [&](const TypeInfo &type) { return type.name == name; });
+}
+
+const TypeInfo *tessera::runtime::getScalarType(StringRef name) {
+  return findType(kScalarTypes, [&](const TypeInfo &type) { return type.name == name; });
+}
+
+StringRef tessera::runtime::getTypeName(int32_t value) {
+  auto matches = [&](const TypeInfo &type) { return type.type == value; };
+  if (const TypeInfo *type = findType(kElementTypes, matches))
+    return type->name;
+  if (const TypeInfo *type = findType(kScalarTypes, matches))
+    return type->name;
+  return "unknown type";
+}
+
+namespace {
+
+/// Reads one kernel. Every function returns false after it has reported to its path.
+class KernelReader {
+public:
+  explicit KernelReader(KernelInfo &kernel) : kernel(kernel) {}
+  bool read(const json::Value &value, json::Path path);
+
+private:
+  bool readExtent(const json::Object &object, json::Path path, Extent &extent);
+  bool readExtentValue(const json::Value &value, json::Path path, Extent &extent);
+  bool readDimName(const json::Object &object, StringRef key, json::Path path, unsigned &dim);
+  bool readArgumentName(const json::Object &object, json::Path path, bool wantsView,
+                        unsigned &argument);
+  bool readArguments(const json::Array &array, json::Path path);
+  bool readArgument(const json::Object &object, json::Path path, ArgumentInfo &argument);
+  bool readRequirements(const json::Array &array, json::Path path);
+  bool readTensorMap(const json::Object &object, json::Path path, TensorMapRecipe &map);
+  bool readTensorMapDim(const json::Object &object, json::Path path, bool innermost,
+                        TensorMapRecipe &map);
+  bool checkBox(const TensorMapRecipe &map, json::Path path);
+  bool readParameters(const json::Array &array, json::Path path);
+  bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
+  bool readGrid(const json::Array &array, json::Path path);
+
+  KernelInfo &kernel;
+};
+
+} // namespace
+
+static bool fail(json::Path path, StringLiteral message) {
+  path.report(message);
+  return false;
+}
+
+static const json::Object *readObject(const json::Value &value, json::Path path) {
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    path.report("expected an object");
+  return object;
+}
+
+static const json::Array *readArray(const json::Object &object, StringRef key, json::Path path) {
+  const json::Array *array = object.getArray(key);
+  if (!array)
+    path.field(key).report("expected an array");
+  return array;
+}
+
+static bool readString(const json::Object &object, StringRef key, json::Path path,
+                       std::string &out) {
+  std::optional<StringRef> text = object.getString(key);
+  if (!text || text->empty())
+    return fail(path.field(key), "expected a string that is not empty");
+  out = text->str();
+  return true;
+}
+
+/// `expected` says what the bounds are.
+static bool readInteger(const json::Value *value, json::Path path, int64_t low, int64_t high,
+                        StringLiteral expected, int64_t &out) {
+  std::optional<int64_t> number = value ? value->getAsInteger() : std::nullopt;
+  if (!number || *number < low || *number > high)
+    return fail(path, expected);
+  out = *number;
+  return true;
+}
+
+/// Reads an array of three positive sizes whose product is at most `limit`, as `expected` says.
+static bool readTriple(const json::Object &object, StringRef key, json::Path path, int64_t limit,
+                       StringLiteral expected, std::array<unsigned, 3> &out) {
+  const json::Array *array = readArray(object, key, path);
+  if (!array)
+    return false;
+  if (array->size() != 3)
+    return fail(path.field(key), expected);
+  int64_t product = 1;
+  for (unsigned i = 0; i < 3; ++i) {
+    int64_t size;
+    if (!readInteger(&(*array)[i], path.field(key).index(i), 1, limit, expected, size))
+      return false;
+    out[i] = size;
+    product *= size;
+  }
+  if (product > limit)
+    return fail(path.field(key), expected);
+  return true;
+}
+
+template <typename Function>
+static bool forEachObject(const json::Array &array, json::Path path, Function function) {
+  for (size_t i = 0; i < array.size(); ++i) {
+    const json::Object *object = readObject(array[i], path.index(i));
+    if (!object || !function(*object, path.index(i)))
+      return false;
+  }
+  return true;
+}
+
+bool KernelReader::readExtentValue(const json::Value &value, json::Path path, Extent &extent) {
+  if (std::optional<StringRef> name = value.getAsString()) {
+    auto found = llvm::find(kernel.dims, *name);
+    if (found == kernel.dims.end())
+      return fail(path, "names no entry of \"dims\"");
+    extent.dim = found - kernel.dims.begin();
+    return true;
+  }
+  return readInteger(&value, path, 1, kMaxExtent,
+                     "expected a dimension's name or an integer from 1 to 2147483647",
+                     extent.constant);
+}
+
+bool KernelReader::readExtent(const json::Object &object, json::Path path, Extent &extent) {
+  const json::Value *value = object.get("extent");
+  if (!value)
+    return fail(path.field("extent"), "expected a dimension's name or an integer");
+  return readExtentValue(*value, path.field("extent"), extent);
+}
+
+bool KernelReader::readDimName(const json::Object &object, StringRef key, json::Path path,
+                               unsigned &dim) {
+  std::string name;
+  if (!readString(object, key, path, name))
+    return false;
+  auto found = llvm::find(kernel.dims, name);
+  if (found == kernel.dims.end())
+    return fail(path.field(key), "names no entry of \"dims\"");
+  dim = found - kernel.dims.begin();
+  return true;
+}
+
+bool KernelReader::readArgumentName(const json::Object &object, json::Path path, bool wantsView,
+                                    unsigned &argument) {
+  std::string name;
+  if (!readString(object, "argument", path, name))
+    return false;
+  auto found = llvm::find_if(kernel.arguments,
+                             [&](const ArgumentInfo &entry) { return entry.name == name; });
+  if (found == kernel.arguments.end())
+    return fail(path.field("argument"), "names no entry of \"arguments\"");
+  if (found->isView != wantsView)
+    return fail(path.field("argument"), wantsView ? StringLiteral("expected a view")
+                                                  : StringLiteral("expected a scalar"));
+  argument = found - kernel.arguments.begin();
+  return true;
+}
+
+bool KernelReader::readArgument(const json::Object &object, json::Path path,
+                                ArgumentInfo &argument) {
+  std::string kind, type;
+  if (!readString(object, "name", path, argument.name) || !readString(object, "kind", path, kind))
+    return false;
+  argument.isView = kind == "view";
+  if (!argument.isView) {
+    if (kind != "scalar")
+      return fail(path.field("kind"), "expected \"view\" or \"scalar\"");
+    if (!readString(object, "type", path, type))
+      return false;
+    argument.type = getScalarType(type);
+    return argument.type || fail(path.field("type"), "expected i32, i64 or f32");
+  }
+
+  if (!readString(object, "element", path, type))
+    return false;
+  argument.type = getElementType(type);
+  if (!argument.type)
+    return fail(path.field("element"), "expected f16, bf16 or f32");
+  const json::Array *dims = readArray(object, "dims", path);
+  if (!dims)
+    return false;
+  if (dims->empty())
+    return fail(path.field("dims"), "expected at least one dimension");
+  for (size_t i = 0; i < dims->size(); ++i)
+    if (!readExtentValue((*dims)[i], path.field("dims").index(i), argument.dims.emplace_back()))
+      return false;
+
+  std::string access;
+  if (!readString(object, "access", path, access))
+    return false;
+  auto known = llvm::StringSwitch<std::optional<Access>>(access)
+                   .Case("read", Access::Read)
+                   .Case("write", Access::Write)
+                   .Case("readwrite", Access::ReadWrite)
+                   .Default(std::nullopt);
+  if (!known)
+    return fail(path.field("access"), "expected \"read\", \"write\" or \"readwrite\"");
+  argument.access = *known;
+
+  static constexpr StringLiteral kAlignmentRule =
+      "expected a power of 2, from the element's size to 1024";
+  int64_t alignment;
+  if (!readInteger(object.get("alignment"), path.field("alignment"), argument.type->bytes, 1024,
+                   kAlignmentRule, alignment))
+    return false;
+  if (!llvm::isPowerOf2_64(alignment))
+    return fail(path.field("alignment"), kAlignmentRule);
+  argument.alignment = alignment;
+  return true;
+}
+
+bool KernelReader::readArguments(const json::Array &array, json::Path path) {
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    ArgumentInfo argument;
+    if (!readArgument(object, at, argument))
+      return false;
+    for (const ArgumentInfo &other : kernel.arguments)
+      if (other.name == argument.name)
+        return fail(at.field("name"), "is the name of an earlier argument");
+    kernel.arguments.push_back(std::move(argument));
+    return true;
+  });
+}
+
+bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    Requirement requirement;
+    if (!readDimName(object, "divisor", at, requirement.divisor) ||
+        !readDimName(object, "dividend", at, requirement.dividend))
+      return false;
+    kernel.requirements.push_back(requirement);
+    return true;
+  });
+}
+
+bool KernelReader::readTensorMapDim(const json::Object &object, json::Path path, bool innermost,
+                                    TensorMapRecipe &map) {
+  TensorMapDim dim;
+  if (!readExtent(object, path, dim.extent))
+    return false;
+  const json::Value *ofDim = object.get("stride_of_dim"), *bytes = object.get("stride_bytes");
+  if (innermost ? ofDim || bytes : !ofDim == !bytes)
+    return fail(path, "expected \"stride_of_dim\" or \"stride_bytes\", and neither in the first "
+                      "dimension, which is contiguous");
+  const ArgumentInfo &argument = kernel.arguments[map.argument];
+  if (ofDim) {
+    int64_t index;
+    if (!readInteger(ofDim, path.field("stride_of_dim"), 0, argument.dims.size() - 1,
+                     "expected the number of a dimension of the argument", index))
+      return false;
+    dim.strideOfDim = index;
+  }
+  if (bytes) {
+    static constexpr StringLiteral kStrideRule = "expected a multiple of 16 from 16 to 2^40 - 16";
+    if (!readInteger(bytes, path.field("stride_bytes"), 16, kMaxStrideBytes, kStrideRule,
+                     dim.strideBytes))
+      return false;
+    if (dim.strideBytes % 16)
+      return fail(path.field("stride_bytes"), kStrideRule);
+  }
+  map.dims.push_back(dim);
+  return true;
+}
+
+/// The rules of cuTensorMapEncodeTiled for boxes, without interleaving.
+bool KernelReader::checkBox(const TensorMapRecipe &map, json::Path path) {
+  if (map.box.size() != map.dims.size())
+    return fail(path, "expected as many sizes as the map has dimensions");
+  int64_t innerBytes = int64_t(map.box[0]) * map.element->bytes;
+  if (innerBytes % 16)
+    return fail(path.index(0), "the innermost size must make a multiple of 16 bytes");
+  static constexpr int64_t kSpans[] = {std::numeric_limits<int64_t>::max(), 32, 64, 128};
+  if (innerBytes > kSpans[map.swizzle])
+    return fail(path.index(0), "the innermost size exceeds the bytes of the swizzle");
+  return true;
+}
+
+bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
+                                 TensorMapRecipe &map) {
+  std::string element, swizzle;
+  if (!readArgumentName(object, path, /*wantsView=*/true, map.argument) ||
+      !readString(object, "element", path, element) ||
+      !readString(object, "swizzle", path, swizzle))
+    return false;
+  const ArgumentInfo &argument = kernel.arguments[map.argument];
+  map.element = getElementType(element);
+  if (map.element != argument.type)
+    return fail(path.field("element"), "expected the element type of the argument");
+  if (argument.alignment % 16)
+    return fail(path.field("argument"), "an argument with a tensor map needs alignment 16");
+  map.swizzle = llvm::StringSwitch<int>(swizzle)
+                    .Case("none", 0)
+                    .Case("32B", 1)
+                    .Case("64B", 2)
+                    .Case("128B", 3)
+                    .Default(-1);
+  if (map.swizzle < 0)
+    return fail(path.field("swizzle"), "expected \"none\", \"32B\", \"64B\" or \"128B\"");
+
+  const json::Array *dims = readArray(object, "dims", path);
+  const json::Array *box = dims ? readArray(object, "box", path) : nullptr;
+  if (!box)
+    return false;
+  if (dims->empty() || dims->size() > kMaxTensorMapRank)
+    return fail(path.field("dims"), "a tensor map has 1 to 5 dimensions");
+  bool read = forEachObject(*dims, path.field("dims"), [&](const json::Object &dim, json::Path at) {
+    return readTensorMapDim(dim, at, /*innermost=*/map.dims.empty(), map);
+  });
+  if (!read)
+    return false;
+  for (size_t i = 0; i < box->size(); ++i) {
+    int64_t size;
+    if (!readInteger(&(*box)[i], path.field("box").index(i), 1, 256,
+                     "expected an integer from 1 to 256", size))
+      return false;
+    map.box.push_back(size);
+  }
+  return checkBox(map, path.field("box"));
+}
+
+bool KernelReader::readParameter(const json::Object &object, json::Path path,
+                                 LaunchParameter &parameter) {
+  std::string kind, type;
+  if (!readString(object, "kind", path, kind))
+    return false;
+  if (kind == "tensor_map") {
+    TensorMapRecipe map;
+    if (!readTensorMap(object, path, map))
+      return false;
+    parameter.kind = ParameterKind::TensorMap;
+    parameter.argument = map.argument;
+    parameter.bytes = sizeof(cuda::TensorMap);
+    auto &mapsOfArgument = kernel.arguments[map.argument].tensorMaps;
+    parameter.mapOfArgument = mapsOfArgument.size();
+    mapsOfArgument.push_back(kernel.tensorMaps.size());
+    kernel.tensorMaps.push_back(std::move(map));
+    return true;
+  }
+  if (kind == "pointer") {
+    parameter.kind = ParameterKind::Pointer;
+    parameter.bytes = 8;
+    return readArgumentName(object, path, /*wantsView=*/true, parameter.argument);
+  }
+  if (kind == "scalar") {
+    parameter.kind = ParameterKind::Scalar;
+    if (!readArgumentName(object, path, /*wantsView=*/false, parameter.argument))
+      return false;
+    parameter.bytes = kernel.arguments[parameter.argument].type->bytes;
+    return true;
+  }
+
+  if (kind != "dim" && kind != "stride")
+    return fail(path.field("kind"),
+                "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\" or \"scalar\"");
+  if (!readString(object, "type", path, type))
+    return false;
+  if (type != "i32" && type != "i64")
+    return fail(path.field("type"), "expected i32 or i64");
+  parameter.bytes = type == "i32" ? 4 : 8;
+  if (kind == "dim") {
+    parameter.kind = ParameterKind::Dim;
+    return readDimName(object, "dim", path, parameter.dim);
+  }
+  parameter.kind = ParameterKind::Stride;
+  if (!readArgumentName(object, path, /*wantsView=*/true, parameter.argument))
+    return false;
+  int64_t dim;
+  if (!readInteger(object.get("dim"), path.field("dim"), 0,
+                   kernel.arguments[parameter.argument].dims.size() - 1,
+                   "expected the number of a dimension of the argument", dim))
+    return false;
+  parameter.dim = dim;
+  return true;
+}
+
+bool KernelReader::readParameters(const json::Array &array, json::Path path) {
+  bool read = forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    LaunchParameter parameter;
+    if (!readParameter(object, at, parameter))
+      return false;
+    uint64_t alignment = parameter.kind == ParameterKind::TensorMap ? alignof(cuda::TensorMap)
+                                                                     : parameter.bytes;
+    parameter.offset = llvm::alignTo(kernel.parameterBytes, alignment);
+    kernel.parameterBytes = parameter.offset + parameter.bytes;
+    kernel.parameters.push_back(parameter);
+    return true;
+  });
+  if (read && kernel.parameterBytes > kMaxParameterBytes)
+    return fail(path, "more than 4096 bytes of parameters, the most a kernel takes");
+  return read;
+}
+
+bool KernelReader::readGrid(const json::Array &array, json::Path path) {
+  if (array.empty() || array.size() > 3)
+    return fail(path, "expected 1 to 3 dimensions");
+  kernel.grid.fill(GridDim{Extent{1, -1}, 1});
+  unsigned next = 0;
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    GridDim &dim = kernel.grid[next++];
+    return readExtent(object, at, dim.extent) &&
+           readInteger(object.get("divisor"), at.field("divisor"), 1, kMaxExtent,
+                       "expected an integer from 1 to 2147483647", dim.divisor);
+  });
+}
+
+bool KernelReader::read(const json::Value &value, json::Path path) {
+  const json::Object *object = readObject(value, path);
+  if (!object || !readString(*object, "name", path, kernel.name) ||
+      !readString(*object, "symbol", path, kernel.symbol))
+    return false;
+  const json::Array *sections[5];
+  static constexpr StringRef kSections[] = {"dims", "arguments", "requirements",
+                                            "launch_parameters", "grid"};
+  for (unsigned i = 0; i < 5; ++i)
+    if (!(sections[i] = readArray(*object, kSections[i], path)))
+      return false;
+  for (size_t i = 0; i < sections[0]->size(); ++i) {
+    std::optional<StringRef> name = (*sections[0])[i].getAsString();
+    if (!name)
+      return fail(path.field("dims").index(i), "expected a name");
+    kernel.dims.push_back(name->str());
+  }
+  if (!readArguments(*sections[1], path.field(kSections[1])) ||
+      !readRequirements(*sections[2], path.field(kSections[2])) ||
+      !readParameters(*sections[3], path.field(kSections[3])) ||
+      !readGrid(*sections[4], path.field(kSections[4])))
+    return false;
+  for (size_t i = 0; i < kernel.dims.size(); ++i) {
+    bool used = llvm::any_of(kernel.arguments, [&](const ArgumentInfo &argument) {
+      return llvm::any_of(argument.dims, [&](Extent e) { return e.dim == static_cast<int>(i); });
+    });
+    if (!used)
+      return fail(path.field("dims").index(i), "is a dimension of no argument");
+  }
+
+  int64_t sharedMemory;
+  if (!readTriple(*object, "block", path, 1024,
+                  "expected three sizes, x, y and z, of at most 1024 threads in all",
+                  kernel.block) ||
+      !readTriple(*object, "cluster", path, 8,
+                  "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
+      !readInteger(object->get("shared_memory"), path.field("shared_memory"), 0, 1 << 20,
+                   "expected a number of bytes", sharedMemory))
+    return false;
+  kernel.sharedMemory = sharedMemory;
+  kernel.description = llvm::formatv("{0}", value).str();
+  return true;
+}
+
+static bool readImage(const json::Object &object, json::Path path, BundleInfo &bundle) {
+  std::string kind, base64;
+  if (!readString(object, "kind", path, kind) || !readString(object, "base64", path, base64))
+    return false;
+  bundle.isPtx = kind == "ptx";
+  if (!bundle.isPtx && kind != "cubin")
+    return fail(path.field("kind"), "expected \"cubin\" or \"ptx\"");
+  if (llvm::Error error = llvm::decodeBase64(base64, bundle.image)) {
+    llvm::consumeError(std::move(error));
+    return fail(path.field("base64"), "expected base64 text");
+  }
+  if (bundle.isPtx)
+    bundle.image.push_back('\0');
+  return true;
+}
+
+static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bundle) {
+  const json::Object *object = readObject(value, path);
+  if (!object)
+    return false;
+  if (object->getString("format") != StringRef("tessera-bundle"))
+    return fail(path.field("format"), "expected \"tessera-bundle\": this is no bundle");
+  if (object->getInteger("version") != int64_t(1))
+    return fail(path.field("version"), "this library reads version 1");
+  if (!readString(*object, "target", path, bundle.target))
+    return false;
+  const json::Object *image = object->getObject("image");
+  if (!image)
+    return fail(path.field("image"), "expected an object");
+  const json::Array *kernels = readArray(*object, "kernels", path);
+  if (!readImage(*image, path.field("image"), bundle) || !kernels)
+    return false;
+  if (kernels->empty())
+    return fail(path.field("kernels"), "expected at least one kernel");
+  for (size_t i = 0; i < kernels->size(); ++i)
+    if (!KernelReader(bundle.kernels.emplace_back())
+             .read((*kernels)[i], path.field("kernels").index(i)))
+      return false;
+  return true;
+}
+
+llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {
+  llvm::Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "not a bundle: not JSON text: {0}",
+                     llvm::toString(value.takeError()));
+  json::Path::Root root("bundle");
+  BundleInfo bundle;
+  if (!::readBundle(*value, root, bundle))
+    return makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "damaged bundle: {0}",
+                     llvm::toString(root.getError()));
+  return std::move(bundle);
+}

@@ -1,0 +1,132 @@
+//===- Bundle.h - The description of compiled kernels -----------*- C++ -*-===//
+//
+// The contents of a bundle (docs/bundle.md) as data, and the reader that checks it. What the reader
+// accepts can be launched without further checks of the description.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_BUNDLE_H
+#define TESSERA_LIB_RUNTIME_BUNDLE_H
+
+#include "tessera-c/Runtime.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::runtime {
+
+/// The most bytes of parameters a kernel takes (CUDA C++ Programming Guide, "Function Parameters",
+/// before CUDA 12.1).
+constexpr unsigned kMaxParameterBytes = 4096;
+/// The most dimensions of a tensor map (CUDA Driver API, cuTensorMapEncodeTiled).
+constexpr unsigned kMaxTensorMapRank = 5;
+
+/// What is known of an element or scalar type.
+struct TypeInfo {
+  llvm::StringRef name; ///< as in a bundle
+  tessera_type type;
+  unsigned bytes;
+  int tensorMapType; ///< CUtensorMapDataType; -1 for scalars
+};
+/// The element type of a name, null when there is none.
+const TypeInfo *getElementType(llvm::StringRef name);
+/// The scalar type of a name, null when there is none.
+const TypeInfo *getScalarType(llvm::StringRef name);
+/// The name of a type for messages; "unknown type" when it is none of tessera_type.
+llvm::StringRef getTypeName(int32_t type);
+
+/// A constant, or a named run-time dimension of the kernel.
+struct Extent {
+  int64_t constant = 0;
+  int dim = -1; ///< index into KernelInfo::dims; -1 for a constant
+
+  int64_t evaluate(llvm::ArrayRef<int64_t> dims) const { return dim < 0 ? constant : dims[dim]; }
+};
+
+enum class Access { Read, Write, ReadWrite };
+
+struct ArgumentInfo {
+  std::string name;
+  bool isView = false;
+  const TypeInfo *type = nullptr;
+  llvm::SmallVector<Extent, 5> dims;
+  Access access = Access::Read;
+  /// In bytes: of the address and of every stride except the innermost.
+  unsigned alignment = 1;
+  /// Positions in KernelInfo::tensorMaps of the maps over this argument.
+  llvm::SmallVector<unsigned, 2> tensorMaps;
+};
+
+/// `divisor` divides `dividend`; both are indices into KernelInfo::dims.
+struct Requirement {
+  unsigned divisor, dividend;
+};
+
+/// A dimension of a tensor map. The first has no stride: its elements are contiguous.
+struct TensorMapDim {
+  Extent extent;
+  int strideOfDim = -1;    ///< the argument's dimension whose stride it has; -1 for strideBytes
+  int64_t strideBytes = 0; ///< a constant stride
+};
+
+struct TensorMapRecipe {
+  unsigned argument = 0;
+  const TypeInfo *element = nullptr;
+  llvm::SmallVector<TensorMapDim, kMaxTensorMapRank> dims; ///< innermost first
+  llvm::SmallVector<uint32_t, kMaxTensorMapRank> box;
+  int swizzle = 0; ///< CUtensorMapSwizzle
+};
+
+enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar };
+
+/// A parameter of the kernel's entry function.
+struct LaunchParameter {
+  ParameterKind kind;
+  unsigned argument = 0;  ///< of TensorMap, Pointer, Stride and Scalar
+  unsigned dim = 0;       ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
+  unsigned mapOfArgument = 0; ///< TensorMap: position in ArgumentInfo::tensorMaps
+  unsigned bytes = 0;     ///< size of the value: 128, 8 or 4
+  unsigned offset = 0;    ///< where the value lies in the block that a launch fills
+};
+
+/// ceil(extent / divisor) blocks.
+struct GridDim {
+  Extent extent;
+  int64_t divisor = 1;
+};
+
+struct KernelInfo {
+  std::string name, symbol;
+  std::vector<ArgumentInfo> arguments;
+  std::vector<std::string> dims;
+  std::vector<Requirement> requirements;
+  std::vector<TensorMapRecipe> tensorMaps;
+  std::vector<LaunchParameter> parameters;
+  unsigned parameterBytes = 0;
+  std::array<GridDim, 3> grid;
+  std::array<unsigned, 3> block, cluster;
+  unsigned sharedMemory = 0;
+  /// The entry of "kernels", as JSON text.
+  std::string description;
+};
+
+struct BundleInfo {
+  std::string target; ///< "sm_90a"
+  /// A cubin, or PTX text that ends with a zero byte.
+  std::vector<char> image;
+  bool isPtx = false;
+  std::vector<KernelInfo> kernels;
+};
+
+/// Reads and checks a bundle. Errors have status INVALID_BUNDLE and name the offending member.
+llvm::Expected<BundleInfo> readBundle(llvm::StringRef text);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_BUNDLE_H

@@ -1,0 +1,130 @@
+//===- Launch.h - Checking arguments and launching --------------*- C++ -*-===//
+//
+// A bundle in memory, its modules on the devices, and launches of its kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_LAUNCH_H
+#define TESSERA_LIB_RUNTIME_LAUNCH_H
+
+#include "lib/Runtime/Bundle.h"
+#include "lib/Runtime/Driver.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace tessera::runtime {
+
+/// The C interface's structure is used as it is: a launch copies nothing.
+using Argument = tessera_argument;
+
+using DimValues = llvm::SmallVector<int64_t, 16>;
+
+/// Checks arguments against the kernel's description and finds the extents of its named dimensions (in
+/// the order of KernelInfo::dims). Addresses are not looked at beyond their alignment. Extents of 0 are
+/// let through when `computeGrid` finds no blocks. Errors: INVALID_ARGUMENT, TYPE_MISMATCH.
+llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments,
+                           DimValues &dims);
+
+/// The blocks of a launch; all zero when there is nothing to do. Errors: INVALID_ARGUMENT when a size
+/// exceeds what the hardware numbers or is no multiple of the cluster.
+llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
+                                                    llvm::ArrayRef<int64_t> dims);
+
+/// Encodes a tensor map over checked arguments of which no extent is 0. Errors: DRIVER_ERROR, with the
+/// whole recipe in the text.
+llvm::Error encodeTensorMap(const cuda::Driver &driver, const KernelInfo &kernel,
+                            const TensorMapRecipe &recipe, const Argument &argument,
+                            llvm::ArrayRef<int64_t> dims, cuda::TensorMap &map);
+
+/// The tensor maps of recent values of one argument, and the knowledge that the device reaches them.
+/// Replaces by position (hash modulo size), so that a look-up neither searches nor allocates.
+class ArgumentCache {
+public:
+  ArgumentCache(unsigned rank, unsigned mapCount);
+
+  /// The slot that holds, or is to hold, what belongs to these values of the argument.
+  unsigned getSlot(const Argument &argument) const;
+  bool holds(unsigned slot, const Argument &argument) const;
+  /// Marks the slot as holding these values, whose maps are `maps`.
+  void fill(unsigned slot, const Argument &argument, llvm::ArrayRef<cuda::TensorMap> maps);
+  const cuda::TensorMap &getMap(unsigned slot, unsigned index) const {
+    return maps[slot * mapCount + index];
+  }
+
+private:
+  unsigned rank, mapCount;
+  std::vector<bool> used;
+  /// For each slot the address, the extents and the strides.
+  std::vector<int64_t> keys;
+  std::vector<cuda::TensorMap> maps;
+};
+
+class Bundle;
+
+/// A kernel of a bundle.
+class Kernel {
+public:
+  Kernel(Bundle &bundle, unsigned index) : bundle(bundle), index(index) {}
+
+  const KernelInfo &getInfo() const;
+  /// See tessera_kernel_prepare.
+  llvm::Error prepare(int device);
+  /// See tessera_kernel_launch.
+  llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments);
+
+private:
+  Bundle &bundle;
+  unsigned index;
+};
+
+/// A bundle, with its modules in the contexts where kernels were launched.
+class Bundle {
+public:
+  /// Uses `driver` when given, otherwise that of the machine, which is looked for at the first launch.
+  static llvm::Expected<std::unique_ptr<Bundle>> create(llvm::StringRef text,
+                                                        const cuda::Driver *driver = nullptr);
+  ~Bundle();
+
+  const BundleInfo &getInfo() const { return info; }
+  llvm::MutableArrayRef<Kernel> getKernels() { return kernels; }
+  llvm::ArrayRef<Kernel> getKernels() const { return kernels; }
+
+private:
+  friend class Kernel;
+
+  /// A kernel in one context.
+  struct KernelState {
+    cuda::Function function = nullptr;
+    std::mutex mutex; ///< guards the caches
+    std::vector<ArgumentCache> caches;
+  };
+  /// The module in one context.
+  struct ContextState {
+    unsigned long long id = 0;
+    cuda::Context context = nullptr;
+    cuda::Module module = nullptr;
+    std::vector<KernelState> kernels;
+  };
+
+  Bundle(BundleInfo info, const cuda::Driver *driver);
+  llvm::Expected<const cuda::Driver &> resolveDriver();
+  llvm::Expected<ContextState &> resolveContext(const cuda::Driver &driver,
+                                                const cuda::ContextScope &scope);
+  llvm::Error load(const cuda::Driver &driver, const cuda::ContextScope &scope,
+                   ContextState &state);
+
+  BundleInfo info;
+  std::vector<Kernel> kernels;
+  const cuda::Driver *driver;
+  std::mutex mutex; ///< guards `driver` and `contexts`
+  std::vector<std::unique_ptr<ContextState>> contexts;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_LAUNCH_H

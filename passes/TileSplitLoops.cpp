@@ -1,0 +1,267 @@
+//===- TileSplitLoops.cpp - Loops without masks for full iterations -------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/MaskAnalysis.h"
+#include "passes/TilePasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILESPLITLOOPS
+#include "passes/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// A select that becomes its true or its false value where `bounds` hold.
+struct FoldableSelect {
+  arith::SelectOp op;
+  bool arm;
+  SmallVector<InductionBound> bounds;
+
+  Value value() { return arm ? op.getTrueValue() : op.getFalseValue(); }
+};
+
+/// Splits one loop in up to three.
+class LoopSplitter {
+public:
+  explicit LoopSplitter(scf::ForOp loop)
+      : loop(loop), builder(loop.getLoc(), loop), unitStep(matchPattern(loop.getStep(), m_One())) {}
+
+  void run();
+
+private:
+  void findSelects();
+  Value toIndex(Value value);
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
+  Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset);
+  void narrow(const InductionBound &bound);
+  Value toGrid(Value position);
+  void appendLoop(Value from, Value to, bool folded);
+  void foldSelects(scf::ForOp copy);
+
+  scf::ForOp loop;
+  ImplicitLocOpBuilder builder;
+  bool unitStep;
+  SmallVector<FoldableSelect> selects;
+  /// Whether some select needs its mask at the start, or at the end.
+  bool maskedStart = false, maskedEnd = false;
+  /// As indices: the loop's own bounds and the part in which all selects fold.
+  Value lower, upper, step, first, past;
+  SmallVector<Value> carried;
+};
+} // namespace
+
+/// Moves scalar integer arithmetic on loop-invariant values out of `loop`, so
+/// that the analysis meets it as one value.
+static void hoistInvariantScalars(scf::ForOp loop) {
+  moveLoopInvariantCode(
+      loop.getLoopRegions(),
+      [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+      [](Operation *op, Region *) {
+        return isMemoryEffectFree(op) && isSpeculatable(op) && op->getNumRegions() == 0 &&
+               llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+      },
+      [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+}
+
+/// The selects of the body of `loop` that are not in a loop nested in it.
+static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {
+  SmallVector<arith::SelectOp> selects;
+  loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto select = dyn_cast<arith::SelectOp>(op))
+      selects.push_back(select);
+    return isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+  return selects;
+}
+
+/// True for a value that costs nothing to make: the arm that a mask puts in.
+static bool isFill(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
+}
+
+/// Fills `selects` and explains each mask that cannot be folded.
+void LoopSplitter::findSelects() {
+  llvm::DenseSet<Value> explained;
+  for (arith::SelectOp select : selectsOf(loop)) {
+    Value condition = select.getCondition();
+    if (!isPositionMask(condition))
+      continue;
+    auto keep = [&](const Twine &reason) {
+      if (explained.insert(condition).second)
+        select.emitRemark("mask kept in every iteration: ") << reason;
+    };
+    std::string reason;
+    std::optional<MaskRanges> ranges = analyzeMask(condition, loop, reason);
+    if (!ranges) {
+      keep(reason);
+      continue;
+    }
+    bool wantsTrue = ranges->allTrue.has_value();
+    if (isFill(select.getTrueValue()) != isFill(select.getFalseValue()))
+      wantsTrue = isFill(select.getFalseValue());
+    std::optional<SmallVector<InductionBound>> &bounds =
+        wantsTrue ? ranges->allTrue : ranges->allFalse;
+    if (bounds)
+      selects.push_back({select, wantsTrue, std::move(*bounds)});
+    else
+      keep(reason.empty() ? "the iterations that do not need it are not consecutive" : reason);
+  }
+  for (const FoldableSelect &select : selects)
+    for (const InductionBound &bound : select.bounds)
+      (bound.slope < 0 ? maskedStart : maskedEnd) = true;
+}
+
+Value LoopSplitter::toIndex(Value value) {
+  if (value.getType().isIndex())
+    return value;
+  return arith::IndexCastOp::create(builder, builder.getIndexType(), value);
+}
+
+/// sign * (the part of `bound` without the induction variable) + offset.
+Value LoopSplitter::evaluate(const InductionBound &bound, int64_t sign, int64_t offset) {
+  Value sum = constant(sign * bound.constant + offset);
+  for (auto [symbol, coefficient] : bound.symbols) {
+    Value term = toIndex(symbol);
+    if (sign * coefficient != 1)
+      term = arith::MulIOp::create(builder, term, constant(sign * coefficient));
+    sum = arith::AddIOp::create(builder, sum, term);
+  }
+  return sum;
+}
+
+/// Cuts [first, past) to where `bound` holds: slope * iv + rest <= 0.
+void LoopSplitter::narrow(const InductionBound &bound) {
+  int64_t slope = bound.slope;
+  if (slope > 0) {
+    // iv <= floor(-rest / slope), that is iv < floor((-rest + slope) / slope).
+    Value end = arith::FloorDivSIOp::create(builder, evaluate(bound, -1, slope), constant(slope));
+    past = arith::MinSIOp::create(builder, past, end);
+  } else if (slope < 0) {
+    Value start = arith::CeilDivSIOp::create(builder, evaluate(bound, 1, 0), constant(-slope));
+    first = arith::MaxSIOp::create(builder, first, start);
+  } else {
+    Value holds = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, evaluate(bound, 1, 0),
+                                        constant(0));
+    past = arith::SelectOp::create(builder, holds, past, lower);
+  }
+}
+
+/// The first induction value of the loop that is `position` or greater.
+Value LoopSplitter::toGrid(Value position) {
+  if (unitStep)
+    return position;
+  Value distance = arith::SubIOp::create(builder, position, lower);
+  Value steps = arith::CeilDivSIOp::create(builder, distance, step);
+  return arith::AddIOp::create(builder, lower, arith::MulIOp::create(builder, steps, step));
+}
+
+/// Replaces the selects of `copy`, a clone of the loop, by their values.
+void LoopSplitter::foldSelects(scf::ForOp copy) {
+  llvm::DenseMap<Operation *, bool> arms;
+  for (FoldableSelect &select : selects)
+    arms[select.op] = select.arm;
+  for (auto [original, select] : llvm::zip_equal(selectsOf(loop), selectsOf(copy)))
+    if (auto arm = arms.find(original); arm != arms.end()) {
+      select.replaceAllUsesWith(arm->second ? select.getTrueValue() : select.getFalseValue());
+      select.erase();
+    }
+  IRRewriter rewriter(builder);
+  // Fails when nothing was dead.
+  (void)runRegionDCE(rewriter, copy->getRegions());
+}
+
+/// Adds a copy of the loop over [from, to) that goes on from the last one.
+void LoopSplitter::appendLoop(Value from, Value to, bool folded) {
+  Type type = loop.getInductionVar().getType();
+  auto fromIndex = [&](Value value) -> Value {
+    if (type.isIndex())
+      return value;
+    return arith::IndexCastOp::create(builder, type, value);
+  };
+  Value start = fromIndex(from), end = fromIndex(to);
+  auto copy = cast<scf::ForOp>(builder.clone(*loop));
+  copy.setLowerBound(start);
+  copy.setUpperBound(end);
+  copy.getInitArgsMutable().assign(carried);
+  if (folded)
+    foldSelects(copy);
+  carried.assign(copy.result_begin(), copy.result_end());
+}
+
+void LoopSplitter::run() {
+  findSelects();
+  if (selects.empty())
+    return;
+  lower = toIndex(loop.getLowerBound());
+  upper = toIndex(loop.getUpperBound());
+  step = toIndex(loop.getStep());
+  first = lower;
+  past = upper;
+  for (FoldableSelect &select : selects)
+    for (const InductionBound &bound : select.bounds)
+      narrow(bound);
+  // lower <= first <= upper and first <= past, whatever the bounds say.
+  if (maskedStart)
+    first = toGrid(arith::MinSIOp::create(builder, first, upper));
+  if (maskedEnd)
+    past = toGrid(arith::MaxSIOp::create(builder, past, first));
+  auto upTo = [&](Value position) -> Value {
+    // The next multiple of a step may lie past the end.
+    return unitStep ? position : arith::MinSIOp::create(builder, position, upper).getResult();
+  };
+
+  loop.emitRemark("loop split: iterations in which ")
+      << selects.size() << (selects.size() == 1 ? " mask is" : " masks are")
+      << " uniform run without " << (selects.size() == 1 ? "it" : "them");
+  carried.assign(loop.getInitArgs().begin(), loop.getInitArgs().end());
+  if (maskedStart)
+    appendLoop(lower, upTo(first), /*folded=*/false);
+  appendLoop(first, maskedEnd ? upTo(past) : upper, /*folded=*/true);
+  if (maskedEnd)
+    appendLoop(past, upper, /*folded=*/false);
+  loop.replaceAllUsesWith(carried);
+  loop.erase();
+}
+
+namespace {
+class TileSplitLoopsPass : public tessera::impl::TileSplitLoopsBase<TileSplitLoopsPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      ScheduleAttr schedule = kernel.getScheduleAttr();
+      if (!schedule || !schedule.getSplit().value_or(false))
+        continue;
+      SmallVector<scf::ForOp> loops;
+      kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+      for (scf::ForOp loop : loops)
+        split(loop);
+    }
+  }
+
+private:
+  static void split(scf::ForOp loop) {
+    bool hasMask = llvm::any_of(selectsOf(loop), [](arith::SelectOp select) {
+      return isPositionMask(select.getCondition());
+    });
+    if (!hasMask)
+      return;
+    if (loop.getUnsignedCmp()) {
+      loop.emitRemark("loop not split: it compares its bounds without sign");
+      return;
+    }
+    hoistInvariantScalars(loop);
+    LoopSplitter(loop).run();
+  }
+};
+} // namespace
