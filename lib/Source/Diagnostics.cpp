@@ -1,0 +1,43 @@
+//===- Diagnostics.cpp - From MLIR's diagnostics to the interface's -------===//
+
+#include "lib/Source/Diagnostics.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+
+static tessera::Severity convertSeverity(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return tessera::Severity::Error;
+  case DiagnosticSeverity::Warning:
+    return tessera::Severity::Warning;
+  case DiagnosticSeverity::Remark:
+    return tessera::Severity::Remark;
+  case DiagnosticSeverity::Note:
+    return tessera::Severity::Note;
+  }
+  return tessera::Severity::Error;
+}
+
+tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
+  Diagnostic converted;
+  converted.severity = convertSeverity(diagnostic.getSeverity());
+  converted.message = diagnostic.str();
+  if (auto position = diagnostic.getLocation()->findInstanceOf<FileLineColRange>()) {
+    converted.file = position.getFilename().str();
+    converted.line = position.getStartLine();
+    converted.column = position.getStartColumn();
+  }
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    converted.notes.push_back(convertDiagnostic(note));
+  return converted;
+}
+
+tessera::DiagnosticForwarder::DiagnosticForwarder(MLIRContext &context,
+                                                  const DiagnosticHandler &handler, bool remarks)
+    : ScopedDiagnosticHandler(&context) {
+  setHandler([&handler, remarks](mlir::Diagnostic &diagnostic) {
+    if (handler && (remarks || diagnostic.getSeverity() != DiagnosticSeverity::Remark))
+      handler(convertDiagnostic(diagnostic));
+  });
+}

@@ -1,0 +1,24 @@
+//===- Diagnostics.h - From MLIR's diagnostics to the interface's ---------===//
+
+#ifndef TESSERA_LIB_SOURCE_DIAGNOSTICS_H
+#define TESSERA_LIB_SOURCE_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "tessera/Compiler.h"
+
+namespace tessera {
+
+/// Converts a diagnostic and its notes. The position is the first file position that the location
+/// holds; of an inlined operation that of the callee.
+Diagnostic convertDiagnostic(mlir::Diagnostic &diagnostic);
+
+/// While it lives, gives the errors, warnings and (when `remarks` is set) remarks of a context to
+/// a handler. Both must outlive it.
+class DiagnosticForwarder : public mlir::ScopedDiagnosticHandler {
+public:
+  DiagnosticForwarder(mlir::MLIRContext &context, const DiagnosticHandler &handler, bool remarks);
+};
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_SOURCE_DIAGNOSTICS_H

@@ -1,0 +1,53 @@
+//===- Expansion.h - Substitution of parameters in a source ---------------===//
+//
+// Replaces `$NAME` and `$(expression)` by values, keeps lines one to one and
+// remembers where columns went. Pure text: no MLIR here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOURCE_EXPANSION_H
+#define TESSERA_LIB_SOURCE_EXPANSION_H
+
+#include "lib/Source/Parameters.h"
+
+namespace tessera::source {
+
+/// Maps columns between a source and its expansion. Lines and columns count from 1, columns in
+/// bytes.
+class ColumnMap {
+public:
+  /// Records that `originalLength` bytes at `originalColumn` of `line` became `expandedLength`
+  /// bytes. Calls come in the order of the text.
+  void addReplacement(unsigned line, unsigned originalColumn, unsigned originalLength,
+                      unsigned expandedLength);
+
+  /// The column of the source for a column of the expansion; within a replaced text, where the
+  /// substitution starts.
+  unsigned toOriginal(unsigned line, unsigned column) const;
+
+  /// The column of the expansion for a column of the source; within a substitution, where its
+  /// replacement starts.
+  unsigned toExpanded(unsigned line, unsigned column) const;
+
+private:
+  struct Replacement {
+    unsigned line, original, originalLength, expanded, expandedLength;
+  };
+  std::vector<Replacement> replacements;
+};
+
+struct Expansion {
+  /// The source with declarations blanked and substitutions replaced; as many lines as before.
+  std::string text;
+  ColumnMap columns;
+};
+
+/// Expands `text` with the bound parameters of `table`, which was parsed from it. A `$` in a string
+/// or a comment, or before anything but `(`, an upper-case letter or an underscore, stays (`%a$b`
+/// is a name of MLIR). An expression ends on the line where it starts. Returns nothing after an
+/// error.
+std::optional<Expansion> expand(llvm::StringRef text, const ParameterTable &table, ErrorSink error);
+
+} // namespace tessera::source
+
+#endif // TESSERA_LIB_SOURCE_EXPANSION_H

@@ -1,0 +1,304 @@
+//===- Parameters.cpp - `param` declarations of a .tile source ------------===//
+
+#include "lib/Source/Parameters.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace tessera::source;
+
+bool tessera::source::isParameterName(StringRef text) {
+  return !text.empty() && !isDigit(text.front()) &&
+         all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_'; });
+}
+
+//===----------------------------------------------------------------------===//
+// Reading declarations
+//===----------------------------------------------------------------------===//
+
+bool ParameterTable::parse(StringRef source, ErrorSink error) {
+  text = source;
+  Lexer lexer(text, 0, text.size());
+  while (lexer.peek().is("param")) {
+    if (declarations.size() == maxParameters) {
+      error(lexer.offset(), "a source declares at most " + Twine(maxParameters) + " parameters");
+      return false;
+    }
+    if (!parseDeclaration(lexer, error))
+      return false;
+  }
+  entries.resize(declarations.size());
+  return true;
+}
+
+/// Takes the next token, which must be spelled so.
+static bool expect(Lexer &lexer, StringRef spelling, const Twine &where, ErrorSink error) {
+  if (lexer.takeIf(spelling))
+    return true;
+  error(lexer.offset(), "expected '" + spelling + "' " + where +
+                            "; a declaration is `param NAME : int|bool|type = value [in [values] | "
+                            "in low..high [step n]] [\"text\"]`");
+  return false;
+}
+
+bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
+  Declaration declaration;
+  declaration.begin = lexer.offset();
+  lexer.take();
+  Token name = lexer.take();
+  declaration.name = name.text;
+  declaration.nameOffset = lexer.offsetOf(name);
+  if (name.kind != Token::Identifier || !isParameterName(name.text)) {
+    error(declaration.nameOffset, "the name of a parameter consists of upper-case letters, digits "
+                                  "and underscores, got '" +
+                                      name.text + "'");
+    return false;
+  }
+  if (find(name.text)) {
+    error(declaration.nameOffset, "parameter '" + name.text + "' is declared twice");
+    return false;
+  }
+  if (!expect(lexer, ":", "after the name of a parameter", error))
+    return false;
+  Token kind = lexer.take();
+  std::optional<ValueKind> valueKind = symbolizeValueKind(kind.text);
+  if (!valueKind) {
+    error(lexer.offsetOf(kind),
+          "a parameter is of kind int, bool or type, got '" + kind.text + "'");
+    return false;
+  }
+  declaration.kind = *valueKind;
+  if (!expect(lexer, "=", "and a default after the kind of a parameter", error) ||
+      !skipValue(lexer, declaration.defaultOffset, error))
+    return false;
+  if (lexer.takeIf("in") && !parseAllowed(lexer, declaration, error))
+    return false;
+  if (lexer.peek().kind == Token::String)
+    declaration.documentation = lexer.take().text.drop_front().drop_back();
+  declaration.end = lexer.end();
+  declarations.push_back(std::move(declaration));
+  return true;
+}
+
+bool ParameterTable::parseAllowed(Lexer &lexer, Declaration &declaration, ErrorSink error) {
+  if (!lexer.takeIf("["))
+    return parseAllowedItem(lexer, declaration, /*rangeOnly=*/true, error);
+  do {
+    if (!parseAllowedItem(lexer, declaration, /*rangeOnly=*/false, error))
+      return false;
+  } while (lexer.takeIf(","));
+  return expect(lexer, "]", "after the allowed values", error);
+}
+
+bool ParameterTable::parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly,
+                                      ErrorSink error) {
+  Declaration::Allowed allowed;
+  if (!skipValue(lexer, allowed.low, error))
+    return false;
+  if (rangeOnly && !lexer.peek().is(".."))
+    return expect(lexer, "..", "after the low end of a range (a list of values is `[a, b]`)",
+                  error);
+  size_t range = lexer.offset();
+  if (lexer.takeIf("..")) {
+    if (declaration.kind != ValueKind::Integer) {
+      error(range, "only an int parameter has a range, '" + declaration.name + "' is of kind " +
+                       stringifyValueKind(declaration.kind));
+      return false;
+    }
+    size_t offset;
+    if (!skipValue(lexer, offset, error))
+      return false;
+    allowed.high = offset;
+    if (lexer.takeIf("step")) {
+      if (!skipValue(lexer, offset, error))
+        return false;
+      allowed.step = offset;
+    }
+  }
+  declaration.allowed.push_back(allowed);
+  return true;
+}
+
+bool ParameterTable::skipValue(Lexer &lexer, size_t &offset, ErrorSink error) {
+  offset = lexer.offset();
+  auto any = [](StringRef, size_t, bool) { return Value::integer(0); };
+  return Evaluator(lexer, any, error, depth).declarationValue(/*live=*/false).has_value();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::optional<size_t> ParameterTable::find(StringRef name) const {
+  auto it = find_if(declarations,
+                    [&](const Declaration &declaration) { return declaration.name == name; });
+  if (it == declarations.end())
+    return std::nullopt;
+  return it - declarations.begin();
+}
+
+std::string ParameterTable::explainUnknown(StringRef name) const {
+  std::string message = ("unknown parameter '" + name + "'").str();
+  if (declarations.empty())
+    return message + "; the source declares none";
+  auto distance = [&](const Declaration &declaration) {
+    return declaration.name.edit_distance_insensitive(name);
+  };
+  const Declaration &nearest = *min_element(
+      declarations, [&](const auto &a, const auto &b) { return distance(a) < distance(b); });
+  if (distance(nearest) <= std::max<size_t>(1, nearest.name.size() / 3))
+    message += ("; did you mean '" + nearest.name + "'?").str();
+  message += "; known are ";
+  message += join(map_range(declarations, [](const Declaration &d) { return d.name.str(); }), ", ");
+  return message;
+}
+
+std::optional<Value> ParameterTable::lookup(StringRef name, size_t offset, ErrorSink error) const {
+  if (std::optional<size_t> index = find(name))
+    return entries[*index].value;
+  error(offset, explainUnknown(name));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+bool ParameterTable::define(ArrayRef<Define> defines, DefineErrorSink error) {
+  for (const Define &define : defines) {
+    std::optional<size_t> index = find(define.first);
+    if (!index) {
+      error(define, explainUnknown(define.first), std::nullopt);
+      return false;
+    }
+    const Declaration &declaration = declarations[*index];
+    std::optional<Value> value = parseLiteral(declaration.kind, define.second);
+    if (!value) {
+      StringRef takes = declaration.kind == ValueKind::Integer   ? "an integer"
+                        : declaration.kind == ValueKind::Boolean ? "true or false"
+                                                                 : "a type such as bf16";
+      error(define,
+            "parameter '" + declaration.name + "' takes " + takes + ", got '" + define.second + "'",
+            declaration.nameOffset);
+      return false;
+    }
+    entries[*index] = {State::Bound, value, &define};
+  }
+  return true;
+}
+
+bool ParameterTable::bind(ErrorSink error, DefineErrorSink defineError) {
+  for (size_t i = 0; i < declarations.size(); ++i)
+    if (!evaluateParameter(i, error))
+      return false;
+  for (size_t i = 0; i < declarations.size(); ++i)
+    if (!checkAllowed(i, error, defineError))
+      return false;
+  return true;
+}
+
+std::optional<Value> ParameterTable::evaluateAt(size_t offset, ErrorSink error) {
+  Lexer lexer(text, offset, text.size());
+  auto resolve = [&](StringRef name, size_t at, bool needed) -> std::optional<Value> {
+    std::optional<size_t> index = find(name);
+    if (!index) {
+      error(at, explainUnknown(name));
+      return std::nullopt;
+    }
+    if (!needed)
+      return Value::integer(0);
+    if (entries[*index].state == State::Evaluating) {
+      error(at, "the value of parameter '" + name + "' depends on itself");
+      return std::nullopt;
+    }
+    return evaluateParameter(*index, error);
+  };
+  return Evaluator(lexer, resolve, error, depth).declarationValue();
+}
+
+std::optional<Value> ParameterTable::evaluateParameter(size_t index, ErrorSink error) {
+  Entry &entry = entries[index];
+  if (entry.state == State::Bound)
+    return entry.value;
+  const Declaration &declaration = declarations[index];
+  if (depth >= maxExpressionDepth) {
+    error(declaration.nameOffset,
+          "parameters use each other more than " + Twine(maxExpressionDepth) + " levels deep");
+    return std::nullopt;
+  }
+  ++depth;
+  entry.state = State::Evaluating;
+  std::optional<Value> value = evaluateAt(declaration.defaultOffset, error);
+  --depth;
+  if (value && value->getKind() != declaration.kind) {
+    error(declaration.nameOffset, "parameter '" + declaration.name + "' is of kind " +
+                                      stringifyValueKind(declaration.kind) + ", its default is " +
+                                      value->str() + " (" + stringifyValueKind(value->getKind()) +
+                                      ")");
+    value = std::nullopt;
+  }
+  entry.state = value ? State::Bound : State::Failed;
+  entry.value = value;
+  return value;
+}
+
+std::optional<bool> ParameterTable::matches(const Value &value, const Declaration::Allowed &allowed,
+                                            std::vector<std::string> &texts, ErrorSink error) {
+  std::optional<Value> low = evaluateAt(allowed.low, error);
+  if (!low)
+    return std::nullopt;
+  if (low->getKind() != value.getKind()) {
+    error(allowed.low, "expected a value of kind " + stringifyValueKind(value.getKind()) +
+                           ", got " + low->str());
+    return std::nullopt;
+  }
+  texts.push_back(low->str());
+  if (!allowed.high)
+    return *low == value;
+  std::optional<Value> high = evaluateAt(*allowed.high, error), step = Value::integer(1);
+  if (allowed.step)
+    step = evaluateAt(*allowed.step, error);
+  if (!high || !step)
+    return std::nullopt;
+  if (high->getKind() != ValueKind::Integer || step->getKind() != ValueKind::Integer ||
+      step->getInteger() < 1 || high->getInteger() < low->getInteger()) {
+    error(allowed.low, "a range goes from an integer up to another, by a step of at least 1; got " +
+                           low->str() + ".." + high->str() + " step " + step->str());
+    return std::nullopt;
+  }
+  texts.back() += ".." + high->str();
+  if (allowed.step)
+    texts.back() += " step " + step->str();
+  // Unsigned: the distance of two 64-bit integers may not fit in a signed one.
+  uint64_t distance = static_cast<uint64_t>(value.getInteger()) - low->getInteger();
+  return value.getInteger() >= low->getInteger() && value.getInteger() <= high->getInteger() &&
+         distance % step->getInteger() == 0;
+}
+
+bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink defineError) {
+  const Declaration &declaration = declarations[index];
+  const Value &value = *entries[index].value;
+  bool isAllowed = declaration.allowed.empty();
+  std::vector<std::string> texts;
+  for (const Declaration::Allowed &allowed : declaration.allowed) {
+    std::optional<bool> matched = matches(value, allowed, texts, error);
+    if (!matched)
+      return false;
+    isAllowed |= *matched;
+  }
+  if (!isAllowed) {
+    std::string rule = "allowed: " + join(texts, ", ");
+    const Define *define = entries[index].define;
+    if (define)
+      defineError(*define,
+                  "parameter '" + declaration.name + "' cannot be " + value.str() + "; " + rule,
+                  declaration.nameOffset);
+    else
+      error(declaration.nameOffset, "the default of parameter '" + declaration.name + "' is " +
+                                        value.str() + ", which is not allowed; " + rule);
+    return false;
+  }
+  parameters.push_back(
+      {declaration.name.str(), value, std::move(texts), declaration.documentation.str()});
+  return true;
+}

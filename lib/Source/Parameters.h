@@ -1,0 +1,120 @@
+//===- Parameters.h - `param` declarations of a .tile source --------------===//
+//
+// Declarations stand at the top of a source:
+//
+//   param D  : int  = 128 in [64, 96, 128, 192, 256]   "head dimension"
+//   param BN : int  = $(D <= 64 ? 128 : 176) in 16..256 step 16
+//   param T  : type = bf16 in [f16, bf16]
+//   param CAUSAL : bool = false
+//
+// Names are upper-case letters, digits and underscores, so that `tensor<$BMx$Dx$T>` reads as it
+// should. A default, an allowed value and a bound is a literal, `$NAME` or `$(expression)`; it may
+// use any parameter of the source, whatever the order. Pure text: no MLIR here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOURCE_PARAMETERS_H
+#define TESSERA_LIB_SOURCE_PARAMETERS_H
+
+#include "lib/Source/Expression.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <utility>
+#include <vector>
+
+namespace tessera::source {
+
+/// A value given for a parameter: -D first=second.
+using Define = std::pair<std::string, std::string>;
+
+/// Most parameters that a source may declare.
+constexpr size_t maxParameters = 256;
+
+/// A declaration as it stands in the text; values are kept as offsets and evaluated on demand.
+struct Declaration {
+  /// One value, or the values from `low` to `high` at `step` (1 when absent).
+  struct Allowed {
+    size_t low = 0;
+    std::optional<size_t> high, step;
+  };
+
+  llvm::StringRef name;
+  ValueKind kind = ValueKind::Integer;
+  size_t nameOffset = 0, defaultOffset = 0;
+  std::vector<Allowed> allowed;
+  llvm::StringRef documentation;
+  /// The text of the declaration, [begin, end).
+  size_t begin = 0, end = 0;
+};
+
+/// A parameter with its value.
+struct Parameter {
+  std::string name;
+  Value value = Value::integer(0);
+  /// Texts such as "128" and "16..256 step 16"; empty when any value of the kind will do.
+  std::vector<std::string> allowed;
+  std::string documentation;
+};
+
+/// True for upper-case letters, digits and underscores, not starting with a digit.
+bool isParameterName(llvm::StringRef text);
+
+/// Receives an error of a given value; `declaration` is the offset of the parameter's name, or
+/// absent when there is no such parameter.
+using DefineErrorSink = llvm::function_ref<void(const Define &define, const llvm::Twine &message,
+                                                std::optional<size_t> declaration)>;
+
+/// The declarations of a source and the values bound to them.
+class ParameterTable {
+public:
+  /// Reads the declarations at the top of `text`, which must outlive the table. Returns false
+  /// after an error.
+  bool parse(llvm::StringRef text, ErrorSink error);
+
+  /// Gives the parameters that `defines` names their values; of several for one name the last
+  /// counts. Returns false after an error.
+  bool define(llvm::ArrayRef<Define> defines, DefineErrorSink error);
+
+  /// Evaluates every default that no definition replaced and checks every value against what is
+  /// allowed. Returns false after an error.
+  bool bind(ErrorSink error, DefineErrorSink defineError);
+
+  llvm::ArrayRef<Declaration> getDeclarations() const { return declarations; }
+  /// The parameters with their values, in the order of declaration; valid after `bind`.
+  llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
+
+  /// The value of a bound parameter, or an error with the nearest name.
+  std::optional<Value> lookup(llvm::StringRef name, size_t offset, ErrorSink error) const;
+
+private:
+  enum class State { Unbound, Evaluating, Bound, Failed };
+  struct Entry {
+    State state = State::Unbound;
+    std::optional<Value> value;
+    /// The definition that gave the value; null for a default.
+    const Define *define = nullptr;
+  };
+
+  bool parseDeclaration(Lexer &lexer, ErrorSink error);
+  bool parseAllowed(Lexer &lexer, Declaration &declaration, ErrorSink error);
+  bool parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly, ErrorSink error);
+  bool skipValue(Lexer &lexer, size_t &offset, ErrorSink error);
+  std::optional<size_t> find(llvm::StringRef name) const;
+  std::string explainUnknown(llvm::StringRef name) const;
+
+  std::optional<Value> evaluateAt(size_t offset, ErrorSink error);
+  std::optional<Value> evaluateParameter(size_t index, ErrorSink error);
+  bool checkAllowed(size_t index, ErrorSink error, DefineErrorSink defineError);
+  /// Whether `value` is one of `allowed`, whose text is appended to `texts`.
+  std::optional<bool> matches(const Value &value, const Declaration::Allowed &allowed,
+                              std::vector<std::string> &texts, ErrorSink error);
+
+  llvm::StringRef text;
+  std::vector<Declaration> declarations;
+  std::vector<Entry> entries;
+  std::vector<Parameter> parameters;
+  unsigned depth = 0;
+};
+
+} // namespace tessera::source
+
+#endif // TESSERA_LIB_SOURCE_PARAMETERS_H

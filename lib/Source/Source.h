@@ -1,0 +1,56 @@
+//===- Source.h - Reading .tile sources -----------------------------------===//
+//
+// A `.tile` source is the text of MLIR with the tile dialect, with `param`
+// declarations at its top and `$NAME` or `$(expression)` anywhere. Reading
+// binds the parameters and gives a plain MLIR module whose operations and
+// diagnostics carry the positions of the source as it was written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOURCE_SOURCE_H
+#define TESSERA_LIB_SOURCE_SOURCE_H
+
+#include "lib/Source/Expansion.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "tessera/Compiler.h"
+
+namespace tessera {
+
+/// Name of the module attribute that records the bound parameters: a dictionary of i64, bool and
+/// type attributes.
+inline constexpr llvm::StringLiteral parametersAttrName = "tile.parameters";
+
+/// Registers the dialects that a source may use.
+void registerSourceDialects(mlir::DialectRegistry &registry);
+
+/// What reading the declarations of a source gave.
+struct ParameterResult {
+  /// Success, UsageError (a definition is wrong) or SourceError (the source is).
+  CompileStatus status = CompileStatus::Success;
+  /// The source's declarations with their values; refers to the text that was read.
+  source::ParameterTable table;
+};
+
+/// Reads the declarations of `text` and binds them, with the values of `defines` in place of
+/// defaults. Errors go to the diagnostics of `context`, at positions in `fileName` or, for a given
+/// value, at "-D NAME=VALUE" with line 0.
+ParameterResult readParameters(llvm::StringRef text, llvm::StringRef fileName,
+                               llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
+
+/// What reading a source gave.
+struct ReadResult {
+  CompileStatus status = CompileStatus::Success;
+  /// The verified module; null unless `status` is Success.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module and
+/// records the parameters in its attribute "tile.parameters". `context` must know the dialects of
+/// registerSourceDialects.
+ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
+                      llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_SOURCE_SOURCE_H
