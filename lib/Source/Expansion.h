@@ -1,6 +1,8 @@
 //===- Expansion.h - Substitution of parameters in a source ---------------===//
 //
-// Replaces `$NAME` and `$(expression)` by values, keeps lines one to one and
+// Replaces `$NAME` and `$(expression)` by values and blanks the lines that
+// `$if expression`, `$elif expression`, `$else` and `$end` leave
+// out; keeps lines one to one and
 // remembers where columns went. Pure text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +39,8 @@ private:
 };
 
 struct Expansion {
-  /// The source with declarations blanked and substitutions replaced; as many lines as before.
+  /// The source with declarations, directives and lines left out blanked and substitutions
+  /// replaced; as many lines as before.
   std::string text;
   ColumnMap columns;
 };

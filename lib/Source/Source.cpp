@@ -67,7 +67,10 @@ static DictionaryAttr getParametersAttr(ArrayRef<Parameter> parameters, MLIRCont
       attribute = builder.getBoolAttr(value.getBoolean());
       break;
     case ValueKind::Type:
-      attribute = TypeAttr::get(parseType(value.getTypeName(), &context));
+      attribute = TypeAttr::get(parseType(value.getText(), &context));
+      break;
+    case ValueKind::Name:
+      attribute = builder.getStringAttr(value.getText());
       break;
     }
     attributes.push_back(builder.getNamedAttr(parameter.name, attribute));
