@@ -78,6 +78,11 @@ def Tile_KernelOp : Tile_Op<"kernel", [
 
 def Tile_ReturnOp : Tile_Op<"return", [Terminator, Pure, HasParent<"KernelOp">]> {
   let summary = "Ends a kernel body (implicit in the assembly)";
+  let description = [{
+    ```mlir
+    tile.return
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 

@@ -1,5 +1,6 @@
 //===- tessera-opt.cpp - Runs passes on Tessera's IR ----------------------===//
 
+#include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,7 +12,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                  tessera::tile::TileDialect>();
+                  tessera::hop::HopDialect, tessera::tile::TileDialect>();
   mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));
