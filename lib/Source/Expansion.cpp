@@ -41,6 +41,20 @@ unsigned ColumnMap::toExpanded(unsigned line, unsigned column) const {
   return column - (last.original + last.originalLength) + last.expanded + last.expandedLength;
 }
 
+size_t tessera::source::getLexicalLength(StringRef rest) {
+  bool isString = rest.starts_with("\"");
+  if (!isString && !rest.starts_with("//"))
+    return 1;
+  size_t lineEnd = std::min(rest.find('\n'), rest.size());
+  for (size_t i = 1; isString && i < lineEnd; ++i) {
+    if (rest[i] == '"')
+      return i + 1;
+    if (rest[i] == '\\')
+      ++i;
+  }
+  return lineEnd;
+}
+
 //===----------------------------------------------------------------------===//
 // Expander
 //===----------------------------------------------------------------------===//
@@ -81,21 +95,6 @@ private:
   static bool isSubstitution(StringRef rest) {
     return rest.size() > 1 && rest[0] == '$' &&
            (rest[1] == '(' || (isNameChar(rest[1]) && !isDigit(rest[1])));
-  }
-
-  /// The length of what starts `rest`, a part of a line: a comment, a string or one character.
-  static size_t getCopyLength(StringRef rest) {
-    if (rest.starts_with("//"))
-      return rest.size();
-    if (rest.front() != '"')
-      return 1;
-    for (size_t i = 1; i < rest.size(); ++i) {
-      if (rest[i] == '"')
-        return i + 1;
-      if (rest[i] == '\\')
-        ++i;
-    }
-    return 1;
   }
 
   void copyUpTo(size_t end) {
@@ -141,7 +140,7 @@ private:
     while (position < end) {
       StringRef rest = text.slice(position, end);
       if (!isSubstitution(rest))
-        copyUpTo(position + getCopyLength(rest));
+        copyUpTo(position + getLexicalLength(rest));
       else if (!substitute(rest))
         return false;
     }

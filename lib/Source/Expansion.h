@@ -51,6 +51,10 @@ struct Expansion {
 /// error.
 std::optional<Expansion> expand(llvm::StringRef text, const ParameterTable &table, ErrorSink error);
 
+/// The length of what starts a text: a comment, a string or one character. A string without its end
+/// goes to the end of the line.
+size_t getLexicalLength(llvm::StringRef rest);
+
 } // namespace tessera::source
 
 #endif // TESSERA_LIB_SOURCE_EXPANSION_H

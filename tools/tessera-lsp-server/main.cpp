@@ -20,11 +20,7 @@
 
 using namespace llvm;
 
-static int runServer(std::vector<char *> arguments, const int (&input)[2], const int (&output)[2]) {
-  dup2(input[0], STDIN_FILENO);
-  dup2(output[1], STDOUT_FILENO);
-  for (int descriptor : {input[0], input[1], output[0], output[1]})
-    close(descriptor);
+static int runServer(std::vector<char *> arguments) {
   mlir::DialectRegistry registry;
   tessera::registerSourceDialects(registry);
   return succeeded(mlir::MlirLspServerMain(arguments.size(), arguments.data(), registry)) ? 0 : 1;
@@ -57,15 +53,18 @@ static void pump(std::FILE *in, lsp::JSONStreamStyle style, raw_ostream &os, boo
 int main(int argc, char **argv) {
   // `-lit-test` changes what the client sends and reads; the server behind the filter does not see
   // it.
-  bool isTest = false;
+  bool isTest = false, asksForHelp = false;
   std::vector<char *> arguments;
   for (char *argument : ArrayRef<char *>(argv, argc)) {
     StringRef text = argument;
+    asksForHelp |= text.ltrim('-').starts_with("help") || text.ltrim('-') == "version";
     if (text == "-lit-test" || text == "--lit-test")
       isTest = true;
     else
       arguments.push_back(argument);
   }
+  if (asksForHelp)
+    return runServer(arguments);
   int input[2], output[2];
   if (pipe(input) != 0 || pipe(output) != 0) {
     errs() << "tessera-lsp-server: cannot make a pipe\n";
@@ -77,8 +76,13 @@ int main(int argc, char **argv) {
     errs() << "tessera-lsp-server: cannot start the server process\n";
     return 1;
   }
-  if (child == 0)
-    return runServer(arguments, input, output);
+  if (child == 0) {
+    dup2(input[0], STDIN_FILENO);
+    dup2(output[1], STDOUT_FILENO);
+    for (int descriptor : {input[0], input[1], output[0], output[1]})
+      close(descriptor);
+    return runServer(arguments);
+  }
   close(input[0]);
   close(output[1]);
 
