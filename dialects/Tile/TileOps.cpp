@@ -3,6 +3,7 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
@@ -10,14 +11,21 @@
 using namespace mlir;
 using namespace tessera::tile;
 
-static ParseResult parseAccumulatorType(OpAsmParser &,
-                                        const std::optional<OpAsmParser::UnresolvedOperand> &acc,
-                                        Type resultType, Type &accType) {
+/// Parses `tensor<..>, tensor<..> -> tensor<..>`; the accumulator has the type of the result.
+static ParseResult parseDotTypes(OpAsmParser &parser,
+                                 const std::optional<OpAsmParser::UnresolvedOperand> &acc, Type &a,
+                                 Type &b, Type &accType, Type &result) {
+  if (parser.parseType(a) || parser.parseComma() || parser.parseType(b) || parser.parseArrow() ||
+      parser.parseType(result))
+    return failure();
   if (acc)
-    accType = resultType;
+    accType = result;
   return success();
 }
-static void printAccumulatorType(OpAsmPrinter &, Operation *, Value, Type, Type) {}
+static void printDotTypes(OpAsmPrinter &printer, Operation *, Value, Type a, Type b, Type,
+                          Type result) {
+  printer << a << ", " << b << " -> " << result;
+}
 
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.cpp.inc"
@@ -82,7 +90,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
-  SmallVector<Attribute> types, names, grid;
+  SmallVector<Attribute> types, names, grid, gridNames;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true))
     return failure();
@@ -92,7 +100,10 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   auto parseOneGridDim = [&]() -> ParseResult {
     arguments.emplace_back();
-    return parseGridDim(parser, arguments.back(), grid);
+    if (parseGridDim(parser, arguments.back(), grid))
+      return failure();
+    gridNames.push_back(builder.getStringAttr(arguments.back().ssaName.name.drop_front()));
+    return success();
   };
   if (parser.parseKeyword("grid") ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOneGridDim) ||
@@ -108,6 +119,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getArgumentTypesAttrName(result.name), builder.getArrayAttr(types));
   result.addAttribute(getArgumentNamesAttrName(result.name), builder.getArrayAttr(names));
   result.addAttribute(getGridAttrName(result.name), builder.getArrayAttr(grid));
+  result.addAttribute(getGridNamesAttrName(result.name), builder.getArrayAttr(gridNames));
   Region *body = result.addRegion();
   if (parser.parseRegion(*body, arguments))
     return failure();
@@ -149,9 +161,26 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getArgumentTypesAttrName(), getArgumentNamesAttrName(),
-       getGridAttrName(), getRequirementsAttrName(), getScheduleAttrName()});
+       getGridAttrName(), getGridNamesAttrName(), getRequirementsAttrName(),
+       getScheduleAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (region.empty() || region.getNumArguments() != getNumArguments() + getGridRank())
+    return;
+  for (unsigned i = 0; i < getNumArguments(); ++i)
+    setName(getArgument(i), getArgumentName(i));
+  if (std::optional<ArrayAttr> names = getGridNames(); names && names->size() == getGridRank())
+    for (unsigned i = 0; i < getGridRank(); ++i)
+      setName(getGridIndex(i), cast<StringAttr>((*names)[i]).getValue());
+}
+
+/// True for what can follow `%` in the assembly and is no number.
+static bool isValueName(StringRef name) {
+  auto isNameChar = [](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isNameChar);
 }
 
 SmallVector<StringRef> KernelOp::getDimNames() {
@@ -175,6 +204,9 @@ LogicalResult KernelOp::verify() {
     return emitOpError("body takes the arguments and one index per grid dimension: expected ")
            << numArguments + getGridRank() << " block arguments, got "
            << getBody().getNumArguments();
+  if (std::optional<ArrayAttr> names = getGridNames(); names && names->size() != getGridRank())
+    return emitOpError("has ") << getGridRank() << " grid dimensions but " << names->size()
+                               << " grid names";
   llvm::StringSet<> argumentNames;
   for (unsigned i = 0; i < numArguments; ++i) {
     Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
@@ -186,6 +218,10 @@ LogicalResult KernelOp::verify() {
       return emitOpError("argument '")
              << getArgumentName(i) << "' is " << type
              << "; a kernel takes views, f32, i32, i64 and index";
+    if (!isValueName(getArgumentName(i)))
+      return emitOpError("argument ")
+             << i << " is named '" << getArgumentName(i)
+             << "'; launches name arguments: letters, digits, '_', '$', '.' and '-', no digit first";
     if (!argumentNames.insert(getArgumentName(i)).second)
       return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
   }

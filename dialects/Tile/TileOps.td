@@ -5,6 +5,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -22,13 +23,15 @@ def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
-    DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+    DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";
   let description = [{
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists divisibilities of run-time dimensions that are checked
-    at launch. `schedule` may be partial or absent.
+    at launch. `schedule` may be partial or absent. Launches pass arguments by name, so that names survive
+    in `argument_names` (and those of the grid indices in `grid_names`).
 
     The program runs once per grid point. Two grid points must not store to the same element.
 
@@ -52,6 +55,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     TypeArrayAttr:$argument_types,
     StrArrayAttr:$argument_names,
     ArrayAttr:$grid,
+    OptionalAttr<StrArrayAttr>:$grid_names,
     OptionalAttr<ArrayAttr>:$requirements,
     OptionalAttr<Tile_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
@@ -151,7 +155,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let arguments = (ins Tile_FloatTile:$a, Tile_FloatTile:$b, Optional<Tile_FloatTile>:$acc);
   let results = (outs Tile_FloatTile:$result);
   let assemblyFormat =
-    "$a `,` $b (`,` $acc^)? attr-dict `:` type($a) `,` type($b) `->` type($result) custom<AccumulatorType>(ref($acc), ref(type($result)), type($acc))";
+    "$a `,` $b (`,` $acc^)? attr-dict `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))";
   let hasVerifier = 1;
 }
 

@@ -99,9 +99,11 @@ CompileResult compileFile(const std::string &path, const CompileOptions &options
 
 /// A parameter of a source.
 struct ParameterInfo {
-  std::string name, kind; ///< kind: "int", "bool" or "type"
+  std::string name, kind; ///< kind: "int", "bool", "type" or "name"
+  /// The value that is bound: the default, or what the definitions set.
   std::string defaultValue;
-  std::vector<std::string> allowed; ///< empty: any value of the kind
+  /// Values such as "128" and ranges such as "16..256 step 16"; empty: any value of the kind.
+  std::vector<std::string> allowed;
   std::string documentation;
 };
 
@@ -109,7 +111,7 @@ struct ParameterInfo {
 struct KernelInfo {
   std::string name;
   std::vector<std::pair<std::string, std::string>> arguments; ///< name, type
-  std::vector<std::string> dims; ///< named run-time dimensions
+  std::vector<std::string> dims;                              ///< named run-time dimensions
   std::string grid;
 };
 

@@ -41,6 +41,20 @@ unsigned ColumnMap::toExpanded(unsigned line, unsigned column) const {
   return column - (last.original + last.originalLength) + last.expanded + last.expandedLength;
 }
 
+size_t tessera::source::getLexicalLength(StringRef rest) {
+  bool isString = rest.starts_with("\"");
+  if (!isString && !rest.starts_with("//"))
+    return 1;
+  size_t lineEnd = std::min(rest.find('\n'), rest.size());
+  for (size_t i = 1; isString && i < lineEnd; ++i) {
+    if (rest[i] == '"')
+      return i + 1;
+    if (rest[i] == '\\')
+      ++i;
+  }
+  return lineEnd;
+}
+
 //===----------------------------------------------------------------------===//
 // Expander
 //===----------------------------------------------------------------------===//
@@ -57,49 +71,30 @@ public:
       copyUpTo(declaration.begin);
       blankUpTo(declaration.end);
     }
-    bool lineStart = true;
-    while (position < text.size()) {
-      StringRef rest = text.substr(position);
-      if (lineStart && startsDeclaration(rest)) {
-        error(position + rest.find("param"),
-              "`param` declarations stand at the top of a source, before everything else");
+    while (position < text.size())
+      if (!expandLine())
         return std::nullopt;
-      }
-      lineStart = rest.front() == '\n';
-      if (!isSubstitution(rest))
-        copyUpTo(position + getCopyLength(rest));
-      else if (!substitute())
-        return std::nullopt;
-    }
-    return std::move(result);
+    if (blocks.empty())
+      return std::move(result);
+    error(blocks.back().offset, "`$if` has no `$end`");
+    return std::nullopt;
   }
 
 private:
-  static bool isNameChar(char c) { return (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_'; }
+  /// An open `$if`.
+  struct Block {
+    size_t offset;
+    /// Whether the lines around it are kept.
+    bool outer;
+    /// Whether the lines that follow are kept, a branch was, and `$else` came.
+    bool active = false, taken = false, inElse = false;
+  };
 
-  static bool startsDeclaration(StringRef rest) {
-    rest = rest.ltrim(" \t");
-    return rest.consume_front("param") && (rest.starts_with(" ") || rest.starts_with("\t"));
-  }
+  static bool isNameChar(char c) { return (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_'; }
 
   static bool isSubstitution(StringRef rest) {
     return rest.size() > 1 && rest[0] == '$' &&
            (rest[1] == '(' || (isNameChar(rest[1]) && !isDigit(rest[1])));
-  }
-
-  /// A comment, a string or one character.
-  static size_t getCopyLength(StringRef rest) {
-    if (rest.starts_with("//"))
-      return std::min(rest.find('\n'), rest.size());
-    if (rest.front() != '"')
-      return 1;
-    for (size_t i = 1; i < rest.size() && rest[i] != '\n'; ++i) {
-      if (rest[i] == '"')
-        return i + 1;
-      if (rest[i] == '\\' && i + 1 < rest.size() && rest[i + 1] != '\n')
-        ++i;
-    }
-    return 1;
   }
 
   void copyUpTo(size_t end) {
@@ -123,22 +118,102 @@ private:
       lineBegin = position - (consumed.size() - newline - 1);
   }
 
-  bool substitute() {
-    size_t end = text.find('\n', position);
+  /// Expands from here through the end of the line.
+  bool expandLine() {
+    size_t end = std::min(text.find('\n', position), text.size());
+    StringRef indented = text.slice(position, end).ltrim(" \t");
+    bool isLineStart = position == lineBegin;
+    StringRef keyword = indented.take_while([](char c) { return c == '$' || isAlpha(c); });
+    if (isLineStart && isDirective(keyword)) {
+      size_t begin = end - indented.size();
+      Lexer lexer(text, begin + keyword.size(), end);
+      if (!applyDirective(keyword, begin, lexer))
+        return false;
+      blankUpTo(end);
+    } else if (!isActive()) {
+      blankUpTo(end);
+    } else if (isLineStart && keyword == "param" && indented != keyword) {
+      error(end - indented.size(),
+            "`param` declarations stand at the top of a source, before everything else");
+      return false;
+    }
+    while (position < end) {
+      StringRef rest = text.slice(position, end);
+      if (!isSubstitution(rest))
+        copyUpTo(position + getLexicalLength(rest));
+      else if (!substitute(rest))
+        return false;
+    }
+    copyUpTo(std::min(end + 1, text.size()));
+    return true;
+  }
+
+  bool isActive() const { return blocks.empty() || blocks.back().active; }
+
+  static bool isDirective(StringRef keyword) {
+    return keyword == "$if" || keyword == "$elif" || keyword == "$else" || keyword == "$end";
+  }
+
+  bool applyDirective(StringRef keyword, size_t offset, Lexer &lexer) {
+    if (keyword == "$if") {
+      blocks.push_back({offset, isActive()});
+    } else if (blocks.empty() || (keyword != "$end" && blocks.back().inElse)) {
+      error(offset, "`" + keyword + "` has no `$if`");
+      return false;
+    }
+    Block &block = blocks.back();
+    if (keyword == "$end") {
+      blocks.pop_back();
+    } else {
+      bool open = block.outer && !block.taken;
+      bool condition = true;
+      if (keyword != "$else" && !evaluateCondition(keyword, lexer, open, condition))
+        return false;
+      block.active = open && condition;
+      block.taken |= block.active;
+      block.inElse = keyword == "$else";
+    }
+    if (lexer.peek().kind == Token::End)
+      return true;
+    error(lexer.offset(), "unexpected '" + lexer.peek().text + "' after `" + keyword + "`");
+    return false;
+  }
+
+  /// Reads the condition of `$if` or `$elif`; only its syntax and names count unless `live`.
+  bool evaluateCondition(StringRef keyword, Lexer &lexer, bool live, bool &condition) {
+    size_t offset = lexer.offset();
+    std::optional<Value> value = evaluate(lexer, &Evaluator::expression, live);
+    if (!value)
+      return false;
+    if (live && value->getKind() != ValueKind::Boolean) {
+      error(offset, "`" + keyword + "` takes a condition, got " + value->str() + " (" +
+                        stringifyValueKind(value->getKind()) + ")");
+      return false;
+    }
+    condition = value->getBoolean();
+    return true;
+  }
+
+  std::optional<Value> evaluate(Lexer &lexer, std::optional<Value> (Evaluator::*method)(bool),
+                                bool live) {
+    auto resolve = [&](StringRef name, size_t offset, bool) {
+      return table.lookup(name, offset, error);
+    };
+    unsigned depth = 0;
+    Evaluator evaluator(lexer, resolve, error, depth);
+    return (evaluator.*method)(live);
+  }
+
+  bool substitute(StringRef rest) {
     std::optional<Value> value;
-    StringRef rest = text.slice(position, end);
     size_t consumed;
     if (rest[1] != '(') {
       StringRef name = rest.drop_front().take_while(isNameChar);
       value = table.lookup(name, position + 1, error);
       consumed = name.size() + 1;
     } else {
-      Lexer lexer(text, position, std::min(end, text.size()));
-      auto resolve = [&](StringRef name, size_t offset, bool) {
-        return table.lookup(name, offset, error);
-      };
-      unsigned depth = 0;
-      value = Evaluator(lexer, resolve, error, depth).declarationValue();
+      Lexer lexer(text, position, position + rest.size());
+      value = evaluate(lexer, &Evaluator::declarationValue, /*live=*/true);
       consumed = lexer.end() - position;
     }
     if (!value)
@@ -154,6 +229,7 @@ private:
   const ParameterTable &table;
   ErrorSink error;
   Expansion result;
+  std::vector<Block> blocks;
   size_t position = 0, lineBegin = 0;
   unsigned line = 1;
 };

@@ -1,6 +1,8 @@
 //===- Expansion.h - Substitution of parameters in a source ---------------===//
 //
-// Replaces `$NAME` and `$(expression)` by values, keeps lines one to one and
+// Replaces `$NAME` and `$(expression)` by values and blanks the lines that
+// `$if expression`, `$elif expression`, `$else` and `$end` leave
+// out; keeps lines one to one and
 // remembers where columns went. Pure text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +39,8 @@ private:
 };
 
 struct Expansion {
-  /// The source with declarations blanked and substitutions replaced; as many lines as before.
+  /// The source with declarations, directives and lines left out blanked and substitutions
+  /// replaced; as many lines as before.
   std::string text;
   ColumnMap columns;
 };
@@ -47,6 +50,10 @@ struct Expansion {
 /// is a name of MLIR). An expression ends on the line where it starts. Returns nothing after an
 /// error.
 std::optional<Expansion> expand(llvm::StringRef text, const ParameterTable &table, ErrorSink error);
+
+/// The length of what starts a text: a comment, a string or one character. A string without its end
+/// goes to the end of the line.
+size_t getLexicalLength(llvm::StringRef rest);
 
 } // namespace tessera::source
 

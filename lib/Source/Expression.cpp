@@ -22,6 +22,8 @@ StringRef tessera::source::stringifyValueKind(ValueKind kind) {
     return "bool";
   case ValueKind::Type:
     return "type";
+  case ValueKind::Name:
+    return "name";
   }
   return {};
 }
@@ -31,6 +33,7 @@ std::optional<ValueKind> tessera::source::symbolizeValueKind(StringRef text) {
       .Case("int", ValueKind::Integer)
       .Case("bool", ValueKind::Boolean)
       .Case("type", ValueKind::Type)
+      .Case("name", ValueKind::Name)
       .Default(std::nullopt);
 }
 
@@ -41,7 +44,8 @@ std::string Value::str() const {
   case ValueKind::Boolean:
     return number ? "true" : "false";
   case ValueKind::Type:
-    return name;
+  case ValueKind::Name:
+    return text;
   }
   return {};
 }
@@ -72,6 +76,11 @@ std::optional<Value> tessera::source::parseLiteral(ValueKind kind, StringRef tex
     if (!isTypeName(text))
       return std::nullopt;
     return Value::type(text);
+  case ValueKind::Name:
+    if (text.empty() || isDigit(text.front()) ||
+        !all_of(text, [](char c) { return isAlnum(c) || c == '_'; }))
+      return std::nullopt;
+    return Value::name(text);
   }
   return std::nullopt;
 }
@@ -157,6 +166,8 @@ std::optional<Value> Evaluator::declarationValue(bool live) {
   if (token.kind == Token::Integer)
     if (std::optional<Value> value = parseLiteral(ValueKind::Integer, text))
       return value;
+  if (token.kind == Token::String && !negative)
+    return nameLiteral(token);
   if (token.kind == Token::Identifier && !negative) {
     if (std::optional<Value> value = parseLiteral(ValueKind::Boolean, text))
       return value;
@@ -164,8 +175,8 @@ std::optional<Value> Evaluator::declarationValue(bool live) {
       return value;
   }
   return fail(lexer.offsetOf(token),
-              "expected a value (a 64-bit integer, true, false, a type such as bf16, $NAME or "
-              "$(expression)), got " +
+              "expected a value (a 64-bit integer, true, false, a type such as bf16, a name in "
+              "quotes, $NAME or $(expression)), got " +
                   describe(token));
 }
 
@@ -312,6 +323,8 @@ std::optional<Value> Evaluator::primary(bool live) {
       return value;
     return fail(offset, "'" + token.text + "' is not a 64-bit decimal integer");
   }
+  if (token.kind == Token::String)
+    return nameLiteral(token);
   if (token.kind != Token::Identifier) {
     if (token.is("$"))
       return fail(offset, "inside $(...) a parameter is named without '$'");
@@ -324,6 +337,14 @@ std::optional<Value> Evaluator::primary(bool live) {
     if (std::optional<Value> value = parseLiteral(kind, token.text))
       return value;
   return resolve(token.text, offset, live);
+}
+
+std::optional<Value> Evaluator::nameLiteral(const Token &token) {
+  if (std::optional<Value> value =
+          parseLiteral(ValueKind::Name, token.text.drop_front().drop_back()))
+    return value;
+  return fail(lexer.offsetOf(token),
+              "a name consists of letters, digits and underscores, got " + token.text);
 }
 
 std::optional<Value> Evaluator::call(const Token &function, bool live) {

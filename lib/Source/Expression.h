@@ -17,46 +17,48 @@
 
 namespace tessera::source {
 
-enum class ValueKind { Integer, Boolean, Type };
+enum class ValueKind { Integer, Boolean, Type, Name };
 
-/// "int", "bool" or "type", as a declaration spells it.
+/// "int", "bool", "type" or "name", as a declaration spells it.
 llvm::StringRef stringifyValueKind(ValueKind kind);
 std::optional<ValueKind> symbolizeValueKind(llvm::StringRef text);
 
-/// A parameter's value: a 64-bit integer, a bool or the name of a scalar type.
+/// A parameter's value: a 64-bit integer, a bool, a scalar type or a name (one of a few choices).
 class Value {
 public:
   static Value integer(int64_t value) { return {ValueKind::Integer, value, {}}; }
   static Value boolean(bool value) { return {ValueKind::Boolean, value, {}}; }
-  static Value type(llvm::StringRef name) { return {ValueKind::Type, 0, name.str()}; }
+  static Value type(llvm::StringRef spelling) { return {ValueKind::Type, 0, spelling.str()}; }
+  static Value name(llvm::StringRef text) { return {ValueKind::Name, 0, text.str()}; }
 
   ValueKind getKind() const { return kind; }
   int64_t getInteger() const { return number; }
   bool getBoolean() const { return number != 0; }
-  llvm::StringRef getTypeName() const { return name; }
+  /// The spelling of a type, or a name.
+  llvm::StringRef getText() const { return text; }
 
   /// What a substitution puts into the text.
   std::string str() const;
 
   bool operator==(const Value &other) const {
-    return kind == other.kind && number == other.number && name == other.name;
+    return kind == other.kind && number == other.number && text == other.text;
   }
   bool operator!=(const Value &other) const { return !(*this == other); }
 
 private:
-  Value(ValueKind kind, int64_t number, std::string name)
-      : kind(kind), number(number), name(std::move(name)) {}
+  Value(ValueKind kind, int64_t number, std::string text)
+      : kind(kind), number(number), text(std::move(text)) {}
 
   ValueKind kind;
   int64_t number;
-  std::string name;
+  std::string text;
 };
 
 /// True for the scalar types a `type` parameter may name: f16, bf16, f32, f64, f8E4M3FN, f8E5M2,
 /// index and iN.
 bool isTypeName(llvm::StringRef text);
 
-/// Reads a literal of `kind` ("128", "true", "bf16"); nothing when `text` is not one.
+/// Reads a literal of `kind` ("128", "true", "bf16", "relu"); nothing when `text` is not one.
 std::optional<Value> parseLiteral(ValueKind kind, llvm::StringRef text);
 
 struct Token {
@@ -117,7 +119,8 @@ using NameResolver =
 /// How deeply expressions and parameters that use each other may nest.
 constexpr unsigned maxExpressionDepth = 200;
 
-/// Evaluates expressions: integers, `true`, `false`, type names and parameters; `?:`, `||`, `&&`,
+/// Evaluates expressions: integers, `true`, `false`, types, "names" and parameters; `?:`, `||`,
+/// `&&`,
 /// `==`, `!=`, `<`, `<=`, `>`, `>=`, `+`, `-`, `*`, `/`, `%`, `!`; min, max and ceildiv. Integers
 /// are 64 bits wide and an overflow is an error; `/` and `%` round towards zero. What `?:`, `||`
 /// and `&&` do not choose is checked for syntax and names only.
@@ -137,6 +140,7 @@ private:
   std::optional<Value> binary(int minPrecedence, bool live);
   std::optional<Value> unary(bool live);
   std::optional<Value> primary(bool live);
+  std::optional<Value> nameLiteral(const Token &token);
   std::optional<Value> call(const Token &function, bool live);
   std::optional<Value> applyBinary(const Token &op, const Value &lhs, const Value &rhs);
   std::optional<Value> applyInteger(const Token &op, int64_t lhs, int64_t rhs);

@@ -35,9 +35,10 @@ bool ParameterTable::parse(StringRef source, ErrorSink error) {
 static bool expect(Lexer &lexer, StringRef spelling, const Twine &where, ErrorSink error) {
   if (lexer.takeIf(spelling))
     return true;
-  error(lexer.offset(), "expected '" + spelling + "' " + where +
-                            "; a declaration is `param NAME : int|bool|type = value [in [values] | "
-                            "in low..high [step n]] [\"text\"]`");
+  error(lexer.offset(),
+        "expected '" + spelling + "' " + where +
+            "; a declaration is `param NAME : int|bool|type|name = value [in [values] | "
+            "in low..high [step n]] [\"text\"]`");
   return false;
 }
 
@@ -64,7 +65,7 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
   std::optional<ValueKind> valueKind = symbolizeValueKind(kind.text);
   if (!valueKind) {
     error(lexer.offsetOf(kind),
-          "a parameter is of kind int, bool or type, got '" + kind.text + "'");
+          "a parameter is of kind int, bool, type or name, got '" + kind.text + "'");
     return false;
   }
   declaration.kind = *valueKind;
@@ -164,6 +165,21 @@ std::optional<Value> ParameterTable::lookup(StringRef name, size_t offset, Error
 // Values
 //===----------------------------------------------------------------------===//
 
+/// What a given value may look like.
+static StringRef describeLiteral(ValueKind kind) {
+  switch (kind) {
+  case ValueKind::Integer:
+    return "an integer";
+  case ValueKind::Boolean:
+    return "true or false";
+  case ValueKind::Type:
+    return "a type such as bf16";
+  case ValueKind::Name:
+    return "a name of letters, digits and underscores";
+  }
+  return {};
+}
+
 bool ParameterTable::define(ArrayRef<Define> defines, DefineErrorSink error) {
   for (const Define &define : defines) {
     std::optional<size_t> index = find(define.first);
@@ -174,11 +190,9 @@ bool ParameterTable::define(ArrayRef<Define> defines, DefineErrorSink error) {
     const Declaration &declaration = declarations[*index];
     std::optional<Value> value = parseLiteral(declaration.kind, define.second);
     if (!value) {
-      StringRef takes = declaration.kind == ValueKind::Integer   ? "an integer"
-                        : declaration.kind == ValueKind::Boolean ? "true or false"
-                                                                 : "a type such as bf16";
       error(define,
-            "parameter '" + declaration.name + "' takes " + takes + ", got '" + define.second + "'",
+            "parameter '" + declaration.name + "' takes " + describeLiteral(declaration.kind) +
+                ", got '" + define.second + "'",
             declaration.nameOffset);
       return false;
     }

@@ -6,6 +6,7 @@
 //   param BN : int  = $(D <= 64 ? 128 : 176) in 16..256 step 16
 //   param T  : type = bf16 in [f16, bf16]
 //   param CAUSAL : bool = false
+//   param ACTIVATION : name = "none" in ["none", "relu"]
 //
 // Names are upper-case letters, digits and underscores, so that `tensor<$BMx$Dx$T>` reads as it
 // should. A default, an allowed value and a bound is a literal, `$NAME` or `$(expression)`; it may

@@ -11,6 +11,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -67,7 +68,10 @@ static DictionaryAttr getParametersAttr(ArrayRef<Parameter> parameters, MLIRCont
       attribute = builder.getBoolAttr(value.getBoolean());
       break;
     case ValueKind::Type:
-      attribute = TypeAttr::get(parseType(value.getTypeName(), &context));
+      attribute = TypeAttr::get(parseType(value.getText(), &context));
+      break;
+    case ValueKind::Name:
+      attribute = builder.getStringAttr(value.getText());
       break;
     }
     attributes.push_back(builder.getNamedAttr(parameter.name, attribute));
@@ -79,22 +83,38 @@ static DictionaryAttr getParametersAttr(ArrayRef<Parameter> parameters, MLIRCont
 // The body
 //===----------------------------------------------------------------------===//
 
-/// MLIR's parser recurses into brackets; a deeper nest than this is refused before it can exhaust
-/// the stack.
+/// MLIR's parser and printer recurse into what nests, so that absurd nesting would exhaust the
+/// stack. Kernels are far from these limits.
 static constexpr int64_t maxBracketDepth = 256;
+static constexpr int64_t maxAliases = 1024;
 
-/// The offset of the bracket that opens one level too many, if there is one.
-static std::optional<size_t> findDeepBracket(StringRef text) {
-  int64_t depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i).starts_with("//"))
-      i = std::min(text.find('\n', i), text.size());
-    else if (StringRef("([{<").contains(text[i]) && ++depth > maxBracketDepth)
-      return i;
-    else if (StringRef(")]}>").contains(text[i]) && depth > 0 && (i == 0 || text[i - 1] != '-'))
+/// Refuses what MLIR's parser cannot read safely: brackets that nest too deeply, chains of aliases
+/// and of affine operators. Returns false after an error.
+static bool checkNesting(StringRef text, ErrorSink error) {
+  int64_t depth = 0, aliases = 0;
+  bool isLineStart = true;
+  for (size_t i = 0, length; i < text.size(); i += length) {
+    StringRef rest = text.substr(i);
+    length = getLexicalLength(rest);
+    char first = rest.front();
+    bool isArrow = first == '>' && i > 0 && text[i - 1] == '-';
+    if (StringRef("([{<").contains(first) && ++depth > maxBracketDepth) {
+      error(i, "brackets nest more than " + Twine(maxBracketDepth) + " levels deep");
+      return false;
+    }
+    if (StringRef(")]}>").contains(first) && depth > 0 && !isArrow)
       --depth;
+    if (isLineStart && (first == '!' || first == '#') && ++aliases > maxAliases) {
+      error(i, "a source defines at most " + Twine(maxAliases) + " aliases");
+      return false;
+    }
+    if (rest.starts_with("affine_map") || rest.starts_with("affine_set")) {
+      error(i, "a source holds no affine maps or sets; no operation of a kernel takes them");
+      return false;
+    }
+    isLineStart = first == '\n' || (isLineStart && llvm::isSpace(first));
   }
-  return std::nullopt;
+  return true;
 }
 
 namespace {
@@ -147,11 +167,11 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   if (!expansion)
     return {CompileStatus::SourceError, nullptr};
   LocationMapper mapper(fileName, expansion->columns, context);
-  if (std::optional<size_t> offset = findDeepBracket(expansion->text)) {
-    emitError(mapper.map(locate(expansion->text, fileName, *offset, context)))
-        << "brackets nest more than " << maxBracketDepth << " levels deep";
+  auto expandedError = [&](size_t offset, const Twine &message) {
+    emitError(mapper.map(locate(expansion->text, fileName, offset, context))) << message;
+  };
+  if (!checkNesting(expansion->text, expandedError))
     return {CompileStatus::SourceError, nullptr};
-  }
 
   std::vector<mlir::Diagnostic> diagnostics;
   OwningOpRef<ModuleOp> module;

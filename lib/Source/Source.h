@@ -1,9 +1,10 @@
 //===- Source.h - Reading .tile sources -----------------------------------===//
 //
 // A `.tile` source is the text of MLIR with the tile dialect, with `param`
-// declarations at its top and `$NAME` or `$(expression)` anywhere. Reading
-// binds the parameters and gives a plain MLIR module whose operations and
-// diagnostics carry the positions of the source as it was written.
+// declarations at its top, `$NAME` or `$(expression)` anywhere, and lines under
+// `$if expression`, `$elif expression`, `$else` and `$end`. Reading binds the parameters and gives
+// a plain MLIR module whose operations and diagnostics carry the positions of the source as it was
+// written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,8 @@
 
 namespace tessera {
 
-/// Name of the module attribute that records the bound parameters: a dictionary of i64, bool and
-/// type attributes.
+/// Name of the module attribute that records the bound parameters: a dictionary of i64, bool,
+/// type and string attributes.
 inline constexpr llvm::StringLiteral parametersAttrName = "tile.parameters";
 
 /// Registers the dialects that a source may use.

@@ -1,0 +1,170 @@
+//===- SourceFilter.cpp - .tile sources for MLIR's language server --------===//
+
+#include "tools/tessera-lsp-server/SourceFilter.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+using namespace tessera;
+
+/// The text of a request's id, which is a number or a string.
+static std::string getIdText(const json::Value &id) { return formatv("{0}", id).str(); }
+
+//===----------------------------------------------------------------------===//
+// Documents
+//===----------------------------------------------------------------------===//
+
+SourceFilter::Subject SourceFilter::getSubject(const json::Object &params) const {
+  const json::Object *identifier = params.getObject("textDocument");
+  const json::Object &fields = identifier ? *identifier : params;
+  Subject subject{fields.getString("uri").value_or("").str(), 0};
+  auto versions = documents.find(subject.uri);
+  if (versions != documents.end() && !versions->second.empty())
+    subject.version = versions->second.rbegin()->first;
+  subject.version = fields.getInteger("version").value_or(subject.version);
+  return subject;
+}
+
+const SourceFilter::Document *SourceFilter::find(StringRef uri, const Subject &subject) const {
+  auto versions = documents.find(uri);
+  if (versions == documents.end() || versions->second.empty())
+    return nullptr;
+  if (uri != subject.uri)
+    return &versions->second.rbegin()->second;
+  auto version = versions->second.find(subject.version);
+  return version == versions->second.end() ? nullptr : &version->second;
+}
+
+std::string SourceFilter::open(const Subject &subject, StringRef text) {
+  Document &document = documents[subject.uri][subject.version];
+  document = Document();
+  auto error = [&](size_t offset, const Twine &message) {
+    StringRef before = text.take_front(offset);
+    int64_t line = before.count('\n');
+    int64_t character = offset - (before.rfind('\n') + 1);
+    json::Object range{{"start", json::Object{{"line", line}, {"character", character}}},
+                       {"end", json::Object{{"line", line}, {"character", character + 1}}}};
+    document.diagnostics.push_back(json::Object{{"range", std::move(range)},
+                                                {"severity", 1},
+                                                {"source", "tessera"},
+                                                {"message", message.str()}});
+  };
+  auto noDefines = [](const source::Define &, const Twine &, std::optional<size_t>) {};
+  source::ParameterTable table;
+  if (!table.parse(text, error) || !table.bind(error, noDefines))
+    return {};
+  std::optional<source::Expansion> expansion = source::expand(text, table, error);
+  if (!expansion)
+    return {};
+  document.columns = std::move(expansion->columns);
+  return std::move(expansion->text);
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+void SourceFilter::mapPosition(json::Object &position, const Document &document,
+                               Mapping mapping) const {
+  std::optional<int64_t> line = position.getInteger("line");
+  std::optional<int64_t> character = position.getInteger("character");
+  if (!line || !character || *line < 0 || *character < 0)
+    return;
+  // LSP counts from 0, the map from 1.
+  position["character"] =
+      static_cast<int64_t>((document.columns.*mapping)(*line + 1, *character + 1)) - 1;
+}
+
+void SourceFilter::mapPositions(json::Value &value, StringRef uri, const Subject &subject,
+                                Mapping mapping) const {
+  if (json::Array *array = value.getAsArray())
+    for (json::Value &element : *array)
+      mapPositions(element, uri, subject, mapping);
+  json::Object *object = value.getAsObject();
+  if (!object)
+    return;
+  if (object->get("line") && object->get("character")) {
+    if (const Document *document = find(uri, subject))
+      mapPosition(*object, *document, mapping);
+    return;
+  }
+  std::string inner = object->getString("uri").value_or(uri).str();
+  for (auto &[key, field] : *object) {
+    // The edits of a WorkspaceEdit stand under the URIs of their documents.
+    bool isDocument = documents.contains(StringRef(key));
+    mapPositions(field, isDocument ? StringRef(key) : StringRef(inner), subject, mapping);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+json::Value SourceFilter::toServer(json::Value message) {
+  json::Object *object = message.getAsObject();
+  json::Value *params = object ? object->get("params") : nullptr;
+  json::Object *fields = params ? params->getAsObject() : nullptr;
+  if (!fields)
+    return message;
+  std::lock_guard<std::mutex> lock(mutex);
+  StringRef method = object->getString("method").value_or("");
+  Subject subject = getSubject(*fields);
+  if (!StringRef(subject.uri).ends_with(".tile"))
+    return message;
+  if (json::Value *id = object->get("id"))
+    requests[getIdText(*id)] = subject;
+  if (method == "textDocument/didOpen") {
+    if (json::Object *document = fields->getObject("textDocument"))
+      (*document)["text"] = open(subject, document->getString("text").value_or(""));
+  } else if (method == "textDocument/didChange") {
+    if (json::Array *changes = fields->getArray("contentChanges"))
+      for (json::Value &change : *changes)
+        if (json::Object *full = change.getAsObject())
+          (*full)["text"] = open(subject, full->getString("text").value_or(""));
+  } else if (method == "textDocument/didClose") {
+    documents.erase(subject.uri);
+  } else {
+    mapPositions(*params, subject.uri, subject, &source::ColumnMap::toExpanded);
+  }
+  return message;
+}
+
+void SourceFilter::finishDiagnostics(json::Object &params, const Subject &subject) {
+  json::Array *diagnostics = params.getArray("diagnostics");
+  const Document *document = find(subject.uri, subject);
+  if (!document || !diagnostics)
+    return;
+  for (const json::Value &diagnostic : document->diagnostics)
+    diagnostics->push_back(diagnostic);
+  std::map<int64_t, Document> &versions = documents[subject.uri];
+  versions.erase(versions.begin(), versions.find(subject.version));
+}
+
+json::Value SourceFilter::toClient(json::Value message) {
+  json::Object *object = message.getAsObject();
+  if (!object)
+    return message;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (json::Value *params = object->get("params")) {
+    json::Object *fields = params->getAsObject();
+    Subject subject = fields ? getSubject(*fields) : Subject{"", 0};
+    mapPositions(*params, subject.uri, subject, &source::ColumnMap::toOriginal);
+    if (fields && object->getString("method") == StringRef("textDocument/publishDiagnostics"))
+      finishDiagnostics(*fields, subject);
+    return message;
+  }
+  json::Value *result = object->get("result"), *id = object->get("id");
+  if (!result || !id)
+    return message;
+  // The filter replaces whole texts, so the client must send whole texts.
+  if (json::Object *fields = result->getAsObject())
+    if (json::Object *capabilities = fields->getObject("capabilities"))
+      if (json::Object *sync = capabilities->getObject("textDocumentSync"))
+        (*sync)["change"] = 1;
+  auto request = requests.find(getIdText(*id));
+  if (request == requests.end())
+    return message;
+  Subject subject = request->second;
+  requests.erase(request);
+  mapPositions(*result, subject.uri, subject, &source::ColumnMap::toOriginal);
+  return message;
+}

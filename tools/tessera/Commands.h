@@ -1,0 +1,29 @@
+//===- Commands.h - The subcommands of tessera ----------------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_COMMANDS_H
+#define TESSERA_TOOLS_TESSERA_COMMANDS_H
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tessera {
+
+/// Exit codes of tessera, those of CompileStatus.
+enum ExitCode { ExitSuccess = 0, ExitUsage = 2, ExitSource = 3, ExitToolchain = 4 };
+
+/// Adds a subcommand to `app`. Its callback ends by throwing CLI::RuntimeError(exit code).
+void addCompileCommand(CLI::App &app);
+void addParamsCommand(CLI::App &app);
+
+/// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
+/// `defines`.
+void addDefineOption(CLI::App &command, std::vector<std::pair<std::string, std::string>> &defines);
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_COMMANDS_H

@@ -1,0 +1,177 @@
+//===- Compile.cpp - tessera compile --------------------------------------===//
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+#include <CLI/CLI.hpp>
+
+using namespace llvm;
+using namespace tessera;
+
+namespace {
+struct CompileCommand {
+  std::string file, emit = "bundle", output, report;
+  std::vector<std::string> llvmArguments;
+  CompileOptions options;
+};
+} // namespace
+
+static EmitKind parseEmitKind(StringRef text) {
+  return StringSwitch<EmitKind>(text)
+      .Case("tile", EmitKind::Tile)
+      .Case("scheduled", EmitKind::Scheduled)
+      .Case("hop", EmitKind::Hop)
+      .Case("barriers", EmitKind::Barriers)
+      .Case("llvm", EmitKind::LLVM)
+      .Case("ptx", EmitKind::PTX)
+      .Case("cubin", EmitKind::Cubin)
+      .Default(EmitKind::Bundle);
+}
+
+/// Where the output goes when -o does not say: text to stdout, the rest to a file beside none.
+static std::string getDefaultOutput(StringRef file, EmitKind emit) {
+  if (emit != EmitKind::Cubin && emit != EmitKind::Bundle)
+    return "-";
+  return (sys::path::stem(file) + (emit == EmitKind::Cubin ? ".cubin" : ".bundle")).str();
+}
+
+static bool parseLLVMOptions(const std::vector<std::string> &arguments) {
+  if (arguments.empty())
+    return true;
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  std::vector<const char *> argv = {"tessera compile (--mllvm)"};
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  return cl::ParseCommandLineOptions(argv.size(), argv.data(), "", &errs());
+}
+
+/// Prints a report as indented `name: value` lines.
+static void printReport(raw_ostream &os, const json::Value &value, unsigned indent) {
+  auto printField = [&](const Twine &name, const json::Value &field) {
+    os.indent(indent) << name << ":";
+    bool nested = field.kind() == json::Value::Object || field.kind() == json::Value::Array;
+    if (!nested) {
+      if (std::optional<StringRef> text = field.getAsString())
+        os << " " << *text << "\n";
+      else
+        os << " " << field << "\n";
+      return;
+    }
+    os << "\n";
+    printReport(os, field, indent + 2);
+  };
+  if (const json::Object *object = value.getAsObject()) {
+    std::vector<const json::Object::value_type *> fields;
+    for (const auto &field : *object)
+      fields.push_back(&field);
+    llvm::sort(fields, [](auto *a, auto *b) { return a->first < b->first; });
+    for (const auto *field : fields)
+      printField(StringRef(field->first), field->second);
+  } else if (const json::Array *array = value.getAsArray()) {
+    for (auto [i, element] : enumerate(*array))
+      printField("[" + Twine(i) + "]", element);
+  }
+}
+
+static void printReports(const CompileResult &result, bool asJson) {
+  json::Object all;
+  for (const KernelReport &kernel : result.kernels) {
+    Expected<json::Value> report = json::parse(kernel.report);
+    if (!report) {
+      errs() << "tessera: the report of kernel '" << kernel.name
+             << "' is not JSON: " << toString(report.takeError()) << "\n";
+      continue;
+    }
+    if (!asJson) {
+      outs() << kernel.name << ":\n";
+      printReport(outs(), *report, /*indent=*/2);
+    } else {
+      all[kernel.name] = std::move(*report);
+    }
+  }
+  if (asJson)
+    outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
+}
+
+static bool writeOutput(StringRef path, StringRef text) {
+  std::error_code error;
+  ToolOutputFile file(path, error, sys::fs::OF_None);
+  if (error) {
+    errs() << "tessera: cannot write '" << path << "': " << error.message() << "\n";
+    return false;
+  }
+  file.os() << text;
+  file.keep();
+  return true;
+}
+
+static int runCompile(CompileCommand &command) {
+  CompileOptions &options = command.options;
+  options.emit = parseEmitKind(command.emit);
+  std::string output =
+      command.output.empty() ? getDefaultOutput(command.file, options.emit) : command.output;
+  if (!command.report.empty() && output == "-") {
+    errs() << "tessera: --report and the output would both go to stdout; give -o OUT\n";
+    return ExitUsage;
+  }
+  if (!parseLLVMOptions(command.llvmArguments))
+    return ExitUsage;
+  DiagnosticPrinter printer;
+  CompileResult result =
+      compileFile(command.file, options, [&](const Diagnostic &d) { printer.print(d); });
+  if (result.status != CompileStatus::Success)
+    return static_cast<int>(result.status);
+  if (!writeOutput(output, result.output))
+    return ExitUsage;
+  if (!command.report.empty())
+    printReports(result, command.report == "json");
+  return ExitSuccess;
+}
+
+void tessera::addCompileCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("compile", "Compile a .tile source");
+  auto command = std::make_shared<CompileCommand>();
+  CompileOptions &options = command->options;
+  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  addDefineOption(*sub, options.defines);
+  sub->add_option("--schedule", options.schedule,
+                  "Schedule fields in place of those chosen, as consumers=2,overlap=1");
+  sub->add_option("--kernel", options.kernel, "Compile this kernel only");
+  sub->add_option("--emit", command->emit, "What to produce")
+      ->check(
+          CLI::IsMember({"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle"}))
+      ->capture_default_str();
+  sub->add_option("-o,--output", command->output,
+                  "Output file; - is stdout (default: stdout for text, FILE's name with .cubin or "
+                  ".bundle otherwise)");
+  sub->add_flag("--ptx", options.bundlePtx,
+                "Put PTX, which the driver assembles, into the bundle instead of a cubin");
+  sub->add_option("--dump-dir", options.dumpDir,
+                  "Write the IR after each pass, the PTX and the log of ptxas to this directory");
+  sub->add_flag("--remarks", options.remarks, "Say why each choice was made");
+  sub->add_flag("--report{text}", command->report,
+                "Report registers, shared memory and instruction counts (--report=json for JSON)")
+      ->check(CLI::IsMember({"text", "json"}));
+  sub->add_flag("--timing", options.timing, "Print the time of each pass and tool");
+  sub->add_option("--reproducer", options.reproducer, "Write a reproducer here when a pass fails");
+  sub->add_option("--ptxas", options.ptxas, "Path of ptxas");
+  sub->add_option("--Xptxas", options.ptxasArguments, "Pass an argument on to ptxas")
+      ->allow_extra_args(false);
+  sub->add_flag("--verify-each,!--no-verify-each", options.verifyEach,
+                "Verify the IR after each pass (default)");
+  sub->add_option("--mllvm", command->llvmArguments, "An option of LLVM or MLIR")
+      ->allow_extra_args(false);
+  sub->callback([command] { throw CLI::RuntimeError(runCompile(*command)); });
+}

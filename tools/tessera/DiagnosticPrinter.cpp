@@ -1,0 +1,51 @@
+//===- DiagnosticPrinter.cpp - Diagnostics with the line they are about ---===//
+
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tessera;
+
+static SourceMgr::DiagKind getKind(Severity severity) {
+  switch (severity) {
+  case Severity::Error:
+    return SourceMgr::DK_Error;
+  case Severity::Warning:
+    return SourceMgr::DK_Warning;
+  case Severity::Remark:
+    return SourceMgr::DK_Remark;
+  case Severity::Note:
+    return SourceMgr::DK_Note;
+  }
+  return SourceMgr::DK_Error;
+}
+
+SMLoc DiagnosticPrinter::locate(const Diagnostic &diagnostic) {
+  if (diagnostic.line == 0)
+    return {};
+  auto [entry, isNew] = buffers.try_emplace(diagnostic.file, 0);
+  if (isNew)
+    if (ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(diagnostic.file))
+      entry->second = sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
+  if (entry->second == 0)
+    return {};
+  return sources.FindLocForLineAndColumn(entry->second, diagnostic.line, diagnostic.column);
+}
+
+void DiagnosticPrinter::print(const Diagnostic &diagnostic) {
+  SourceMgr::DiagKind kind = getKind(diagnostic.severity);
+  SMDiagnostic message;
+  if (SMLoc location = locate(diagnostic); location.isValid()) {
+    message = sources.GetMessage(location, kind, diagnostic.message);
+  } else {
+    // SMDiagnostic leaves a line of -1 out, and counts columns from 0.
+    int line = diagnostic.line ? static_cast<int>(diagnostic.line) : -1;
+    int column = static_cast<int>(diagnostic.column) - 1;
+    message = SMDiagnostic(sources, SMLoc(), diagnostic.file, line, column, kind,
+                           diagnostic.message, "", {});
+  }
+  message.print(/*ProgName=*/nullptr, errs());
+  for (const Diagnostic &note : diagnostic.notes)
+    print(note);
+}

@@ -1,0 +1,117 @@
+//===- Params.cpp - tessera params ----------------------------------------===//
+
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <CLI/CLI.hpp>
+
+using namespace llvm;
+using namespace tessera;
+
+namespace {
+struct ParamsCommand {
+  std::string file;
+  std::vector<std::pair<std::string, std::string>> defines;
+  bool json = false;
+};
+} // namespace
+
+/// Prints rows in columns as wide as their longest cell.
+static void printTable(const std::vector<std::vector<std::string>> &rows) {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string> &row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (auto [width, cell] : zip(widths, row))
+      width = std::max(width, cell.size());
+  }
+  for (const std::vector<std::string> &row : rows) {
+    std::string line;
+    for (auto [width, cell] : zip(widths, row))
+      line += "  " + cell + std::string(width - cell.size(), ' ');
+    outs() << StringRef(line).rtrim() << "\n";
+  }
+}
+
+static void printText(const SourceInfo &info) {
+  std::vector<std::vector<std::string>> rows = {{"parameter", "kind", "value", "allowed", ""}};
+  for (const ParameterInfo &parameter : info.parameters)
+    rows.push_back({parameter.name, parameter.kind, parameter.defaultValue,
+                    !parameter.allowed.empty() ? join(parameter.allowed, ", ")
+                    : parameter.kind == "bool" ? "true, false"
+                                               : "any",
+                    parameter.documentation});
+  if (info.parameters.empty())
+    outs() << "no parameters\n";
+  else
+    printTable(rows);
+  for (const KernelInfo &kernel : info.kernels) {
+    outs() << "\nkernel " << kernel.name << "\n";
+    rows.clear();
+    for (const auto &[name, type] : kernel.arguments)
+      rows.push_back({name, type});
+    rows.push_back({"grid", kernel.grid});
+    rows.push_back({"dimensions", join(kernel.dims, ", ")});
+    printTable(rows);
+  }
+}
+
+/// A value as JSON: a number, true or false, or a string.
+static json::Value toJson(const ParameterInfo &parameter) {
+  int64_t number;
+  if (parameter.kind == "int" && !StringRef(parameter.defaultValue).getAsInteger(10, number))
+    return number;
+  if (parameter.kind == "bool")
+    return parameter.defaultValue == "true";
+  return parameter.defaultValue;
+}
+
+static void printJson(const SourceInfo &info) {
+  json::Array parameters, kernels;
+  for (const ParameterInfo &parameter : info.parameters)
+    parameters.push_back(json::Object{{"name", parameter.name},
+                                      {"kind", parameter.kind},
+                                      {"default", toJson(parameter)},
+                                      {"allowed", json::Array(parameter.allowed)},
+                                      {"documentation", parameter.documentation}});
+  for (const KernelInfo &kernel : info.kernels) {
+    json::Array arguments;
+    for (const auto &[name, type] : kernel.arguments)
+      arguments.push_back(json::Object{{"name", name}, {"type", type}});
+    kernels.push_back(json::Object{{"name", kernel.name},
+                                   {"arguments", std::move(arguments)},
+                                   {"dimensions", json::Array(kernel.dims)},
+                                   {"grid", kernel.grid}});
+  }
+  json::Object all{{"parameters", std::move(parameters)}, {"kernels", std::move(kernels)}};
+  outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
+}
+
+static int runParams(const ParamsCommand &command) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(command.file);
+  if (!buffer) {
+    errs() << "tessera: cannot read '" << command.file << "': " << buffer.getError().message()
+           << "\n";
+    return ExitUsage;
+  }
+  DiagnosticPrinter printer;
+  SourceInfo info = inspect((*buffer)->getBuffer().str(), command.file, command.defines,
+                            [&](const Diagnostic &d) { printer.print(d); });
+  if (info.status != CompileStatus::Success)
+    return static_cast<int>(info.status);
+  command.json ? printJson(info) : printText(info);
+  return ExitSuccess;
+}
+
+void tessera::addParamsCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand(
+      "params", "Show what a source declares: kernels, parameters, run-time dimensions");
+  auto command = std::make_shared<ParamsCommand>();
+  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  addDefineOption(*sub, command->defines);
+  sub->add_flag("--json", command->json, "Print JSON");
+  sub->callback([command] { throw CLI::RuntimeError(runParams(*command)); });
+}
