@@ -1,0 +1,25 @@
+// The op examples of the dialect's documentation are parsed by test/Docs; here, what printing keeps and drops.
+// RUN: tessera-opt %s | tessera-opt | FileCheck %s
+// RUN: tessera-opt %s --mlir-print-op-generic | tessera-opt | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @copy(%{{.*}}: !tile.view<[M, 64], f16>, %{{.*}}: !tile.view<[M, 64], f16>)
+// CHECK-SAME: grid(%{{.*}} = M ceildiv 64)
+tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // CHECK: %[[T:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // CHECK: tile.store %[[T]], %{{.*}} : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+  tile.store %t, %y[%row, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+  // CHECK-NOT: tile.return
+  tile.return
+}
+
+#s = #tile.schedule<consumers = 2, overlap = 2>
+// CHECK-LABEL: tile.kernel @scheduled
+// CHECK-SAME: grid(%{{.*}} = M ceildiv 64, %{{.*}} = H) requires(HK divides H)
+// CHECK-SAME: schedule {{.*}}
+tile.kernel @scheduled(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[HK, M, 64], f16>)
+    grid(%m = M ceildiv 64, %h = H) requires(HK divides H) schedule #s {
+}

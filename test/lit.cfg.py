@@ -1,0 +1,92 @@
+# Configuration of the lit suites. Tests name tools as they are called ("tessera-opt %s | FileCheck %s").
+#
+# Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
+#                gpu                         the machine has a device of compute capability 9.0
+#                static                      LLVM is linked statically
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %python, %cmake, %cxx, %cc, %build, %source
+# Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
+#                TESSERA_PTXAS=PATH          the assembler to try first
+
+import ctypes
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import lit.formats
+
+source = config.tessera_source_dir
+build = config.tessera_build_dir
+
+config.name = "tessera"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".tile", ".test", ".ptx", ".py"]
+config.excludes = ["Inputs", "lit.cfg.py", "lit.site.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(build, "test")
+
+
+def assemblers():
+    """Yields (path, version) of every usable ptxas, the preferred one first."""
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    wheels = glob.glob(os.path.join(source, ".venv/lib/python3*/site-packages/nvidia/*/bin/ptxas"))
+    named = [os.environ.get("TESSERA_PTXAS"), shutil.which("ptxas"), os.path.join(home, "bin/ptxas")]
+    for path in named + sorted(wheels):
+        if path and os.access(path, os.X_OK):
+            text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            release = re.search(r"release (\d+)\.(\d+)", text)
+            if release and (version := tuple(map(int, release.groups()))) >= (12, 3):
+                yield path, version
+
+
+def has_hopper():
+    """Says whether the CUDA driver is here and its first device is of compute capability 9.0."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    return (
+        cuda.cuInit(0) == 0
+        and cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, 0) == 0  # COMPUTE_CAPABILITY_MAJOR
+        and cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, 0) == 0  # COMPUTE_CAPABILITY_MINOR
+        and (major.value, minor.value) == (9, 0)
+    )
+
+
+def substitute(name, value):
+    config.substitutions.append((f"%{name}(?![\\w-])", value))
+
+
+path = [os.path.join(build, "bin"), config.llvm_tools_dir]
+found = {}
+for ptxas, version in assemblers():
+    found.setdefault("ptxas", ptxas)
+    found.setdefault(f"ptxas-{version[0]}", ptxas)
+for feature, ptxas in found.items():
+    config.available_features.add(feature)
+    substitute(feature, ptxas)
+if found:
+    path.append(os.path.dirname(found["ptxas"]))
+if has_hopper():
+    config.available_features.add("gpu")
+if config.static_build:
+    config.available_features.add("static")
+
+venv = os.path.join(source, ".venv/bin/python")
+substitute("python", venv if os.path.exists(venv) else config.python)
+substitute("cmake", config.cmake)
+substitute("cxx", config.cxx_compiler)
+substitute("cc", config.c_compiler)
+substitute("build", build)
+substitute("source", source)
+if os.environ.get("TESSERA_CHECK_ROUNDTRIP"):
+    config.substitutions.append(
+        (r"(?<![\w./%-])tessera-opt(?![\w.-])", "tessera-opt --verify-roundtrip"))
+
+config.environment["PATH"] = os.pathsep.join(path + [os.environ.get("PATH", os.defpath)])
+config.environment["PYTHONPATH"] = os.path.join(source, "python")
+for name in ("CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
