@@ -5,4 +5,90 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "Completes the schedule of every kernel from a model of the machine";
+  let description = [{
+    Fills in the fields that a kernel's `#tile.schedule` leaves open, after `schedule` has overridden what it
+    writes. Candidates are tried from the most to the least preferred, and the first that fits is taken:
+
+    1. warp specialization before none;
+    2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel;
+    3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
+    4. more stages before fewer, up to 4 when every loop has a single dot and up to 2 otherwise (there the
+       work between the dots hides the latency of the loads); 1 when no loop loads a tile for a dot.
+
+    The rest follows: ping-pong when two consumers or more have work between the dots of a loop; loops are
+    split; results are stored directly, because staging them takes shared memory that the pipes can use;
+    registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
+    3, 24/112 for 4).
+
+    What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
+    dots read, `stages` copies of those loaded in loops, staging of stores, mbarriers) and registers of a
+    consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
+    preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
+    overridden cannot hold, the error says what would work.
+
+    ```mlir
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
+    // becomes
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
+        stages = 2, overlap = 2, pingpong = true, split = true, store = direct, producer_registers = 24,
+        consumer_registers = 240> { ... }
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
+           "Fields that override the kernel's, as \"consumers=2,overlap=1\"">];
+  let dependentDialects = ["::tessera::tile::TileDialect"];
+}
+
+def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
+  let summary = "Runs the later dots of one iteration under the elementwise work of the next";
+  let description = [{
+    Intra-warpgroup software pipelining (FlashAttention-3, Algorithm 2), for kernels whose schedule has
+    `overlap = 2`. Every loop in which a dot reads what was computed from another dot of the same iteration
+    is rotated. Stage 1 is the dots that depend on another dot in this way, what depends on them, and the
+    loads and index arithmetic that only they use; stage 0 is the rest. A step of the new loop runs stage 0 of
+    iteration j and stage 1 of iteration j-1 in this order:
+
+    1. the dots of stage 0, each behind its loads;
+    2. stage 1 of iteration j-1, each dot behind its loads;
+    3. the elementwise work of iteration j;
+    4. what needs a result of 2 (the rescaling of an accumulator), and the rounding of operands of the next
+       stage 1, whose registers are free only when the dots of 2 are done.
+
+    Values that cross from one step to the next become iter_args. Stage 0 of the first iteration comes before
+    the loop, stage 1 of the last one after it, all under `scf.if` unless the loop provably runs once or
+    more. The result is the same bit for bit.
+
+    ```mlir
+    scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) {
+      %s = tile.dot %q, K[%j]
+      %p = f(%s)
+      %o1 = tile.dot %p, V[%j], %o
+      scf.yield %o1
+    }
+    // becomes
+    %s0 = tile.dot %q, K[%lb]
+    %p0 = f(%s0)
+    %j1 = arith.addi %lb, %c1
+    %r:3 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %i = %lb, %p = %p0) {
+      %s = tile.dot %q, K[%j]
+      %o1 = tile.dot %p, V[%i], %o
+      %pn = f(%s)
+      scf.yield %o1, %j, %pn
+    }
+    %o1 = tile.dot %r#2, V[%r#1], %r#0
+    ```
+
+    The induction variable stays that of stage 0, which has the masks, and the iter_args hold all the state
+    of the pipeline. So `tile-split-loops` comes after this pass: it cuts the range of the rotated loop where a
+    mask changes, and the parts need neither a prologue nor an epilogue of their own.
+
+    A loop is refused when the dependences leave nothing to overlap. It is an error when no loop of the kernel
+    can be overlapped, a remark when another one can.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // TESSERA_PASSES_TILEPASSES_TD

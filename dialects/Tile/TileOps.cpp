@@ -5,6 +5,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::tile;
@@ -248,9 +250,32 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// The values from `low` to `high` of type index.
+static ConstantIntRanges indexRange(int64_t low, int64_t high) {
+  unsigned width = IndexType::kInternalStorageBitWidth;
+  return ConstantIntRanges::fromSigned(APInt(width, low, /*isSigned=*/true),
+                                       APInt(width, high, /*isSigned=*/true));
+}
+
+/// The largest extent of a run-time dimension: coordinates fit i32 (see tile.iota).
+static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+
+void KernelOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  for (unsigned i = 0; i < getGridRank(); ++i) {
+    GridDimAttr dim = getGridDim(i);
+    auto extent = dyn_cast<IntegerAttr>(dim.getExtent());
+    int64_t points = llvm::divideCeil(extent ? extent.getInt() : kMaxExtent, dim.getDivisor());
+    setRange(getGridIndex(i), indexRange(0, std::max<int64_t>(points, 1) - 1));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Memory and dimensions
 //===----------------------------------------------------------------------===//
+
+void DimOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  setRange(getResult(), indexRange(1, kMaxExtent));
+}
 
 LogicalResult DimOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();

@@ -11,6 +11,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferIntRangeInterface.td"
 include "dialects/Tile/TileDialect.td"
 include "dialects/Tile/TileTypes.td"
 include "dialects/Tile/TileAttrs.td"
@@ -81,10 +82,12 @@ def Tile_ReturnOp : Tile_Op<"return", [Terminator, Pure, HasParent<"KernelOp">]>
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_DimOp : Tile_Op<"dim", [Pure]> {
+def Tile_DimOp : Tile_Op<"dim", [
+    Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "The extent of a named run-time dimension";
   let description = [{
-    The name must be a dimension of one of the enclosing kernel's views.
+    The name must be a dimension of one of the enclosing kernel's views. Extents are 1 to 2^31 - 1, checked
+    at launch.
 
     ```mlir
     %sk = tile.dim "SK"

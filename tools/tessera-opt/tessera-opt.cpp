@@ -7,12 +7,14 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/TilePasses.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
                   tessera::tile::TileDialect>();
   mlir::registerTransformsPasses();
+  tessera::registerTilePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));
 }

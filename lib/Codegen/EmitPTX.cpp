@@ -1,0 +1,190 @@
+//===- EmitPTX.cpp - LLVM dialect to PTX ----------------------------------===//
+
+#include "lib/Codegen/EmitPTX.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/DCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace tessera {
+
+// PTX ISA 8.3 is what the oldest supported toolkit, CUDA 12.3, assembles.
+static constexpr const char *targetFeatures = "+ptx83";
+
+namespace {
+/// Turns LLVM's diagnostics into MLIR's; without it LLVM exits the process on an error.
+class DiagnosticBridge : public llvm::DiagnosticHandler {
+public:
+  DiagnosticBridge(Location fallback, bool &failed) : fallback(fallback), failed(failed) {}
+
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    // Remarks and notes of LLVM's own passes speak of its IR, which the user never sees.
+    if (info.getSeverity() != llvm::DS_Error && info.getSeverity() != llvm::DS_Warning)
+      return true;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    if (info.getSeverity() == llvm::DS_Warning) {
+      mlir::emitWarning(locate(info)) << "LLVM: " << text;
+      return true;
+    }
+    failed = true;
+    mlir::emitError(locate(info)) << "LLVM cannot generate code: " << text;
+    return true;
+  }
+
+private:
+  Location locate(const llvm::DiagnosticInfo &info) const {
+    // Only this kind arises in code generation with a location; its base class has no classof.
+    const auto *located = llvm::dyn_cast<llvm::DiagnosticInfoUnsupported>(&info);
+    if (!located || !located->isLocationAvailable())
+      return fallback;
+    llvm::StringRef file;
+    unsigned line = 0, column = 0;
+    located->getLocation(file, line, column);
+    return FileLineColLoc::get(fallback.getContext(), file, line, column);
+  }
+
+  Location fallback;
+  bool &failed;
+};
+} // namespace
+
+static const llvm::Target *getTarget(const llvm::Triple &triple, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  return llvm::TargetRegistry::lookupTarget(triple, error);
+}
+
+static std::unique_ptr<llvm::TargetMachine> createTargetMachine(Location loc) {
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target = getTarget(triple, error);
+  if (!target) {
+    emitError(loc) << "this LLVM has no NVPTX backend: " << error;
+    return nullptr;
+  }
+  llvm::TargetOptions options;
+  // A kernel's accuracy is stated against f32 accumulation, where fused products only help.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, targetName, targetFeatures, options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// Cleans up the IR and no more: the lowering has placed loads, waits and arithmetic on purpose,
+/// so nothing that moves code between blocks or changes loops runs here.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+  llvm::FunctionPassManager cleanup;
+  cleanup.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+  cleanup.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  cleanup.addPass(llvm::InstCombinePass());
+  cleanup.addPass(llvm::SimplifyCFGPass());
+  cleanup.addPass(llvm::DCEPass());
+
+  llvm::ModulePassManager pipeline;
+  pipeline.addPass(llvm::AlwaysInlinerPass());
+  pipeline.addPass(llvm::GlobalDCEPass());
+  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(cleanup)));
+  pipeline.run(module, modules);
+}
+
+void registerCodegenDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+void buildEmissionPipeline(OpPassManager &pm, bool lineInfo) {
+  pm.addPass(createConvertNVVMToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  if (!lineInfo)
+    return;
+  // Any other kind makes the backend write `.target debug`, under which ptxas does not optimise.
+  LLVM::DIScopeForLLVMFuncOpPassOptions scope;
+  scope.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
+  pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass(scope));
+}
+
+FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
+                               TimingScope &timing) {
+  Location loc = module.getLoc();
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(loc);
+  if (!machine)
+    return failure();
+
+  llvm::LLVMContext context;
+  bool failed = false;
+  context.setDiagnosticHandler(std::make_unique<DiagnosticBridge>(loc, failed));
+
+  TimingScope translation = timing.nest("Translation to LLVM IR");
+  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, "tessera");
+  if (!ir)
+    return failure();
+  ir->setTargetTriple(machine->getTargetTriple());
+  ir->setDataLayout(machine->createDataLayout());
+  translation.stop();
+
+  TimingScope optimization = timing.nest("LLVM optimization");
+  optimize(*ir, *machine);
+  optimization.stop();
+  if (options.llvmIR) {
+    llvm::raw_string_ostream stream(*options.llvmIR);
+    ir->print(stream, nullptr);
+  }
+
+  TimingScope codegen = timing.nest("LLVM code generation");
+  llvm::SmallString<0> ptx;
+  llvm::raw_svector_ostream stream(ptx);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+    emitError(loc) << "this LLVM's NVPTX backend cannot write assembly";
+    return failure();
+  }
+  passes.run(*ir);
+  if (failed)
+    return failure();
+  return std::string(ptx);
+}
+
+} // namespace tessera

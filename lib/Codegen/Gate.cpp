@@ -1,0 +1,146 @@
+//===- Gate.cpp - Accept or refuse what ptxas made of a kernel ------------===//
+
+#include "lib/Codegen/Gate.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+class Gate {
+public:
+  Gate(const PTXText &ptx, ModuleOp module) : ptx(ptx), module(module) {}
+
+  void check(const PtxasMessage &message);
+  void checkSpills(const PtxasFunction &function);
+  void reportDeath(const PtxasRun &run);
+
+  GateOutcome outcome = GateOutcome::Pass;
+
+private:
+  Operation *kernel(StringRef name) {
+    return name.empty() ? nullptr : SymbolTable::lookupSymbolIn(module, name);
+  }
+
+  Location locate(const PtxasMessage &message) {
+    if (std::optional<SourcePosition> position = ptx.position(message.ptxLine))
+      return FileLineColLoc::get(module.getContext(), position->file, position->line,
+                                 position->column);
+    StringRef name = message.function;
+    if (Operation *op = kernel(name.empty() ? ptx.kernelAt(message.ptxLine) : name))
+      return op->getLoc();
+    return module.getLoc();
+  }
+
+  bool promisesFit(Operation *op) {
+    return module->hasAttr(noSpillsAttrName) || (op && op->hasAttr(noSpillsAttrName));
+  }
+
+  void reportSlow(const PtxasMessage &message);
+
+  const PTXText &ptx;
+  ModuleOp module;
+};
+} // namespace
+
+void Gate::reportSlow(const PtxasMessage &message) {
+  outcome = std::max(outcome, GateOutcome::Refused);
+  PtxasExplanation explanation = explainPtxasCode(message.code);
+  Location loc = locate(message);
+  InFlightDiagnostic error = emitError(loc);
+  if (!message.function.empty())
+    error << "kernel '" << message.function << "': ";
+  error << explanation.meaning;
+  error.attachNote(loc) << explanation.help;
+  error.attachNote(loc) << "ptxas says: " << (message.code.empty() ? "" : "(" + message.code + ") ")
+                        << message.text;
+}
+
+void Gate::check(const PtxasMessage &message) {
+  std::string code = message.code.empty() ? "" : " (" + message.code + ")";
+  switch (message.verdict) {
+  case PtxasVerdict::Info:
+    return;
+  case PtxasVerdict::Remark:
+    emitRemark(locate(message)) << "ptxas" << code << ": " << message.text;
+    return;
+  case PtxasVerdict::Warning:
+    emitWarning(locate(message)) << "ptxas" << code << ": " << message.text;
+    return;
+  case PtxasVerdict::Slow:
+    return reportSlow(message);
+  case PtxasVerdict::Error: {
+    outcome = GateOutcome::NotAssembled;
+    InFlightDiagnostic error = emitError(locate(message));
+    error << "ptxas" << code << ": " << message.text;
+    if (message.ptxLine)
+      error << " (line " << message.ptxLine << " of the PTX)";
+    return;
+  }
+  }
+}
+
+void Gate::checkSpills(const PtxasFunction &function) {
+  if (function.spillStoreBytes == 0 && function.spillLoadBytes == 0)
+    return;
+  Operation *op = kernel(function.name);
+  bool promised = promisesFit(op);
+  if (promised)
+    outcome = std::max(outcome, GateOutcome::Refused);
+  Location loc = op ? op->getLoc() : module.getLoc();
+  InFlightDiagnostic report = promised ? emitError(loc) : emitWarning(loc);
+  report << "kernel '" << function.name << "' does not fit in its registers: ptxas spills "
+         << function.spillStoreBytes << " bytes of stores and " << function.spillLoadBytes
+         << " bytes of loads per thread to local memory";
+  report.attachNote(loc) << "use a smaller tile, fewer consumers with more registers each, or "
+                            "overlap = 1";
+}
+
+void Gate::reportDeath(const PtxasRun &run) {
+  if (run.exitCode == 0 || outcome == GateOutcome::NotAssembled)
+    return;
+  outcome = GateOutcome::NotAssembled;
+  InFlightDiagnostic error = emitError(module.getLoc());
+  if (run.exitCode < 0)
+    error << "ptxas was killed or crashed";
+  else
+    error << "ptxas failed with exit code " << run.exitCode << " and no message of its own";
+  if (!run.log.empty())
+    error.attachNote(module.getLoc()) << "it printed: " << StringRef(run.log).trim();
+}
+
+GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXText &ptx,
+                          ModuleOp module) {
+  Gate gate(ptx, module);
+  for (const PtxasMessage &message : log.messages)
+    gate.check(message);
+  for (const PtxasFunction &function : log.functions)
+    gate.checkSpills(function);
+  gate.reportDeath(run);
+  return gate.outcome;
+}
+
+Assembly assemble(ModuleOp module, StringRef ptx, const PTXText &index, StringRef requestedPtxas,
+                  ArrayRef<std::string> arguments) {
+  Assembly assembly;
+  llvm::Expected<Ptxas> ptxas = findPtxas(requestedPtxas);
+  if (!ptxas) {
+    // It is not about any line of the source.
+    emitError(UnknownLoc::get(module.getContext())) << llvm::toString(ptxas.takeError());
+    return assembly;
+  }
+  llvm::Expected<PtxasRun> run = runPtxas(*ptxas, ptx, arguments);
+  if (!run) {
+    emitError(UnknownLoc::get(module.getContext())) << llvm::toString(run.takeError());
+    return assembly;
+  }
+  assembly.log = parsePtxasLog(run->log);
+  assembly.outcome = checkAssembly(*run, assembly.log, index, module);
+  assembly.cubin = std::move(run->cubin);
+  assembly.logText = std::move(run->log);
+  return assembly;
+}
+
+} // namespace tessera

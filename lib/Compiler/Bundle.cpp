@@ -1,0 +1,145 @@
+//===- Bundle.cpp - Kernels with what a launch needs ----------------------===//
+
+#include "lib/Compiler/Bundle.h"
+#include "lib/Codegen/EmitPTX.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+namespace json = llvm::json;
+
+namespace tessera {
+
+//===----------------------------------------------------------------------===//
+// Attributes to JSON
+//===----------------------------------------------------------------------===//
+
+static FailureOr<json::Value> integerToJSON(IntegerAttr attribute, Location loc) {
+  if (attribute.getType().isSignlessInteger(1))
+    return json::Value(attribute.getValue().getBoolValue());
+  if (!attribute.getValue().isSignedIntN(64)) {
+    emitError(loc) << "the integer " << attribute << " does not fit in 64 bits";
+    return failure();
+  }
+  return json::Value(attribute.getValue().getSExtValue());
+}
+
+static FailureOr<json::Value> arrayToJSON(ArrayAttr attribute, Location loc) {
+  json::Array array;
+  for (Attribute element : attribute) {
+    FailureOr<json::Value> value = toJSON(element, loc);
+    if (failed(value))
+      return failure();
+    array.push_back(std::move(*value));
+  }
+  return json::Value(std::move(array));
+}
+
+static FailureOr<json::Value> dictionaryToJSON(DictionaryAttr attribute, Location loc) {
+  json::Object object;
+  for (NamedAttribute entry : attribute) {
+    FailureOr<json::Value> value = toJSON(entry.getValue(), loc);
+    if (failed(value))
+      return failure();
+    object[entry.getName().str()] = std::move(*value);
+  }
+  return json::Value(std::move(object));
+}
+
+static std::string typeName(Type type) {
+  std::string name;
+  llvm::raw_string_ostream(name) << type;
+  return name;
+}
+
+FailureOr<json::Value> toJSON(Attribute attribute, Location loc) {
+  using Result = FailureOr<json::Value>;
+  return llvm::TypeSwitch<Attribute, Result>(attribute)
+      .Case([&](IntegerAttr integer) { return integerToJSON(integer, loc); })
+      .Case([&](ArrayAttr array) { return arrayToJSON(array, loc); })
+      .Case([&](DictionaryAttr dictionary) { return dictionaryToJSON(dictionary, loc); })
+      .Case([](StringAttr string) -> Result { return json::Value(string.str()); })
+      .Case([](FloatAttr number) -> Result { return json::Value(number.getValueAsDouble()); })
+      .Case([](TypeAttr type) -> Result { return json::Value(typeName(type.getValue())); })
+      .Case([](DenseI64ArrayAttr array) -> Result {
+        return json::Value(json::Array(array.asArrayRef()));
+      })
+      .Case([](DenseI32ArrayAttr array) -> Result {
+        return json::Value(json::Array(array.asArrayRef()));
+      })
+      .Case([](UnitAttr) -> Result { return json::Value(true); })
+      .Default([&](Attribute other) -> Result {
+        emitError(loc)
+            << "the description of a kernel holds " << other
+            << ", which has no JSON form; use dictionaries, arrays, strings, numbers and "
+               "types";
+        return failure();
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static json::Object resourcesToJSON(const PtxasFunction &function) {
+  return json::Object{{"registers", function.registers},
+                      {"barriers", function.barriers},
+                      {"stack_bytes", function.stackBytes},
+                      {"spill_store_bytes", function.spillStoreBytes},
+                      {"spill_load_bytes", function.spillLoadBytes}};
+}
+
+static FailureOr<json::Object> describeKernel(Operation *function, const PTXText &ptx,
+                                              const PtxasLog *log) {
+  auto dictionary = function->getAttrOfType<DictionaryAttr>(kernelAttrName);
+  auto symbol = function->getAttrOfType<StringAttr>("sym_name");
+  if (!dictionary || !symbol) {
+    emitError(function->getLoc()) << "'" << kernelAttrName
+                                  << "' must be a dictionary on an operation with a symbol name";
+    return failure();
+  }
+  FailureOr<json::Value> value = toJSON(dictionary, function->getLoc());
+  if (failed(value))
+    return failure();
+  json::Object kernel = std::move(*value->getAsObject());
+  json::Object report;
+  if (json::Object *given = kernel.getObject("report"))
+    report = std::move(*given);
+  report["instructions"] = ptx.counts(symbol.getValue()).toJSON();
+  if (const PtxasFunction *resources = log ? log->find(symbol.getValue()) : nullptr)
+    report["resources"] = resourcesToJSON(*resources);
+  kernel["report"] = std::move(report);
+  return kernel;
+}
+
+FailureOr<json::Array> describeKernels(ModuleOp module, const PTXText &ptx, const PtxasLog *log) {
+  json::Array kernels;
+  for (Operation &op : module.getOps()) {
+    if (!op.hasAttr(kernelAttrName))
+      continue;
+    FailureOr<json::Object> kernel = describeKernel(&op, ptx, log);
+    if (failed(kernel))
+      return failure();
+    kernels.push_back(std::move(*kernel));
+  }
+  return kernels;
+}
+
+std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,
+                        json::Array kernels) {
+  json::Value bundle =
+      json::Object{{"format", "tessera-bundle"},
+                   {"version", 1},
+                   {"target", targetName},
+                   {"parameters", std::move(parameters)},
+                   {"image", json::Object{{"kind", kind == ImageKind::Cubin ? "cubin" : "ptx"},
+                                          {"base64", llvm::encodeBase64(image)}}},
+                   {"kernels", std::move(kernels)}};
+  return llvm::formatv("{0:2}\n", bundle).str();
+}
+
+} // namespace tessera

@@ -1,0 +1,41 @@
+//===- Bundle.h - Kernels with what a launch needs ------------------------===//
+//
+// A bundle is an image and a JSON description; see docs/bundle.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_COMPILER_BUNDLE_H
+#define TESSERA_LIB_COMPILER_BUNDLE_H
+
+#include "lib/Codegen/PTXText.h"
+#include "lib/Codegen/PtxasLog.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace tessera {
+
+/// Dictionary attribute that the lowering leaves on each kernel's function: the kernel's entry of
+/// the bundle, in attributes.
+inline constexpr const char *kernelAttrName = "tessera.kernel";
+
+enum class ImageKind { Cubin, PTX };
+
+/// `attribute` as JSON: dictionaries as objects, arrays and dense i32/i64 arrays as arrays,
+/// strings and types as strings, integers, floats, i1 as booleans, unit as true. Anything else is
+/// an error at `loc`.
+mlir::FailureOr<llvm::json::Value> toJSON(mlir::Attribute attribute, mlir::Location loc);
+
+/// Describes the kernels of a lowered module, in order: the attribute `tessera.kernel` of each
+/// function that has it, with the number of instructions in its PTX added to "report" and, when
+/// `log` is given, the resources that ptxas counted.
+mlir::FailureOr<llvm::json::Array> describeKernels(mlir::ModuleOp module, const PTXText &ptx,
+                                                   const PtxasLog *log);
+
+/// Bundle text of an image (the bytes of a cubin, or PTX text) and its kernels. `parameters` are
+/// the values of the source's parameters by name.
+std::string writeBundle(llvm::json::Object parameters, ImageKind kind, llvm::StringRef image,
+                        llvm::json::Array kernels);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_BUNDLE_H

@@ -1,0 +1,95 @@
+//===- Dump.cpp - Files of what each stage made ---------------------------===//
+
+#include "lib/Compiler/Dump.h"
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+class DumpInstrumentation : public PassInstrumentation {
+public:
+  explicit DumpInstrumentation(Dump &dump) : dump(dump) {}
+
+  void runAfterPass(Pass *pass, Operation *op) override { write(pass, op, ""); }
+  void runAfterPassFailed(Pass *pass, Operation *op) override { write(pass, op, "-failed"); }
+
+private:
+  void write(Pass *pass, Operation *op, StringRef suffix) {
+    // Adaptors, which run passes on nested operations, have no argument of their own.
+    if (pass->getArgument().empty())
+      return;
+    while (Operation *parent = op->getParentOp())
+      op = parent;
+    dump.writeModule(op, (pass->getArgument() + suffix).str());
+  }
+
+  Dump &dump;
+};
+} // namespace
+
+LogicalResult Dump::prepare(ModuleOp module) {
+  if (!isEnabled())
+    return success();
+  if (std::error_code error = llvm::sys::fs::create_directories(directory)) {
+    emitError(UnknownLoc::get(module.getContext()))
+        << "cannot create the directory '" << directory << "': " << error.message();
+    return failure();
+  }
+  for (tile::KernelOp kernel : module.getOps<tile::KernelOp>())
+    kernels.push_back(kernel.getSymName().str());
+  return success();
+}
+
+void Dump::write(StringRef fileName, StringRef contents, Location loc) {
+  if (!isEnabled())
+    return;
+  SmallString<128> path(directory);
+  llvm::sys::path::append(path, fileName);
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    stream << contents;
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  if (!error || reportedFailure)
+    return;
+  reportedFailure = true;
+  emitError(UnknownLoc::get(loc.getContext()))
+      << "cannot write '" << path << "': " << error.message();
+}
+
+void Dump::writeModule(Operation *module, StringRef stage) {
+  if (!isEnabled())
+    return;
+  std::string prefix = llvm::formatv("{0,0+2}-{1}.", nextNumber++, stage);
+  for (const std::string &name : kernels) {
+    // Each file parses by itself: the module without the other kernels.
+    OwningOpRef<Operation *> copy(module->clone());
+    for (Operation &op : llvm::make_early_inc_range((*copy)->getRegion(0).getOps())) {
+      auto symbol = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+      if (symbol && symbol.getValue() != name && llvm::is_contained(kernels, symbol.getValue()))
+        op.erase();
+    }
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    (*copy)->print(stream, OpPrintingFlags().assumeVerified());
+    stream << '\n';
+    write(prefix + name + ".mlir", text, module->getLoc());
+  }
+}
+
+std::unique_ptr<PassInstrumentation> Dump::createInstrumentation() {
+  return std::make_unique<DumpInstrumentation>(*this);
+}
+
+} // namespace tessera

@@ -1,0 +1,48 @@
+//===- Dump.h - Files of what each stage made -----------------------------===//
+
+#ifndef TESSERA_LIB_COMPILER_DUMP_H
+#define TESSERA_LIB_COMPILER_DUMP_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "llvm/ADT/StringRef.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// Writes files into a directory: `NN-PASS.KERNEL.mlir` after each pass, one per kernel, and what
+/// the code generator makes. Reports files that it cannot write as errors, once.
+class Dump {
+public:
+  /// An empty directory name makes an object that writes nothing.
+  explicit Dump(llvm::StringRef directory) : directory(directory.str()) {}
+
+  bool isEnabled() const { return !directory.empty(); }
+
+  /// True after a file could not be written.
+  bool hasFailed() const { return reportedFailure; }
+
+  /// Creates the directory; reports at the module and fails when that is not possible.
+  mlir::LogicalResult prepare(mlir::ModuleOp module);
+
+  /// Writes the module as it is now, one file per kernel, under the next number.
+  void writeModule(mlir::Operation *module, llvm::StringRef stage);
+
+  /// Writes one file.
+  void write(llvm::StringRef fileName, llvm::StringRef contents, mlir::Location loc);
+
+  /// An instrumentation that calls writeModule after each pass. The dump must outlive it.
+  std::unique_ptr<mlir::PassInstrumentation> createInstrumentation();
+
+private:
+  std::string directory;
+  std::vector<std::string> kernels;
+  unsigned nextNumber = 0;
+  bool reportedFailure = false;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_DUMP_H

@@ -1,0 +1,47 @@
+//===- Pipeline.h - The passes of each phase ------------------------------===//
+//
+// One function per phase; `tessera compile` runs them in this order and stops
+// where --emit says. This is the one list of what runs when.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_COMPILER_PIPELINE_H
+#define TESSERA_LIB_COMPILER_PIPELINE_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class DialectRegistry;
+class OpPassManager;
+} // namespace mlir
+
+namespace tessera {
+
+/// Cleans up a source as it was read: constants folded, common expressions shared.
+void buildTilePhase(mlir::OpPassManager &pm);
+
+/// Completes the schedule of each kernel, with the fields of `schedule` ("consumers=2,overlap=1")
+/// in place of those written, then overlaps and splits loops.
+void buildSchedulePhase(mlir::OpPassManager &pm, llvm::StringRef schedule);
+
+/// From the tile dialect to roles, pipes and flights of the hop dialect.
+void buildHopPhase(mlir::OpPassManager &pm);
+
+/// From pipes to mbarriers, fences and offsets in shared memory.
+void buildBarriersPhase(mlir::OpPassManager &pm);
+
+/// From the hop dialect to functions of the LLVM and NVVM dialects.
+void buildLLVMPhase(mlir::OpPassManager &pm);
+
+/// Registers every dialect that occurs between the source and the PTX.
+void registerCompilerDialects(mlir::DialectRegistry &registry);
+
+/// Registers the phases as the pass pipelines tessera-tile, tessera-schedule{schedule=...},
+/// tessera-hop, tessera-barriers, tessera-llvm and tessera-emission (which prepares the LLVM
+/// dialect for translation), for use by tools like tessera-opt.
+void registerPhasePipelines();
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_PIPELINE_H

@@ -1,0 +1,339 @@
+//===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
+
+#include "passes/LoopOverlap.h"
+#include "passes/ResourceModel.h"
+#include "passes/TilePasses.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILECHOOSESCHEDULE
+#include "passes/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// What wgmma can do at all
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkShape(DotOp dot) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  auto result = cast<RankedTensorType>(dot.getType());
+  int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
+  if (rows % hopper::kMmaRows != 0)
+    return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
+                         "computes whole ones; got ")
+           << rows << "; " << llvm::alignTo(rows, hopper::kMmaRows) << " would work";
+  if (columns % hopper::kMmaColumns != 0)
+    return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
+           << columns << "; " << llvm::alignTo(columns, hopper::kMmaColumns) << " would work";
+  if (depth % hopper::kMmaDepth != 0)
+    return dot.emitError("a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got ")
+           << depth << "; " << llvm::alignTo(depth, hopper::kMmaDepth) << " would work";
+  return success();
+}
+
+static LogicalResult checkOperands(DotOp dot) {
+  if (!loadedOperand(dot.getB()))
+    return dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads "
+                         "it from shared memory; this one is computed; exchange the operands, or "
+                         "store it and load it in a second kernel");
+  if (dot.getA().getDefiningOp<TransposeOp>() && !loadedOperand(dot.getA()))
+    return dot.emitError("operand a of a dot is a computed tile that is transposed, which wgmma "
+                         "cannot read from registers; transpose a loaded tile, or compute the "
+                         "transposed product");
+  return success();
+}
+
+static LogicalResult checkDots(KernelOp kernel) {
+  bool any = false;
+  WalkResult result = kernel.walk([&](DotOp dot) {
+    any = true;
+    return failed(checkShape(dot)) || failed(checkOperands(dot)) ? WalkResult::interrupt()
+                                                                 : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (!any)
+    return kernel.emitError("a kernel is scheduled around its dots, whose rows are divided among "
+                            "warpgroups; this one has no tile.dot");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A kernel with a copy that has been overlapped, to measure both.
+class ScheduleSearch {
+public:
+  explicit ScheduleSearch(KernelOp kernel);
+  ~ScheduleSearch() {
+    if (overlapped)
+      overlapped->erase();
+  }
+
+  /// The most preferred schedule that keeps the fields of `requested`.
+  std::optional<ScheduleAttr> run(ScheduleAttr requested);
+
+  struct Rejection {
+    std::string candidate, reason;
+  };
+  /// What the last run rejected, and what the schedule it found takes.
+  SmallVector<Rejection> rejections;
+  std::string use;
+
+private:
+  struct Candidate {
+    bool warpSpecialize;
+    int64_t overlap, consumers;
+    bool pingpong;
+    RegisterSplit registers;
+  };
+
+  template <typename T>
+  static SmallVector<T> choices(std::optional<T> requested, std::initializer_list<T> preferred) {
+    return requested ? SmallVector<T>{*requested} : SmallVector<T>(preferred);
+  }
+  Candidate makeCandidate(ScheduleAttr requested, bool warpSpecialize, int64_t overlap,
+                          int64_t consumers) const;
+  int64_t indivisibleRows(int64_t consumers) const;
+  std::optional<std::string> rejectConsumers(const Candidate &candidate) const;
+  SmallVector<int64_t> stageChoices(ScheduleAttr requested) const;
+  std::optional<int64_t> findStages(const Candidate &candidate, ScheduleAttr requested,
+                                    StoreKind store);
+
+  KernelOp kernel;
+  KernelOp overlapped;
+  std::string overlapRefusal;
+  bool worksBetweenDots = false, loadsInLoops = false;
+  int64_t mostStages = 4;
+};
+} // namespace
+
+ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
+  overlapRefusal = "the kernel has no loop with dots";
+  overlapped = kernel.clone();
+  bool any = overlapLoops(overlapped, [&](scf::ForOp, const OverlapRefusal &refusal) {
+    overlapRefusal = refusal.reason;
+  });
+  if (!any) {
+    overlapped->erase();
+    overlapped = nullptr;
+  }
+  for (scf::ForOp loop : loopsWithDots(kernel)) {
+    worksBetweenDots |= hasDependentDots(loop);
+    if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
+      mostStages = 2;
+  }
+  loadsInLoops = llvm::any_of(sharedTiles(kernel), [](const SharedTile &t) { return t.inLoop; });
+}
+
+ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
+                                                        int64_t overlap, int64_t consumers) const {
+  RegisterSplit split = registerSplit(consumers, warpSpecialize);
+  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
+  if (warpSpecialize)
+    split.producer = requested.getProducerRegisters().value_or(split.producer);
+  bool pingpong =
+      requested.getPingpong().value_or(warpSpecialize && consumers > 1 && worksBetweenDots);
+  return {warpSpecialize, overlap, consumers, pingpong, split};
+}
+
+/// The rows of a dot that `consumers` warpgroups cannot share, or 0.
+int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
+  int64_t indivisible = 0;
+  kernel->walk([&](DotOp dot) {
+    int64_t rows = cast<RankedTensorType>(dot.getType()).getDimSize(0);
+    if (rows % (consumers * hopper::kMmaRows) != 0)
+      indivisible = rows;
+  });
+  return indivisible;
+}
+
+/// Why the rows, the turns or the registers forbid `candidate`.
+std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) const {
+  int64_t consumers = candidate.consumers;
+  if (int64_t indivisible = indivisibleRows(consumers))
+    return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
+                         "of 64",
+                         indivisible, consumers)
+        .str();
+  if (candidate.pingpong && consumers < 2)
+    return "ping-pong takes two consumers or more that take turns";
+  if (candidate.pingpong && !worksBetweenDots)
+    return "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+
+  const RegisterSplit &split = candidate.registers;
+  int64_t all = hopper::kWarpgroupThreads * (split.producer + consumers * split.consumer);
+  if (all > hopper::kRegisters)
+    return llvm::formatv(
+               "the warpgroups take {0} registers and an SM has {1}; at most {2} per "
+               "consumer thread",
+               all, hopper::kRegisters,
+               llvm::alignDown((hopper::kRegisters / hopper::kWarpgroupThreads - split.producer) /
+                                   consumers,
+                               8))
+        .str();
+  int64_t needed = consumerRegisters(candidate.overlap == 2 ? overlapped : kernel, consumers);
+  if (needed > usableRegisters(split.consumer))
+    return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
+                         usableRegisters(split.consumer), split.consumer)
+        .str();
+  return std::nullopt;
+}
+
+SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
+  if (requested.getStages())
+    return {*requested.getStages()};
+  SmallVector<int64_t> stages;
+  for (int64_t i = loadsInLoops ? mostStages : 1; i >= 1; --i)
+    stages.push_back(i);
+  return stages;
+}
+
+/// The most stages that fit, and what they take in `use`.
+std::optional<int64_t> ScheduleSearch::findStages(const Candidate &candidate,
+                                                  ScheduleAttr requested, StoreKind store) {
+  for (int64_t stages : stageChoices(requested)) {
+    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, store);
+    std::string bytes = llvm::formatv("{0} bytes of shared memory (tiles {1}, staging of stores "
+                                      "{2}, mbarriers {3})",
+                                      shared.total(), shared.tiles, shared.staging, shared.barriers)
+                            .str();
+    if (shared.total() <= hopper::kSharedMemory) {
+      KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
+      use =
+          llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
+                        consumerRegisters(measured, candidate.consumers),
+                        usableRegisters(candidate.registers.consumer), bytes, hopper::kSharedMemory)
+              .str();
+      return stages;
+    }
+    rejections.push_back(
+        {llvm::formatv("stages = {0}, store = {1}", stages, stringifyStoreKind(store)).str(),
+         llvm::formatv("it takes {0}, and a CTA can have {1}", bytes, hopper::kSharedMemory)
+             .str()});
+  }
+  return std::nullopt;
+}
+
+std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
+  rejections.clear();
+  StoreKind store = requested.getStore().value_or(StoreKind::direct);
+  for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
+    for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
+      if (overlap == 2 && !overlapped) {
+        if (rejections.empty())
+          rejections.push_back({"overlap = 2", overlapRefusal});
+        continue;
+      }
+      for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
+        // A count that the author did not ask for and that the rows forbid is no candidate.
+        if (!requested.getConsumers() && indivisibleRows(consumers))
+          continue;
+        Candidate candidate = makeCandidate(requested, warpSpecialize, overlap, consumers);
+        if (std::optional<std::string> reason = rejectConsumers(candidate)) {
+          rejections.push_back({llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = "
+                                              "{2}",
+                                              warpSpecialize ? "true" : "false", overlap, consumers)
+                                    .str(),
+                                *reason});
+          continue;
+        }
+        std::optional<int64_t> stages = findStages(candidate, requested, store);
+        // Shared memory depends on nothing that the loops around this vary.
+        if (!stages)
+          return std::nullopt;
+        return ScheduleAttr::get(kernel.getContext(), warpSpecialize, consumers, *stages, overlap,
+                                 candidate.pingpong, requested.getSplit().value_or(true), store,
+                                 std::max<int64_t>(candidate.registers.producer, 24),
+                                 candidate.registers.consumer);
+      }
+    }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// What would work instead
+//===----------------------------------------------------------------------===//
+
+/// `schedule` without its field number `field`, or null when it is not set.
+static ScheduleAttr withoutField(ScheduleAttr schedule, unsigned field) {
+  auto keep = [&](unsigned index, auto value) {
+    if (index == field)
+      value.reset();
+    return value;
+  };
+  auto reduced = ScheduleAttr::get(schedule.getContext(), keep(0, schedule.getWarpSpecialize()),
+                                   keep(1, schedule.getConsumers()), keep(2, schedule.getStages()),
+                                   keep(3, schedule.getOverlap()), keep(4, schedule.getPingpong()),
+                                   schedule.getSplit(), keep(5, schedule.getStore()),
+                                   keep(6, schedule.getProducerRegisters()),
+                                   keep(7, schedule.getConsumerRegisters()));
+  return reduced == schedule ? ScheduleAttr() : reduced;
+}
+
+/// Attaches the rejections of the failed search and the nearest schedule that
+/// fits: the one that differs in a single field if there is one.
+static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
+  InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
+  ScheduleAttr empty = ScheduleAttr::get(kernel.getContext(), {}, {}, {}, {}, {}, {}, {}, {}, {});
+  if (requested != empty)
+    diag << " with " << requested;
+  for (const ScheduleSearch::Rejection &rejection : search.rejections)
+    diag.attachNote() << rejection.candidate << ": " << rejection.reason;
+  constexpr unsigned kNumFields = 8;
+  for (unsigned field = 0; field < kNumFields; ++field)
+    if (ScheduleAttr reduced = withoutField(requested, field))
+      if (std::optional<ScheduleAttr> found = search.run(reduced)) {
+        diag.attachNote() << "this would work: " << *found;
+        return;
+      }
+  if (std::optional<ScheduleAttr> found = search.run(empty))
+    diag.attachNote() << "this would work: " << *found;
+  else
+    diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
+                         "dots' results, or fewer rows";
+}
+
+namespace {
+class TileChooseSchedulePass
+    : public tessera::impl::TileChooseScheduleBase<TileChooseSchedulePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    FailureOr<ScheduleAttr> overrides = ScheduleAttr::parseText(
+        context, schedule, [&] { return mlir::emitError(getOperation().getLoc()); });
+    if (failed(overrides))
+      return signalPassFailure();
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      if (failed(choose(kernel, *overrides)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult choose(KernelOp kernel, ScheduleAttr overrides) {
+    if (failed(checkDots(kernel)))
+      return failure();
+    ScheduleAttr written = kernel.getScheduleAttr();
+    ScheduleAttr requested = written ? written.overriddenBy(overrides) : overrides;
+    ScheduleSearch search(kernel);
+    std::optional<ScheduleAttr> found = search.run(requested);
+    if (!found) {
+      explainFailure(kernel, search, requested);
+      return failure();
+    }
+    for (const ScheduleSearch::Rejection &rejection : search.rejections)
+      kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
+    kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
+    kernel.setScheduleAttr(*found);
+    return success();
+  }
+};
+} // namespace

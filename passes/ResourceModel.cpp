@@ -1,0 +1,251 @@
+//===- ResourceModel.cpp - What a kernel needs of a Hopper SM -------------===//
+
+#include "passes/ResourceModel.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+LoadOp tessera::loadedOperand(Value operand) {
+  while (auto transpose = operand.getDefiningOp<TransposeOp>())
+    operand = transpose.getSource();
+  return operand.getDefiningOp<LoadOp>();
+}
+
+/// Bytes of a tile, elements packed.
+static int64_t tileBytes(Type type) {
+  auto tile = cast<RankedTensorType>(type);
+  return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
+}
+
+SmallVector<SharedTile> tessera::sharedTiles(KernelOp kernel) {
+  llvm::SetVector<Operation *> loads;
+  kernel.walk([&](DotOp dot) {
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadOp load = loadedOperand(operand))
+        loads.insert(load);
+  });
+  SmallVector<SharedTile> tiles;
+  kernel.walk([&](LoadOp load) {
+    if (!loads.contains(load))
+      return;
+    int64_t bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
+    tiles.push_back({load, bytes, load->getParentOfType<scf::ForOp>() != nullptr});
+  });
+  return tiles;
+}
+
+SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, StoreKind store) {
+  SharedMemoryUse use;
+  for (const SharedTile &tile : sharedTiles(kernel)) {
+    int64_t slots = tile.inLoop ? stages : 1;
+    use.tiles += slots * tile.bytes;
+    use.barriers += slots * 16;
+  }
+  if (store == StoreKind::tma)
+    kernel.walk([&](StoreOp op) {
+      auto type = cast<RankedTensorType>(op.getValue().getType());
+      if (type.getRank() == 2)
+        use.staging += llvm::alignTo(tileBytes(type), 1024);
+    });
+  return use;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
+  if (!warpSpecialize) {
+    int64_t share = hopper::kRegisters / (consumers * hopper::kWarpgroupThreads);
+    return {0, std::min<int64_t>(llvm::alignDown(share, 8), 248)};
+  }
+  switch (consumers) {
+  case 3:
+    return {32, 160};
+  case 4:
+    return {24, 112};
+  default:
+    return {24, 240};
+  }
+}
+
+int64_t tessera::usableRegisters(int64_t budget) {
+  return std::min(budget - budget / 32, hopper::kMaxThreadRegisters);
+}
+
+namespace {
+using ValueSet = llvm::SetVector<Value>;
+
+/// Addresses, loop and phase counters, descriptors and the temporaries of
+/// elementwise code, in registers per thread. Measured with ptxas 13.0 on whole
+/// warp-specialized attention kernels, where what is not tiles takes 22 to 23 for
+/// D = 64, 128 and 256 with key blocks of 80 to 192.
+constexpr int64_t kFixedRegisters = 22;
+
+/// Liveness of the tiles of a kernel, in registers per consumer thread.
+class RegisterPressure {
+public:
+  explicit RegisterPressure(int64_t consumers) : consumers(consumers) {}
+
+  /// The peak inside `block`, given what lives after its terminator.
+  int64_t peak(Block &block, ValueSet live);
+
+private:
+  int64_t registersOf(Value value) const;
+  int64_t registersOf(const ValueSet &live) const;
+  bool isColumnSlice(Value value) const;
+  void addRoots(Value value, ValueSet &live) const;
+  bool step(Operation &op, ValueSet &live, int64_t &peakSoFar);
+  int64_t peakInRegions(Operation &op, const ValueSet &across);
+
+  int64_t consumers;
+};
+} // namespace
+
+/// True for tiles that are recomputed from scalars wherever they are used:
+/// constants, splats, iotas and integer arithmetic and comparisons on them.
+static bool followsFromScalars(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp, IotaOp>(op))
+    return true;
+  auto isInteger = [](Type type) { return getElementTypeOrSelf(type).isIntOrIndex(); };
+  return isPure(op) && op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+         llvm::all_of(op->getOperandTypes(), isInteger) && isInteger(op->getResult(0).getType());
+}
+
+/// Adds to `live` the tiles in registers from which `value` is made: a
+/// broadcast is a way to read its source, a mask its operands.
+void RegisterPressure::addRoots(Value value, ValueSet &live) const {
+  if (!isa<RankedTensorType>(value.getType()))
+    return;
+  Operation *op = value.getDefiningOp();
+  if (!op) {
+    live.insert(value);
+    return;
+  }
+  if (isa<BroadcastOp>(op) || followsFromScalars(op)) {
+    for (Value operand : op->getOperands())
+      addRoots(operand, live);
+    return;
+  }
+  if (isa<LoadOp, TransposeOp>(op) && loadedOperand(value) &&
+      llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>))
+    return;
+  live.insert(value);
+}
+
+/// True for a rank-1 tile with an element per column of the tiles it goes
+/// with, found by following elementwise operations to a reduction or broadcast.
+bool RegisterPressure::isColumnSlice(Value value) const {
+  llvm::SetVector<Value> related;
+  related.insert(value);
+  for (size_t i = 0; i < related.size(); ++i) {
+    Value current = related[i];
+    Operation *def = current.getDefiningOp();
+    if (auto reduce = dyn_cast_or_null<ReduceOp>(def)) {
+      if (reduce.getAxis() == 0)
+        return true;
+      continue;
+    }
+    for (Operation *user : current.getUsers()) {
+      if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
+        if (broadcast.getAxis() == 0)
+          return true;
+      } else if (user->hasTrait<OpTrait::Elementwise>()) {
+        related.insert(user->result_begin(), user->result_end());
+      }
+    }
+    if (def && def->hasTrait<OpTrait::Elementwise>())
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          related.insert(operand);
+  }
+  return false;
+}
+
+int64_t RegisterPressure::registersOf(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t elements;
+  if (type.getRank() == 2)
+    elements = llvm::divideCeil(type.getNumElements(), consumers * hopper::kWarpgroupThreads);
+  else if (isColumnSlice(value))
+    elements = llvm::divideCeil(type.getNumElements(), 4);
+  else
+    elements = 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::kMmaRows);
+  unsigned bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
+  return llvm::divideCeil(elements * bits, 32);
+}
+
+int64_t RegisterPressure::registersOf(const ValueSet &live) const {
+  int64_t sum = 0;
+  for (Value value : live)
+    sum += registersOf(value);
+  return sum;
+}
+
+/// The peak in the regions of `op` while `across` lives through it.
+int64_t RegisterPressure::peakInRegions(Operation &op, const ValueSet &across) {
+  int64_t highest = 0;
+  for (Region &region : op.getRegions())
+    for (Block &block : region)
+      highest = std::max(highest, peak(block, across));
+  return highest;
+}
+
+/// Turns `live` after `op` into `live` before it. Returns true when elementwise
+/// work, which runs element by element in the registers of its operands, cannot
+/// be going on across `op`, so that the sums count there.
+bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
+  ValueSet after = live;
+  for (Value result : op.getResults())
+    live.remove(result);
+  if (op.getNumRegions() != 0) {
+    ValueSet captured;
+    getUsedValuesDefinedAbove(op.getRegions(), captured);
+    // A loop reads what it captures in every iteration, a branch until its last use.
+    if (isa<LoopLikeOpInterface>(op))
+      for (Value value : captured)
+        addRoots(value, live);
+    peakSoFar = std::max(peakSoFar, peakInRegions(op, live));
+    for (Value value : captured)
+      addRoots(value, live);
+  }
+  for (Value operand : op.getOperands())
+    addRoots(operand, live);
+
+  auto dot = dyn_cast<DotOp>(op);
+  if (!dot)
+    return !op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) &&
+           !followsFromScalars(&op);
+  // The operands stay in place until the accumulator is complete, and the
+  // accumulator is updated in place unless it lives on.
+  ValueSet during = live;
+  during.insert(dot.getResult());
+  if (dot.getAcc() && !after.contains(dot.getAcc()))
+    during.remove(dot.getAcc());
+  peakSoFar = std::max(peakSoFar, registersOf(during));
+  return true;
+}
+
+int64_t RegisterPressure::peak(Block &block, ValueSet live) {
+  int64_t highest = 0;
+  for (Operation &op : llvm::reverse(block)) {
+    int64_t after = registersOf(live);
+    if (step(op, live, highest))
+      highest = std::max({highest, after, registersOf(live)});
+  }
+  return highest;
+}
+
+int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers) {
+  return kFixedRegisters + RegisterPressure(consumers).peak(kernel.getBody().front(), {});
+}

@@ -1,0 +1,88 @@
+//===- ResourceModel.h - What a kernel needs of a Hopper SM ---------------===//
+//
+// The feasibility model behind tile-choose-schedule: shared memory and
+// registers of a kernel, derived from its IR, and the limits of sm_90a.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_RESOURCEMODEL_H
+#define TESSERA_PASSES_RESOURCEMODEL_H
+
+#include "dialects/Tile/Tile.h"
+
+namespace tessera {
+
+/// Limits of sm_90a (CUDA C++ Programming Guide, "Compute Capabilities"; PTX
+/// ISA, "wgmma").
+namespace hopper {
+/// Shared memory that one CTA can ask for, in bytes.
+constexpr int64_t kSharedMemory = 232448;
+/// Registers of an SM, and the most that a thread can address.
+constexpr int64_t kRegisters = 65536;
+constexpr int64_t kMaxThreadRegisters = 255;
+/// Threads of a warpgroup, and the rows and the depth of one wgmma.
+constexpr int64_t kWarpgroupThreads = 128;
+constexpr int64_t kMmaRows = 64;
+constexpr int64_t kMmaDepth = 16;
+/// The columns of a wgmma are a multiple of this.
+constexpr int64_t kMmaColumns = 8;
+} // namespace hopper
+
+/// The load behind an operand of a dot, transposed or not, or null when the
+/// operand is computed. Such a tile lives in shared memory.
+tile::LoadOp loadedOperand(mlir::Value operand);
+
+/// A tile in shared memory because a dot reads it there.
+struct SharedTile {
+  tile::LoadOp load;
+  /// Bytes of one copy, rounded up to the 1024 bytes that a 128-byte swizzle is
+  /// aligned to.
+  int64_t bytes;
+  /// True when it is loaded in a loop: then it has one slot per stage.
+  bool inLoop;
+};
+
+/// The tiles of `kernel` that live in shared memory, in program order.
+llvm::SmallVector<SharedTile> sharedTiles(tile::KernelOp kernel);
+
+/// Bytes of shared memory, by purpose.
+struct SharedMemoryUse {
+  int64_t tiles = 0;
+  /// Tiles of rank 2 on their way to a bulk tensor store.
+  int64_t staging = 0;
+  /// A full and an empty mbarrier of 8 bytes for each slot.
+  int64_t barriers = 0;
+  int64_t total() const { return tiles + staging + barriers; }
+};
+
+/// Shared memory of `kernel` before tile-overlap, with `stages` slots for each
+/// tile that is loaded in a loop.
+SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, int64_t stages, tile::StoreKind store);
+
+/// Registers per thread of each role.
+struct RegisterSplit {
+  /// 0 when there is no producer.
+  int64_t producer, consumer;
+};
+
+/// The split known to work on the hardware for `consumers` warpgroups, which
+/// divides the registers of an SM among all threads of one CTA.
+RegisterSplit registerSplit(int64_t consumers, bool warpSpecialize);
+
+/// What the model lets a thread with `budget` registers use: ptxas needs about
+/// 1 of 32 to move values about, and no thread addresses more than 255.
+/// Measured: 128x192 tiles at D = 128 (234 by this model) spill within 240,
+/// while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64) do not.
+int64_t usableRegisters(int64_t budget);
+
+/// Registers that a consumer thread needs when the rows of every dot are
+/// divided among `consumers` warpgroups: the largest sum of tiles live at once
+/// in `kernel` as it stands, plus a constant for addresses, counters and
+/// descriptors. Tiles in shared memory and those that follow from scalars
+/// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
+/// registers for 64 rows.
+int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_RESOURCEMODEL_H

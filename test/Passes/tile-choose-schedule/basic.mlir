@@ -1,0 +1,55 @@
+// What the model chooses for attention and GEMM, and what it says about the rest.
+//
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule | FileCheck %s --check-prefix=ATTENTION
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=store=tma 2>&1 | FileCheck %s --check-prefix=STAGED
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=warp_specialize=false | FileCheck %s --check-prefix=ONE-ROLE
+// RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
+// RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
+
+// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, overlap = 2, pingpong = true, split = true, store = direct, producer_registers = 24, consumer_registers = 240>
+
+// PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 98352 bytes of shared memory (tiles 98304, staging of stores 0, mbarriers 48) of 232448
+// PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = true,
+
+// GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
+// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, overlap = 1, pingpong = false, split = true, store = direct, producer_registers = 24, consumer_registers = 240>
+
+// STAGED: remark: schedule rejected: stages = 4, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
+// STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma,
+
+// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248>
+
+// What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
+// CHECK-LABEL: tile.kernel @three
+// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 32, consumer_registers = 160>
+tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
+    grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, split = false> {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c192 = arith.constant 192 : index
+  %n = tile.dim "N"
+  %row = arith.muli %i, %c192 : index
+  %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
+  scf.for %x = %c0 to %n step %c128 {
+    %bt = tile.load %b[%c0, %x] : !tile.view<[64, N], f16> -> tensor<64x128xf16>
+    %d = tile.dot %at, %bt : tensor<192x64xf16>, tensor<64x128xf16> -> tensor<192x128xf32>
+    tile.store %d, %c[%row, %x] : tensor<192x128xf32>, !tile.view<[M, N], f32>
+  }
+}
+
+// No loop: nothing takes more than one slot.
+// CHECK-LABEL: tile.kernel @straight
+// CHECK-SAME: consumers = 4, stages = 1, overlap = 1, pingpong = false
+tile.kernel @straight(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 64], bf16>, %c: !tile.view<[M, 64], bf16>)
+    grid(%i = M ceildiv 256) {
+  %c0 = arith.constant 0 : index
+  %c256 = arith.constant 256 : index
+  %row = arith.muli %i, %c256 : index
+  %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<256x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 64], bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %at, %bt : tensor<256x64xbf16>, tensor<64x64xbf16> -> tensor<256x64xf32>
+  %r = arith.truncf %d : tensor<256x64xf32> to tensor<256x64xbf16>
+  tile.store %r, %c[%row, %c0] : tensor<256x64xbf16>, !tile.view<[M, 64], bf16>
+}

@@ -1,0 +1,114 @@
+// Kernels and schedules that the model refuses, with what would work.
+//
+// RUN: tessera-opt %s --tile-choose-schedule -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=overlap=2 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=pingpong=true 2>&1 | FileCheck %s --check-prefix=PINGPONG
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=stages=8 2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumers=3 2>&1 | FileCheck %s --check-prefix=CONSUMERS
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumer_registers=256,warp_specialize=true,consumers=2 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=1 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=pipes=1 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=many 2>&1 | FileCheck %s --check-prefix=VALUE
+
+// OVERLAP: error: no schedule of this kernel fits the machine with #tile.schedule<overlap = 2>
+// OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
+// OVERLAP: note: this would work: {{.*}}overlap = 1,
+
+// PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
+// PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
+// PINGPONG: note: this would work: {{.*}}pingpong = false,
+
+// STAGES: note: stages = 8, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
+// STAGES: note: this would work: {{.*}}stages = 4,
+
+// CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
+// CONSUMERS: note: this would work: {{.*}}consumers = 2,
+
+// REGISTERS: the warpgroups take 68608 registers and an SM has 65536; at most 240 per consumer thread
+// REGISTERS: note: this would work:
+
+// ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
+// ONE: note: this would work: {{.*}}consumers = 2,
+
+// UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
+// VALUE: error: schedule field 'consumers' takes an integer, got 'many'
+
+// expected-error@+1 {{a kernel is scheduled around its dots, whose rows are divided among warpgroups; this one has no tile.dot}}
+tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  tile.store %t, %y[%m, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+}
+
+// -----
+
+tile.kernel @rows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 17) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<17x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup computes whole ones; got 17; 64 would work}}
+  %d = tile.dot %a, %b : tensor<17x64xf16>, tensor<64x64xf16> -> tensor<17x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<17x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @columns(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 3], f16>, %z: !tile.view<[M, 3], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 3], f16> -> tensor<64x3xf16>
+  // expected-error@+1 {{a dot has a multiple of 8 columns (wgmma n8 to n256); got 3; 8 would work}}
+  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x3xf16> -> tensor<64x3xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x3xf32>, !tile.view<[M, 3], f32>
+}
+
+// -----
+
+tile.kernel @depth(%x: !tile.view<[M, 72], f16>, %y: !tile.view<[72, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 72], f16> -> tensor<64x72xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[72, 64], f16> -> tensor<72x64xf16>
+  // expected-error@+1 {{a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got 72; 80 would work}}
+  %d = tile.dot %a, %b : tensor<64x72xf16>, tensor<72x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @computed_b(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = arith.addf %a, %a : tensor<64x64xf16>
+  // expected-error@+1 {{operand b of a dot is a loaded tile, transposed or not, for wgmma reads it from shared memory; this one is computed}}
+  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @transposed_a(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %b = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = arith.addf %b, %b : tensor<64x64xf16>
+  %at = tile.transpose %a : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-error@+1 {{operand a of a dot is a computed tile that is transposed, which wgmma cannot read from registers}}
+  %d = tile.dot %at, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// expected-error@+7 {{no schedule of this kernel fits the machine}}
+// expected-note@+6 {{overlap = 2: the kernel has no loop with dots}}
+// expected-note@+5 {{warp_specialize = true, overlap = 1, consumers = 2: a consumer thread needs}}
+// expected-note@+4 {{warp_specialize = true, overlap = 1, consumers = 1: a consumer thread needs}}
+// expected-note@+3 {{warp_specialize = false, overlap = 1, consumers = 2: a consumer thread needs}}
+// expected-note@+2 {{warp_specialize = false, overlap = 1, consumers = 1: a consumer thread needs}}
+// expected-note@+1 {{whatever the schedule, smaller tiles are needed}}
+tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 1024], f16>, %z: !tile.view<[M, 1024], f32>) grid(%m = M ceildiv 128) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 1024], f16> -> tensor<64x1024xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x1024xf16> -> tensor<128x1024xf32>
+  tile.store %d, %z[%m, %c0] : tensor<128x1024xf32>, !tile.view<[M, 1024], f32>
+}
