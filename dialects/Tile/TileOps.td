@@ -23,7 +23,8 @@ def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";
   let description = [{
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid

@@ -227,8 +227,8 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
   if (!order)
     return order.takeError();
   ViewUse use = getViewUse(kernel, index);
-  HostTensor tensor = HostTensor::ordered(getShape(index), *order,
-                                          std::numeric_limits<double>::quiet_NaN());
+  HostTensor tensor =
+      HostTensor::ordered(getShape(index), *order, std::numeric_limits<double>::quiet_NaN());
   if (use.stored && !use.loaded)
     return tensor;
   Type element = getView(index).getElementType();
@@ -246,8 +246,8 @@ Expected<KernelArgument> ArgumentBuilder::makeScalar(unsigned index) {
   Type type = kernel.getArgument(index).getType();
   auto it = scalars.find(name);
   if (it == scalars.end())
-    return fail("kernel '" + kernel.getSymName() + "' needs its scalar '" + name + "'; give --set " +
-                name + "=VALUE");
+    return fail("kernel '" + kernel.getSymName() + "' needs its scalar '" + name +
+                "'; give --set " + name + "=VALUE");
   if (isa<FloatType>(type)) {
     double value;
     if (it->second.getAsDouble(value))

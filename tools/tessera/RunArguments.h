@@ -3,8 +3,8 @@
 #ifndef TESSERA_TOOLS_TESSERA_RUNARGUMENTS_H
 #define TESSERA_TOOLS_TESSERA_RUNARGUMENTS_H
 
-#include "tools/tessera/RunKernel.h"
 #include "lib/Interpreter/Interpreter.h"
+#include "tools/tessera/RunKernel.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 

@@ -17,8 +17,7 @@ static const char *const classNames[] = {"finite", "NaN", "+inf", "-inf"};
 /// The elements in C order.
 static std::vector<double> linearize(const HostTensor &tensor) {
   std::vector<double> elements(tensor.numElements());
-  tensor.forEach(
-      [&](int64_t linear, int64_t offset) { elements[linear] = tensor.data[offset]; });
+  tensor.forEach([&](int64_t linear, int64_t offset) { elements[linear] = tensor.data[offset]; });
   return elements;
 }
 

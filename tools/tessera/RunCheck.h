@@ -23,8 +23,9 @@ ErrorMeasure measureError(const HostTensor &tensor, const HostTensor &exact);
 
 /// Prints the errors of `result` beside those of `baseline`, the same computation in the kernel's
 /// precision, and says whether `result` is good enough: its NaN and infinities are where the exact
-/// ones are, and both its errors are at most twice the baseline's plus 1e-5 (relative to the largest
-/// exact magnitude, or to the norm). The floor is for f32 outputs, whose baseline error may vanish.
+/// ones are, and both its errors are at most twice the baseline's plus 1e-5 (relative to the
+/// largest exact magnitude, or to the norm). The floor is for f32 outputs, whose baseline error may
+/// vanish.
 bool checkOutput(llvm::StringRef name, const HostTensor &result, const HostTensor &baseline,
                  const HostTensor &exact, llvm::raw_ostream &os);
 

@@ -82,19 +82,19 @@ int KernelRun::check(const RunArguments &results) {
   RunArguments exact = arguments.cloneForRun(), baseline = arguments.cloneForRun();
   if (failed(InterpreterRunner(Precision::Exact).run(kernel, exact.getValues())) ||
       failed(InterpreterRunner(Precision::Kernel).run(kernel, baseline.getValues())))
-    return RunFailed;
+    return ExitFailed;
   bool holds = true;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (isStored(i))
       holds &= checkOutput(kernel.getArgumentName(i), results.getTensor(i), baseline.getTensor(i),
                            exact.getTensor(i), llvm::outs());
-  return holds ? ExitSuccess : RunFailed;
+  return holds ? ExitSuccess : ExitFailed;
 }
 
 int KernelRun::run(DeviceRunner &runner) {
   RunArguments results = arguments.cloneForRun();
   if (failed(runner.run(kernel, results.getValues())))
-    return RunFailed;
+    return ExitFailed;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (isStored(i))
       describe(i, results.getTensor(i));
@@ -134,12 +134,12 @@ int tessera::runKernel(const RunOptions &options) {
   DialectRegistry registry;
   registerSourceDialects(registry);
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer;
   DiagnosticHandler handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
   DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
 
-  ReadResult source =
-      readSource((*buffer)->getBuffer(), options.file, options.defines, context);
+  ReadResult source = readSource((*buffer)->getBuffer(), options.file, options.defines, context);
   if (source.status != CompileStatus::Success)
     return static_cast<int>(source.status);
   tile::KernelOp kernel = selectKernel(*source.module, options.kernel);
@@ -148,6 +148,9 @@ int tessera::runKernel(const RunOptions &options) {
   llvm::Expected<RunArguments> arguments = RunArguments::create(kernel, options);
   if (!arguments)
     return failUsage(toString(arguments.takeError()));
+  // What the launch itself refuses is a matter of the options, not of the kernel.
+  if (failed(resolveLaunch(kernel, arguments->getValues())))
+    return ExitUsage;
   Precision precision = options.precision == "exact" ? Precision::Exact : Precision::Kernel;
   InterpreterRunner runner(precision);
   return KernelRun(options, kernel, std::move(*arguments)).run(runner);

@@ -32,12 +32,9 @@ struct RunOptions {
   bool check = false;
 };
 
-/// Exit codes besides those of CompileStatus.
-enum RunStatus { RunFailed = 1 };
-
 /// Runs a kernel as the options say: reads the source, makes the tensors, runs, saves, checks.
-/// Writes results to stdout and errors to stderr; returns the exit code: 0, RunFailed (the kernel
-/// failed or a check did not hold) or a CompileStatus.
+/// Writes results to stdout and errors to stderr; returns the exit code: ExitFailed when the kernel
+/// failed or a check did not hold.
 int runKernel(const RunOptions &options);
 
 } // namespace tessera
