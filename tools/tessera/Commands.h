@@ -13,12 +13,13 @@ class App;
 
 namespace tessera {
 
-/// Exit codes of tessera, those of CompileStatus.
-enum ExitCode { ExitSuccess = 0, ExitUsage = 2, ExitSource = 3, ExitToolchain = 4 };
+/// Exit codes of tessera: those of CompileStatus, and that of a run that went wrong.
+enum ExitCode { ExitSuccess = 0, ExitFailed = 1, ExitUsage = 2, ExitSource = 3, ExitToolchain = 4 };
 
 /// Adds a subcommand to `app`. Its callback ends by throwing CLI::RuntimeError(exit code).
 void addCompileCommand(CLI::App &app);
 void addParamsCommand(CLI::App &app);
+void addRunCommand(CLI::App &app);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
 /// `defines`.

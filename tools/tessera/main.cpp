@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");
   addCompileCommand(app);
   addParamsCommand(app);
+  addRunCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {

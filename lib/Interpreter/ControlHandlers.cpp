@@ -1,0 +1,81 @@
+//===- ControlHandlers.cpp - scf.for, scf.if and scf.while ----------------===//
+
+#include "lib/Interpreter/Engine.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+/// Copies values to others at once: a target may be a source too.
+static void assign(Frame &frame, ValueRange targets, ValueRange sources) {
+  SmallVector<Datum> data =
+      llvm::map_to_vector(sources, [&](Value value) { return frame.get(value); });
+  for (auto [target, datum] : llvm::zip_equal(targets, data))
+    frame.set(target, std::move(datum));
+}
+
+static LogicalResult runFor(Frame &frame, Operation *op) {
+  auto loop = cast<scf::ForOp>(op);
+  int64_t position = frame.scalar(loop.getLowerBound()), end = frame.scalar(loop.getUpperBound()),
+          step = frame.scalar(loop.getStep());
+  bool isUnsigned = loop.getUnsignedCmp();
+  if (isUnsigned ? step == 0 : step <= 0)
+    return frame.fail(op, "the step of a loop is at least 1, got " + Twine(step));
+  assign(frame, loop.getRegionIterArgs(), loop.getInitArgs());
+  Block &body = *loop.getBody();
+  auto isBefore = [&] {
+    return isUnsigned ? static_cast<uint64_t>(position) < static_cast<uint64_t>(end)
+                      : position < end;
+  };
+  while (isBefore()) {
+    frame.set(loop.getInductionVar(), Ints{position});
+    if (failed(frame.runBlock(body)))
+      return failure();
+    assign(frame, loop.getRegionIterArgs(), body.getTerminator()->getOperands());
+    // A step past the last representable index ends the loop.
+    uint64_t next = static_cast<uint64_t>(position) + static_cast<uint64_t>(step);
+    if (isUnsigned ? next < static_cast<uint64_t>(position) : static_cast<int64_t>(next) < position)
+      break;
+    position = next;
+  }
+  assign(frame, loop.getResults(), loop.getRegionIterArgs());
+  return success();
+}
+
+static LogicalResult runIf(Frame &frame, Operation *op) {
+  auto branch = cast<scf::IfOp>(op);
+  Region &region =
+      frame.scalar(branch.getCondition()) ? branch.getThenRegion() : branch.getElseRegion();
+  if (region.empty())
+    return success();
+  if (failed(frame.runBlock(region.front())))
+    return failure();
+  assign(frame, branch.getResults(), region.front().getTerminator()->getOperands());
+  return success();
+}
+
+static LogicalResult runWhile(Frame &frame, Operation *op) {
+  auto loop = cast<scf::WhileOp>(op);
+  assign(frame, loop.getBeforeArguments(), loop.getInits());
+  while (true) {
+    if (failed(frame.runBlock(*loop.getBeforeBody())))
+      return failure();
+    scf::ConditionOp condition = loop.getConditionOp();
+    if (!frame.scalar(condition.getCondition())) {
+      assign(frame, loop.getResults(), condition.getArgs());
+      return success();
+    }
+    assign(frame, loop.getAfterArguments(), condition.getArgs());
+    if (failed(frame.runBlock(*loop.getAfterBody())))
+      return failure();
+    assign(frame, loop.getBeforeArguments(), loop.getYieldOp().getOperands());
+  }
+}
+
+void interp::addControlHandlers(HandlerTable &table) {
+  table.add<scf::ForOp>(runFor);
+  table.add<scf::IfOp>(runIf);
+  table.add<scf::WhileOp>(runWhile);
+}

@@ -1,0 +1,147 @@
+//===- Engine.h - Execution of one grid point -----------------------------===//
+//
+// Program: a kernel checked and prepared for execution, shared by all threads.
+// Frame: the values of one grid point. Handlers: what each operation does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_INTERPRETER_ENGINE_H
+#define TESSERA_LIB_INTERPRETER_ENGINE_H
+
+#include "dialects/Tile/Tile.h"
+#include "lib/Interpreter/Interpreter.h"
+#include "lib/Interpreter/Memory.h"
+#include "lib/Interpreter/Numerics.h"
+#include "llvm/ADT/DenseMap.h"
+#include <functional>
+#include <memory>
+
+namespace tessera::interp {
+
+class Frame;
+
+using Handler = std::function<llvm::LogicalResult(Frame &, mlir::Operation *)>;
+
+/// What to do for each operation the interpreter knows, by operation name.
+class HandlerTable {
+public:
+  /// The table of every known operation.
+  static const HandlerTable &get();
+
+  template <typename OpT>
+  void add(Handler handler) {
+    handlers[mlir::TypeID::get<OpT>()] = std::move(handler);
+  }
+  /// Null for an operation that is not known.
+  const Handler *lookup(mlir::Operation *op) const {
+    auto it = handlers.find(op->getName().getTypeID());
+    return it == handlers.end() ? nullptr : &it->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, Handler> handlers;
+};
+
+void addArithHandlers(HandlerTable &table);
+void addMathHandlers(HandlerTable &table);
+void addTileHandlers(HandlerTable &table);
+void addControlHandlers(HandlerTable &table);
+
+/// The elements of one SSA value in C order; one element for a scalar. Immutable, so that copies
+/// share it.
+struct Datum {
+  std::shared_ptr<const Floats> floats;
+  std::shared_ptr<const Ints> ints;
+
+  static Datum of(Floats values) { return {std::make_shared<const Floats>(std::move(values)), {}}; }
+  static Datum of(Ints values) { return {{}, std::make_shared<const Ints>(std::move(values))}; }
+};
+
+/// Why a grid point stopped. `order` decides which of several failures is reported: the smallest.
+struct Failure {
+  int64_t order = 0;
+  mlir::Location loc;
+  std::string message;
+};
+
+/// A kernel with its arguments, prepared for any number of threads.
+struct Program {
+  Program(tile::KernelOp kernel, Launch launch, Precision precision)
+      : kernel(kernel), launch(std::move(launch)), precision(precision) {}
+
+  tile::KernelOp kernel;
+  Launch launch;
+  Precision precision;
+  const HandlerTable &handlers = HandlerTable::get();
+  /// Views and scalar arguments, and constants, which have one value for all grid points.
+  std::vector<std::unique_ptr<ViewMemory>> views; ///< by argument; null for scalars
+  llvm::DenseMap<mlir::Value, Datum> constants;
+};
+
+/// The number of elements of a tile; 1 for a scalar type.
+inline size_t elementCount(mlir::Type type) {
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor ? tensor.getNumElements() : 1;
+}
+
+/// The state of one grid point.
+class Frame {
+public:
+  Frame(const Program &program, int64_t point) : program(program), point(point) {}
+
+  /// Runs the operations of `block` in order, its terminator excepted.
+  llvm::LogicalResult runBlock(mlir::Block &block);
+
+  /// The value that `value` has now.
+  const Datum &get(mlir::Value value) const {
+    auto it = values.find(value);
+    return it != values.end() ? it->second : program.constants.find(value)->second;
+  }
+  llvm::ArrayRef<double> floats(mlir::Value value) const { return *get(value).floats; }
+  llvm::ArrayRef<int64_t> ints(mlir::Value value) const { return *get(value).ints; }
+  /// The value of an integer scalar.
+  int64_t scalar(mlir::Value value) const { return ints(value).front(); }
+
+  /// Gives `value` new elements; in Kernel precision rounds them to its element type.
+  void set(mlir::Value value, Floats elements) {
+    if (program.precision == Precision::Kernel)
+      roundAll(mlir::getElementTypeOrSelf(value.getType()), elements);
+    values[value] = Datum::of(std::move(elements));
+  }
+  /// Gives `value` new elements, wrapped to the width of its element type.
+  void set(mlir::Value value, Ints elements);
+  void set(mlir::Value value, Datum datum) { values[value] = std::move(datum); }
+
+  /// The memory behind a kernel argument.
+  ViewMemory &view(mlir::Value value) const {
+    return *program.views[llvm::cast<mlir::BlockArgument>(value).getArgNumber()];
+  }
+
+  /// Records why this grid point stops.
+  llvm::LogicalResult fail(mlir::Operation *op, const llvm::Twine &message) {
+    return fail(op, message, point);
+  }
+  llvm::LogicalResult fail(mlir::Operation *op, const llvm::Twine &message, int64_t order) {
+    failure = Failure{order, op->getLoc(), message.str()};
+    return llvm::failure();
+  }
+
+  const Program &program;
+  const int64_t point; ///< linear index of the grid point
+  std::optional<Failure> failure;
+
+private:
+  llvm::DenseMap<mlir::Value, Datum> values;
+};
+
+/// Checks that the interpreter knows each operation and type of the kernel.
+llvm::LogicalResult checkKernel(tile::KernelOp kernel, const HandlerTable &handlers);
+
+/// Checks and prepares a kernel for arguments that `resolveLaunch` accepted.
+llvm::FailureOr<std::unique_ptr<Program>> prepare(tile::KernelOp kernel, Launch launch,
+                                                  llvm::ArrayRef<KernelArgument> arguments,
+                                                  Precision precision);
+
+} // namespace tessera::interp
+
+#endif // TESSERA_LIB_INTERPRETER_ENGINE_H

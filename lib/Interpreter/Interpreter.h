@@ -1,0 +1,76 @@
+//===- Interpreter.h - Runs tile kernels on the CPU -----------------------===//
+//
+// The meaning of a kernel: executes a tile.kernel at any tile level (bound,
+// scheduled, split, overlapped) for concrete tensors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_INTERPRETER_INTERPRETER_H
+#define TESSERA_LIB_INTERPRETER_INTERPRETER_H
+
+#include "dialects/Tile/Tile.h"
+#include "lib/Support/HostTensor.h"
+#include "llvm/ADT/MapVector.h"
+#include <variant>
+
+namespace tessera {
+
+enum class Precision {
+  /// Every floating-point value is a double, whatever its type; conversions between floating-point
+  /// types do nothing and dots accumulate in double.
+  Exact,
+  /// Every value is rounded to its own type, to nearest even, after each operation. A dot
+  /// multiplies exactly and adds each product to the f32 accumulator in turn, k = 0, 1, 2, ...;
+  /// a reduction adds in ascending order. A math function is computed in double and rounded once.
+  Kernel,
+};
+
+/// The value of one kernel argument: the tensor of a view (read and written in place, never null),
+/// a floating-point scalar, or an integer one.
+using KernelArgument = std::variant<HostTensor *, double, int64_t>;
+
+struct InterpreterOptions {
+  Precision precision = Precision::Kernel;
+  /// Threads that run grid points; 0: one per core.
+  unsigned threads = 0;
+};
+
+/// What the launch of a kernel with concrete arguments fixes.
+struct Launch {
+  /// Extents of the named run-time dimensions, in order of first appearance.
+  llvm::MapVector<llvm::StringRef, int64_t> dims;
+  /// Grid points along each grid dimension, 1 to 3 of them.
+  llvm::SmallVector<int64_t, 3> grid;
+};
+
+/// Derives a launch from arguments, one per kernel argument. An error at the kernel's location when
+/// an argument is of the wrong kind, a tensor does not fit its view, a named dimension has two
+/// extents, or a requirement does not hold.
+llvm::FailureOr<Launch> resolveLaunch(tile::KernelOp kernel,
+                                      llvm::ArrayRef<KernelArgument> arguments);
+
+/// Whether a kernel loads or stores the view that is its argument `index`.
+struct ViewUse {
+  bool loaded = false, stored = false;
+};
+ViewUse getViewUse(tile::KernelOp kernel, unsigned index);
+
+/// Runs every grid point of `kernel`, in no particular order. Arguments as for `resolveLaunch`.
+///
+/// Elements of f16, bf16 and f32 views are rounded as they are loaded in Kernel precision and used
+/// as they are in Exact. An operation that is not known, a type without a meaning here, an outer
+/// index outside its view, an integer division by zero or that overflows, and two grid points that
+/// touch one element, one of them storing, are errors at the operation's location; the error of
+/// the first such grid point is reported, whatever the number of threads. Where arith leaves a
+/// value undefined (poison), the result is: 0, or the sign, for shifts by the width or more; the
+/// nearest integer in range, 0 for NaN, for conversions to integers; the wrapped result for
+/// `nsw`/`nuw` overflow.
+llvm::LogicalResult interpret(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments,
+                              const InterpreterOptions &options = {});
+
+/// Rounds `value` to the floating-point type `type`, to nearest even.
+double roundToType(mlir::Type type, double value);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_INTERPRETER_INTERPRETER_H

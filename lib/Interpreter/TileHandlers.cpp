@@ -1,0 +1,266 @@
+//===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
+
+#include "lib/Interpreter/Engine.h"
+#include "lib/Interpreter/MatrixProduct.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::interp;
+
+static ArrayRef<int64_t> shapeOf(Value tile) {
+  return cast<RankedTensorType>(tile.getType()).getShape();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// "(1, 0, 2)": the grid point of a linear index.
+static std::string formatPoint(const Launch &launch, int64_t point) {
+  std::string text = "(";
+  for (auto [i, extent] : llvm::enumerate(launch.grid)) {
+    text += (i ? ", " : "") + std::to_string(point % extent);
+    point /= extent;
+  }
+  return text + ")";
+}
+
+static std::string formatElement(ArrayRef<int64_t> shape, int64_t linear) {
+  std::string text;
+  for (size_t i = shape.size(); i-- > 0; linear /= shape[i])
+    text = std::to_string(linear % shape[i]) + (text.empty() ? "" : ", ") + text;
+  return "[" + text + "]";
+}
+
+/// Evaluates the indices of an access; the outer ones must lie inside the view.
+static LogicalResult readIndices(Frame &frame, Operation *op, Value view, ValueRange operands,
+                                 int64_t tileRank, SmallVectorImpl<int64_t> &indices) {
+  const HostTensor &tensor = frame.view(view).getTensor();
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    int64_t index = frame.scalar(operand);
+    indices.push_back(index);
+    if (static_cast<int64_t>(i + tileRank) < static_cast<int64_t>(operands.size()) &&
+        (index < 0 || index >= tensor.shape[i]))
+      return frame.fail(op, llvm::formatv("index {0} is {1} at grid point {2}, outside the extent "
+                                          "{3} of dimension {0}; only the tile's own dimensions "
+                                          "may reach outside the view",
+                                          i, index, formatPoint(frame.program.launch, frame.point),
+                                          tensor.shape[i]));
+  }
+  return success();
+}
+
+static LogicalResult failConflict(Frame &frame, Operation *op, Value view,
+                                  const Conflict &conflict) {
+  const Launch &launch = frame.program.launch;
+  tile::KernelOp kernel = frame.program.kernel;
+  std::string element =
+      "element " + formatElement(frame.view(view).getTensor().shape, conflict.linear) + " of '" +
+      kernel.getArgumentName(cast<BlockArgument>(view).getArgNumber()).str() + "'";
+  // Named in grid order, so that the message does not depend on which thread came first.
+  auto [low, high] = std::minmax(frame.point, conflict.otherPoint);
+  std::string mine = formatPoint(launch, frame.point);
+  std::string other = conflict.otherPoint < 0 ? "others" : formatPoint(launch, conflict.otherPoint);
+  std::string what;
+  if (isa<tile::LoadOp>(op))
+    what = "grid point " + mine + " loads " + element + ", which " + other + " stores";
+  else if (!conflict.otherStored)
+    what = "grid point " + mine + " stores " + element + ", which " + other + " loaded";
+  else
+    what = "grid points " + formatPoint(launch, low) + " and " + formatPoint(launch, high) +
+           " both store " + element;
+  return frame.fail(op, what + "; grid points run in no particular order and may not communicate",
+                    high);
+}
+
+/// The rows and columns of a tile of rank 1 (one row) or 2.
+static std::pair<int64_t, int64_t> rowsAndColumns(ArrayRef<int64_t> shape) {
+  return {shape.size() == 2 ? shape[0] : 1, shape.back()};
+}
+
+static LogicalResult runLoad(Frame &frame, Operation *op) {
+  auto load = cast<tile::LoadOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(load.getResult());
+  SmallVector<int64_t> indices;
+  if (failed(readIndices(frame, op, load.getView(), load.getIndices(), shape.size(), indices)))
+    return failure();
+  Floats out(elementCount(load.getType()));
+  auto [rows, columns] = rowsAndColumns(shape);
+  if (auto conflict = frame.view(load.getView())
+                          .load(frame.point, indices, shape.size() == 2, rows, columns, out.data()))
+    return failConflict(frame, op, load.getView(), *conflict);
+  frame.set(load.getResult(), std::move(out));
+  return success();
+}
+
+static LogicalResult runStore(Frame &frame, Operation *op) {
+  auto store = cast<tile::StoreOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(store.getValue());
+  SmallVector<int64_t> indices;
+  if (failed(readIndices(frame, op, store.getView(), store.getIndices(), shape.size(), indices)))
+    return failure();
+  auto [rows, columns] = rowsAndColumns(shape);
+  if (auto conflict = frame.view(store.getView())
+                          .store(frame.point, indices, shape.size() == 2, rows, columns,
+                                 frame.floats(store.getValue()).data()))
+    return failConflict(frame, op, store.getView(), *conflict);
+  return success();
+}
+
+static LogicalResult runDim(Frame &frame, Operation *op) {
+  auto dim = cast<tile::DimOp>(op);
+  auto it = frame.program.launch.dims.find(dim.getDim());
+  frame.set(dim.getResult(), Ints{it->second});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+static LogicalResult runDot(Frame &frame, Operation *op) {
+  auto dot = cast<tile::DotOp>(op);
+  ArrayRef<int64_t> a = shapeOf(dot.getA()), b = shapeOf(dot.getB());
+  Floats out(a[0] * b[1]);
+  if (dot.getAcc())
+    out = *frame.get(dot.getAcc()).floats;
+  bool exact = frame.program.precision == Precision::Exact;
+  (exact ? multiplyInDouble : multiplyInFloat)(frame.floats(dot.getA()).data(),
+                                               frame.floats(dot.getB()).data(), out.data(), a[0],
+                                               b[1], a[1]);
+  frame.set(dot.getResult(), std::move(out));
+  return success();
+}
+
+/// Combines along `axis` in ascending order, rounding after each step.
+template <typename Combine>
+static Floats reduce(ArrayRef<double> in, ArrayRef<int64_t> shape, int64_t axis, Type roundTo,
+                     Combine combine) {
+  int64_t rows = shape[0], columns = shape[1];
+  if (axis == 0) {
+    Floats out(in.begin(), in.begin() + columns);
+    for (int64_t i = 1; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j)
+        out[j] = combine(out[j], in[i * columns + j]);
+      if (roundTo)
+        roundAll(roundTo, out);
+    }
+    return out;
+  }
+  Floats out(rows);
+  for (int64_t i = 0; i < rows; ++i)
+    out[i] = in[i * columns];
+  // Column by column, so that one loop rounds all rows at once.
+  for (int64_t j = 1; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i)
+      out[i] = combine(out[i], in[i * columns + j]);
+    if (roundTo)
+      roundAll(roundTo, out);
+  }
+  return out;
+}
+
+static LogicalResult runReduce(Frame &frame, Operation *op) {
+  auto reduction = cast<tile::ReduceOp>(op);
+  ArrayRef<double> in = frame.floats(reduction.getSource());
+  ArrayRef<int64_t> shape = shapeOf(reduction.getSource());
+  int64_t axis = reduction.getAxis();
+  Type element = frame.program.precision == Precision::Kernel
+                     ? cast<RankedTensorType>(reduction.getType()).getElementType()
+                     : Type();
+  Floats out;
+  switch (reduction.getKind()) {
+  case tile::ReduceKind::sum:
+    out = reduce(in, shape, axis, element, [](double a, double b) { return a + b; });
+    break;
+  case tile::ReduceKind::max:
+    out = reduce(in, shape, axis, Type(), maximumNumber);
+    break;
+  case tile::ReduceKind::min:
+    out = reduce(in, shape, axis, Type(), minimumNumber);
+    break;
+  }
+  frame.set(reduction.getResult(), std::move(out));
+  return success();
+}
+
+/// Moves elements of either kind: `move(source elements, result elements)`.
+template <typename Move>
+static void moveElements(Frame &frame, Operation *op, Move move) {
+  Value result = op->getResult(0);
+  const Datum &source = frame.get(op->getOperand(0));
+  size_t count = elementCount(result.getType());
+  if (source.floats) {
+    Floats out(count);
+    move(source.floats->data(), out.data());
+    frame.set(result, Datum::of(std::move(out)));
+  } else {
+    Ints out(count);
+    move(source.ints->data(), out.data());
+    frame.set(result, Datum::of(std::move(out)));
+  }
+}
+
+static LogicalResult runBroadcast(Frame &frame, Operation *op) {
+  auto broadcast = cast<tile::BroadcastOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(broadcast.getResult());
+  int64_t rows = shape[0], columns = shape[1];
+  bool alongColumns = broadcast.getAxis() == 1;
+  moveElements(frame, op, [&](auto *in, auto *out) {
+    for (int64_t i = 0; i < rows; ++i, out += columns)
+      if (alongColumns)
+        std::fill_n(out, columns, in[i]);
+      else
+        std::copy_n(in, columns, out);
+  });
+  return success();
+}
+
+static LogicalResult runSplat(Frame &frame, Operation *op) {
+  size_t count = elementCount(op->getResult(0).getType());
+  moveElements(frame, op, [&](auto *in, auto *out) { std::fill_n(out, count, *in); });
+  return success();
+}
+
+static LogicalResult runTranspose(Frame &frame, Operation *op) {
+  ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
+  int64_t rows = shape[0], columns = shape[1];
+  // In squares, so that lines of both sides stay in cache.
+  constexpr int64_t side = 16;
+  moveElements(frame, op, [&](auto *in, auto *out) {
+    for (int64_t i0 = 0; i0 < rows; i0 += side)
+      for (int64_t j0 = 0; j0 < columns; j0 += side)
+        for (int64_t i = i0; i < std::min(rows, i0 + side); ++i)
+          for (int64_t j = j0; j < std::min(columns, j0 + side); ++j)
+            out[j * rows + i] = in[i * columns + j];
+  });
+  return success();
+}
+
+static LogicalResult runIota(Frame &frame, Operation *op) {
+  auto iota = cast<tile::IotaOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(iota.getResult());
+  // Wraps like the i32 it makes.
+  uint64_t start = frame.scalar(iota.getStart());
+  auto [rows, columns] = rowsAndColumns(shape);
+  bool alongRows = shape.size() == 2 && iota.getAxis() == 0;
+  Ints out(rows * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      out[i * columns + j] = start + (alongRows ? i : j);
+  frame.set(iota.getResult(), std::move(out));
+  return success();
+}
+
+void interp::addTileHandlers(HandlerTable &table) {
+  table.add<tile::LoadOp>(runLoad);
+  table.add<tile::StoreOp>(runStore);
+  table.add<tile::DimOp>(runDim);
+  table.add<tile::DotOp>(runDot);
+  table.add<tile::ReduceOp>(runReduce);
+  table.add<tile::BroadcastOp>(runBroadcast);
+  table.add<tile::SplatOp>(runSplat);
+  table.add<tile::TransposeOp>(runTranspose);
+  table.add<tile::IotaOp>(runIota);
+}

@@ -1,0 +1,71 @@
+//===- HostTensor.cpp - A strided tensor of doubles in host memory --------===//
+
+#include "lib/Support/HostTensor.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+namespace tessera {
+
+int64_t countElements(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  bool empty = false;
+  for (int64_t extent : shape) {
+    if (extent < 0)
+      return -1;
+    empty |= extent == 0;
+  }
+  if (empty)
+    return 0;
+  for (int64_t extent : shape)
+    if (llvm::MulOverflow(count, extent, count))
+      return -1;
+  return count;
+}
+
+HostTensor HostTensor::contiguous(std::vector<int64_t> shape, double fill) {
+  std::vector<int64_t> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  return ordered(std::move(shape), order, fill);
+}
+
+HostTensor HostTensor::ordered(std::vector<int64_t> shape, const std::vector<int64_t> &order,
+                               double fill) {
+  HostTensor tensor;
+  tensor.shape = std::move(shape);
+  tensor.strides.resize(tensor.shape.size());
+  tensor.data.assign(countElements(tensor.shape), fill);
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    tensor.strides[order[i]] = stride;
+    // A tensor without elements has no distances; 0 extents must not zero the strides.
+    stride *= std::max<int64_t>(tensor.shape[order[i]], 1);
+  }
+  return tensor;
+}
+
+int64_t HostTensor::numElements() const { return countElements(shape); }
+
+std::string HostTensor::check() const {
+  if (shape.size() != strides.size())
+    return llvm::formatv("has {0} extents and {1} strides", shape.size(), strides.size());
+  int64_t count = countElements(shape);
+  if (count < 0)
+    return "has a negative extent or more elements than 63 bits can count";
+  if (count == 0)
+    return {};
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t reach;
+    if (strides[i] < 0)
+      return llvm::formatv("has the negative stride {0} along dimension {1}", strides[i], i);
+    if (llvm::MulOverflow(shape[i] - 1, strides[i], reach) || llvm::AddOverflow(last, reach, last))
+      return llvm::formatv("has the stride {0} along dimension {1}, which is too large", strides[i],
+                           i);
+  }
+  if (last >= static_cast<int64_t>(data.size()))
+    return llvm::formatv("reaches element {0} of a buffer of {1}", last, data.size());
+  return {};
+}
+
+} // namespace tessera

@@ -1,0 +1,65 @@
+//===- HostTensor.h - A strided tensor of doubles in host memory ----------===//
+//
+// What the interpreter reads and writes and what `.npy` files become: every
+// element is a double whatever the element type of the view it stands for.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SUPPORT_HOSTTENSOR_H
+#define TESSERA_LIB_SUPPORT_HOSTTENSOR_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct HostTensor {
+  /// Extent of each dimension, each at least 0.
+  std::vector<int64_t> shape;
+  /// Distance in elements between neighbours along each dimension, each at least 0.
+  std::vector<int64_t> strides;
+  /// Storage: element (i0, i1, ...) is at sum(i * stride).
+  std::vector<double> data;
+
+  /// A tensor in C order, every element `fill`.
+  static HostTensor contiguous(std::vector<int64_t> shape, double fill = 0);
+
+  /// A tensor stored with `order[0]` as the slowest dimension and `order.back()` as the fastest;
+  /// `order` is a permutation of the dimensions. BSHD storage of a [B, H, S, D] view is {0, 2, 1,
+  /// 3}.
+  static HostTensor ordered(std::vector<int64_t> shape, const std::vector<int64_t> &order,
+                            double fill = 0);
+
+  /// The number of elements; the product of extents must fit 63 bits (see `countElements`).
+  int64_t numElements() const;
+
+  /// Says what is wrong with shape, strides and storage, or returns an empty string: equal ranks,
+  /// nothing negative, every element inside `data`.
+  std::string check() const;
+
+  /// Calls `visit(linear, offset)` for each element in C order: its index in a C-ordered copy and
+  /// its place in `data`.
+  template <typename Visitor>
+  void forEach(Visitor &&visit) const {
+    std::vector<int64_t> index(shape.size(), 0);
+    int64_t offset = 0;
+    for (int64_t linear = 0, count = numElements(); linear != count; ++linear) {
+      visit(linear, offset);
+      for (size_t i = shape.size(); i-- > 0;) {
+        offset += strides[i];
+        if (++index[i] < shape[i])
+          break;
+        offset -= strides[i] * shape[i];
+        index[i] = 0;
+      }
+    }
+  }
+};
+
+/// The product of `shape`, or -1 when an extent is negative or the product exceeds 63 bits.
+int64_t countElements(const std::vector<int64_t> &shape);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_SUPPORT_HOSTTENSOR_H

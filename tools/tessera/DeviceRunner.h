@@ -1,0 +1,40 @@
+//===- DeviceRunner.h - Something that executes a kernel ------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_DEVICERUNNER_H
+#define TESSERA_TOOLS_TESSERA_DEVICERUNNER_H
+
+#include "lib/Interpreter/Interpreter.h"
+
+namespace tessera {
+
+/// One `--device` of `tessera run`.
+class DeviceRunner {
+public:
+  virtual ~DeviceRunner() = default;
+
+  /// Runs `kernel` once and waits for it. Tensors of stored views receive the results; elements of
+  /// f16, bf16 and f32 views are values of those types. Says why when it cannot, through the
+  /// diagnostics of the kernel's context.
+  virtual llvm::LogicalResult run(tile::KernelOp kernel,
+                                  llvm::ArrayRef<KernelArgument> arguments) = 0;
+};
+
+/// The interpreter, in the given precision.
+class InterpreterRunner : public DeviceRunner {
+public:
+  explicit InterpreterRunner(Precision precision) : precision(precision) {}
+
+  llvm::LogicalResult run(tile::KernelOp kernel,
+                          llvm::ArrayRef<KernelArgument> arguments) override {
+    InterpreterOptions options;
+    options.precision = precision;
+    return interpret(kernel, arguments, options);
+  }
+
+private:
+  Precision precision;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_DEVICERUNNER_H

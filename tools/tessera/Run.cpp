@@ -1,0 +1,77 @@
+//===- Run.cpp - tessera run ----------------------------------------------===//
+
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/RunKernel.h"
+#include <CLI/CLI.hpp>
+
+using namespace tessera;
+
+/// Splits "NAME=VALUE"; the error names the option.
+static std::pair<std::string, std::string> splitAssignment(const std::string &option,
+                                                           const std::string &item) {
+  size_t equal = item.find('=');
+  if (equal == 0 || equal == std::string::npos)
+    throw CLI::ValidationError(option, "expected NAME=VALUE, got '" + item + "'");
+  return {item.substr(0, equal), item.substr(equal + 1)};
+}
+
+/// Adds an option NAME=VALUE that may be repeated.
+static void addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
+                           const std::string &form, const std::string &help) {
+  auto append = [&assignments, option](const std::vector<std::string> &items) {
+    for (const std::string &item : items)
+      assignments.push_back(splitAssignment(option, item));
+  };
+  command.add_option_function<std::vector<std::string>>(option, append, help)
+      ->type_name(form)
+      ->allow_extra_args(false);
+}
+
+/// Adds --shape, which also takes several assignments between commas.
+static void addShape(CLI::App &command, Assignments &shape) {
+  auto append = [&shape](const std::vector<std::string> &items) {
+    for (const std::string &item : items)
+      for (const std::string &part : CLI::detail::split(item, ','))
+        shape.push_back(splitAssignment("--shape", part));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--shape", append, "Extents of the run-time dimensions that no input fixes")
+      ->type_name("NAME=N,...")
+      ->allow_extra_args(false);
+}
+
+static void addRunOptions(CLI::App &command, RunOptions &options) {
+  command.add_option("FILE", options.file, "The source")->required()->check(CLI::ExistingFile);
+  addDefineOption(command, options.defines);
+  command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
+  addShape(command, options.shape);
+  addAssignments(command, "--set", options.scalars, "NAME=VALUE", "Value of a scalar argument");
+  addAssignments(command, "--input", options.inputs, "NAME=X.npy",
+                 "Elements of a view (float32; float16, float64 and int32 are read too); views "
+                 "without a file are drawn from a normal distribution");
+  addAssignments(command, "--output", options.outputs, "NAME=Y.npy",
+                 "Where to save a view that the kernel stores, as float32");
+  addAssignments(command, "--order", options.orders, "NAME=0,2,1,3",
+                 "Storage order of a view's dimensions, slowest first (default: C order)");
+  command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
+      ->capture_default_str();
+  command.add_option("--device", options.device, "What runs the kernel")
+      ->check(CLI::IsMember({"interp"}))
+      ->capture_default_str();
+  command
+      .add_option("--precision", options.precision,
+                  "Rounding of the interpreter: each value to its type, or none (double)")
+      ->check(CLI::IsMember({"kernel", "exact"}))
+      ->capture_default_str();
+  command.add_flag("--check", options.check,
+                   "Compare with the interpreter in double, and with the error of the same "
+                   "computation in the kernel's precision");
+}
+
+void tessera::addRunCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("run", "Run a kernel on given or random tensors");
+  auto options = std::make_shared<RunOptions>();
+  addRunOptions(*sub, *options);
+  sub->callback([options] { throw CLI::RuntimeError(runKernel(*options)); });
+}

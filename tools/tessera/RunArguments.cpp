@@ -1,0 +1,302 @@
+//===- RunArguments.cpp - The tensors and scalars of one run --------------===//
+
+#include "tools/tessera/RunArguments.h"
+#include "lib/Support/Gaussian.h"
+#include "lib/Support/Npy.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <limits>
+#include <numeric>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace tessera;
+using llvm::Error;
+using llvm::Expected;
+using llvm::Twine;
+
+static Error fail(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static std::string join(ArrayRef<StringRef> names) {
+  return names.empty() ? "none" : llvm::join(names, ", ");
+}
+
+namespace {
+/// Collects what the options say about each argument and makes the arguments of it.
+class ArgumentBuilder {
+public:
+  ArgumentBuilder(tile::KernelOp kernel, const RunOptions &options)
+      : kernel(kernel), options(options) {}
+
+  Error readOptions();
+  Error bindDims();
+  Expected<HostTensor> makeTensor(unsigned index);
+  Expected<KernelArgument> makeScalar(unsigned index);
+  Error checkMemory();
+
+private:
+  struct Dim {
+    int64_t extent;
+    std::string origin;
+  };
+
+  tile::ViewType getView(unsigned index) {
+    return dyn_cast<tile::ViewType>(kernel.getArgument(index).getType());
+  }
+  Error indexByArgument(StringRef option, const Assignments &assignments, bool views,
+                        llvm::StringMap<StringRef> &byName);
+  Error bindDim(StringRef name, int64_t extent, std::string origin);
+  Error bindInput(unsigned index, const HostTensor &tensor, StringRef path);
+  Expected<std::vector<int64_t>> readOrder(unsigned index);
+  std::vector<int64_t> getShape(unsigned index);
+
+  tile::KernelOp kernel;
+  const RunOptions &options;
+  llvm::StringMap<StringRef> inputs, outputs, orders, scalars;
+  llvm::StringMap<HostTensor> files;
+  llvm::StringMap<Dim> dims;
+};
+} // namespace
+
+/// Checks that each assignment names an argument of the right kind, once.
+Error ArgumentBuilder::indexByArgument(StringRef option, const Assignments &assignments, bool views,
+                                       llvm::StringMap<StringRef> &byName) {
+  SmallVector<StringRef> known;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (static_cast<bool>(getView(i)) == views)
+      known.push_back(kernel.getArgumentName(i));
+  for (const auto &[name, value] : assignments) {
+    if (!llvm::is_contained(known, name))
+      return fail(option + ": kernel '" + kernel.getSymName() + "' has no " +
+                  (views ? "view" : "scalar") + " '" + name + "'; it has " + join(known));
+    if (!byName.insert({name, value}).second)
+      return fail(option + ": '" + name + "' is given twice");
+  }
+  return Error::success();
+}
+
+Error ArgumentBuilder::readOptions() {
+  if (Error error = indexByArgument("--input", options.inputs, true, inputs))
+    return error;
+  if (Error error = indexByArgument("--output", options.outputs, true, outputs))
+    return error;
+  if (Error error = indexByArgument("--order", options.orders, true, orders))
+    return error;
+  if (Error error = indexByArgument("--set", options.scalars, false, scalars))
+    return error;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    if (!getView(i))
+      continue;
+    ViewUse use = getViewUse(kernel, i);
+    StringRef name = kernel.getArgumentName(i);
+    if (inputs.count(name) && use.stored && !use.loaded)
+      return fail("--input: the kernel only stores '" + name + "'");
+    if (outputs.count(name) && !use.stored)
+      return fail("--output: the kernel does not store '" + name + "'");
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dimensions
+//===----------------------------------------------------------------------===//
+
+Error ArgumentBuilder::bindDim(StringRef name, int64_t extent, std::string origin) {
+  auto [it, isNew] = dims.try_emplace(name, Dim{extent, origin});
+  if (isNew || it->second.extent == extent)
+    return Error::success();
+  return fail(llvm::formatv("{0} makes {1} = {2}, but {3} makes it {4}", origin, name, extent,
+                            it->second.origin, it->second.extent));
+}
+
+Error ArgumentBuilder::bindInput(unsigned index, const HostTensor &tensor, StringRef path) {
+  tile::ViewType view = getView(index);
+  std::string origin = "--input " + kernel.getArgumentName(index).str() + "=" + path.str();
+  if (static_cast<int64_t>(tensor.shape.size()) != view.getRank())
+    return fail(llvm::formatv("{0}: the array has rank {1}, the view {2} rank {3}", origin,
+                              tensor.shape.size(), view, view.getRank()));
+  for (int64_t i = 0; i < view.getRank(); ++i) {
+    if (StringRef name = view.getDimName(i); !name.empty()) {
+      if (Error error = bindDim(name, tensor.shape[i], origin))
+        return error;
+    } else if (tensor.shape[i] != view.getStaticDim(i)) {
+      return fail(llvm::formatv("{0}: dimension {1} of the array is {2}, of the view {3} it is {4}",
+                                origin, i, tensor.shape[i], view, view.getStaticDim(i)));
+    }
+  }
+  return Error::success();
+}
+
+Error ArgumentBuilder::bindDims() {
+  SmallVector<StringRef> known = kernel.getDimNames();
+  for (const auto &[name, text] : options.shape) {
+    int64_t extent;
+    if (!llvm::is_contained(known, name))
+      return fail("--shape: kernel '" + kernel.getSymName() + "' has no dimension '" + name +
+                  "'; it has " + join(known));
+    if (StringRef(text).getAsInteger(10, extent) || extent < 0)
+      return fail("--shape: " + name + " is an integer of at least 0, got '" + text + "'");
+    if (Error error = bindDim(name, extent, "--shape " + name + "=" + text))
+      return error;
+  }
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto it = inputs.find(kernel.getArgumentName(i));
+    if (it == inputs.end())
+      continue;
+    Expected<HostTensor> tensor = readNpy(it->second);
+    if (!tensor)
+      return tensor.takeError();
+    if (Error error = bindInput(i, *tensor, it->second))
+      return error;
+    files[it->first()] = std::move(*tensor);
+  }
+  SmallVector<StringRef> missing;
+  for (StringRef name : known)
+    if (!dims.count(name))
+      missing.push_back(name);
+  if (missing.empty())
+    return Error::success();
+  return fail("kernel '" + kernel.getSymName() + "' needs the extent of " + join(missing) +
+              "; give --shape " + missing.front() + "=N or an --input that has it");
+}
+
+std::vector<int64_t> ArgumentBuilder::getShape(unsigned index) {
+  tile::ViewType view = getView(index);
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; i < view.getRank(); ++i) {
+    StringRef name = view.getDimName(i);
+    shape.push_back(name.empty() ? view.getStaticDim(i) : dims.find(name)->second.extent);
+  }
+  return shape;
+}
+
+Error ArgumentBuilder::checkMemory() {
+  // A run keeps a double and a writer per element, a check two more doubles.
+  double bytesPerElement = options.check ? 32 : 12, bytes = 0;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (getView(i)) {
+      double count = 1;
+      for (int64_t extent : getShape(i))
+        count *= extent;
+      bytes += count * bytesPerElement;
+    }
+  double available =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= available)
+    return Error::success();
+  return fail(llvm::formatv("the views take {0:f1} GiB on the host, which has {1:f1} GiB; use "
+                            "smaller dimensions",
+                            bytes / (1 << 30), available / (1 << 30)));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Expected<std::vector<int64_t>> ArgumentBuilder::readOrder(unsigned index) {
+  int64_t rank = getView(index).getRank();
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  auto it = orders.find(kernel.getArgumentName(index));
+  if (it == orders.end())
+    return order;
+  SmallVector<StringRef> items;
+  it->second.split(items, ',');
+  std::vector<int64_t> given;
+  for (StringRef item : items) {
+    int64_t dim;
+    if (item.trim().getAsInteger(10, dim))
+      dim = -1;
+    given.push_back(dim);
+  }
+  if (!std::is_permutation(given.begin(), given.end(), order.begin(), order.end()) ||
+      given.back() != rank - 1)
+    return fail(llvm::formatv("--order: '{0}' takes a permutation of 0 to {1} that ends with {1} "
+                              "(the innermost dimension is contiguous), slowest dimension first; "
+                              "got '{2}'",
+                              it->first(), rank - 1, it->second));
+  return given;
+}
+
+Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
+  StringRef name = kernel.getArgumentName(index);
+  Expected<std::vector<int64_t>> order = readOrder(index);
+  if (!order)
+    return order.takeError();
+  ViewUse use = getViewUse(kernel, index);
+  HostTensor tensor =
+      HostTensor::ordered(getShape(index), *order, std::numeric_limits<double>::quiet_NaN());
+  if (use.stored && !use.loaded)
+    return tensor;
+  Type element = getView(index).getElementType();
+  auto file = files.find(name);
+  Gaussian gaussian(options.seed, name);
+  tensor.forEach([&](int64_t linear, int64_t offset) {
+    double value = file != files.end() ? file->second.data[linear] : gaussian.next();
+    tensor.data[offset] = roundToType(element, value);
+  });
+  return tensor;
+}
+
+Expected<KernelArgument> ArgumentBuilder::makeScalar(unsigned index) {
+  StringRef name = kernel.getArgumentName(index);
+  Type type = kernel.getArgument(index).getType();
+  auto it = scalars.find(name);
+  if (it == scalars.end())
+    return fail("kernel '" + kernel.getSymName() + "' needs its scalar '" + name +
+                "'; give --set " + name + "=VALUE");
+  if (isa<FloatType>(type)) {
+    double value;
+    if (it->second.getAsDouble(value))
+      return fail("--set: '" + name + "' is a number, got '" + it->second + "'");
+    return roundToType(type, value);
+  }
+  int64_t value;
+  bool isI32 = type.isInteger(32);
+  if (it->second.getAsInteger(10, value) || (isI32 && !llvm::isInt<32>(value)))
+    return fail("--set: '" + name + "' is an integer of " + (isI32 ? "32" : "64") + " bits, got '" +
+                it->second + "'");
+  return value;
+}
+
+Expected<RunArguments> RunArguments::create(tile::KernelOp kernel, const RunOptions &options) {
+  ArgumentBuilder builder(kernel, options);
+  if (Error error = builder.readOptions())
+    return std::move(error);
+  if (Error error = builder.bindDims())
+    return std::move(error);
+  if (Error error = builder.checkMemory())
+    return std::move(error);
+  RunArguments result;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    result.isStored.push_back(getViewUse(kernel, i).stored);
+    if (!isa<tile::ViewType>(kernel.getArgument(i).getType())) {
+      Expected<KernelArgument> scalar = builder.makeScalar(i);
+      if (!scalar)
+        return scalar.takeError();
+      result.values.push_back(*scalar);
+      continue;
+    }
+    Expected<HostTensor> tensor = builder.makeTensor(i);
+    if (!tensor)
+      return tensor.takeError();
+    result.tensors.push_back(std::make_unique<HostTensor>(std::move(*tensor)));
+    result.values.push_back(result.tensors.back().get());
+  }
+  return result;
+}
+
+RunArguments RunArguments::cloneForRun() const {
+  RunArguments result;
+  result.isStored = isStored;
+  result.values = values;
+  for (auto [value, stored] : llvm::zip(result.values, isStored))
+    if (stored) {
+      result.tensors.push_back(std::make_unique<HostTensor>(*std::get<HostTensor *>(value)));
+      value = result.tensors.back().get();
+    }
+  return result;
+}

@@ -1,0 +1,40 @@
+//===- RunArguments.h - The tensors and scalars of one run ----------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_RUNARGUMENTS_H
+#define TESSERA_TOOLS_TESSERA_RUNARGUMENTS_H
+
+#include "lib/Interpreter/Interpreter.h"
+#include "tools/tessera/RunKernel.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+
+namespace tessera {
+
+/// The arguments of a kernel in their state before a run. Movable only: `values` points into
+/// `tensors`.
+class RunArguments {
+public:
+  /// Makes every argument as the options say. Inputs that no file gives are drawn from the seed;
+  /// inputs are rounded to the element type; views that are stored and not loaded are NaN. The
+  /// error says which option is wrong and what would work.
+  static llvm::Expected<RunArguments> create(tile::KernelOp kernel, const RunOptions &options);
+
+  /// A copy in which stored views have tensors of their own; loaded ones are shared with this,
+  /// which must outlive it.
+  RunArguments cloneForRun() const;
+
+  llvm::ArrayRef<KernelArgument> getValues() const { return values; }
+  /// The tensor of a view argument.
+  const HostTensor &getTensor(unsigned index) const {
+    return *std::get<HostTensor *>(values[index]);
+  }
+
+private:
+  std::vector<KernelArgument> values;
+  std::vector<bool> isStored;
+  std::vector<std::unique_ptr<HostTensor>> tensors;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_RUNARGUMENTS_H

@@ -1,0 +1,34 @@
+//===- RunCheck.h - Errors against the exact result -----------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_RUNCHECK_H
+#define TESSERA_TOOLS_TESSERA_RUNCHECK_H
+
+#include "lib/Support/HostTensor.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tessera {
+
+/// How far a tensor is from the exact one.
+struct ErrorMeasure {
+  double max = 0;       ///< largest |x - exact| over elements where both are finite
+  double frobenius = 0; ///< sqrt(sum (x - exact)^2 / sum exact^2) over the same elements
+  /// Elements (in C order) whose class (finite, NaN, +inf, -inf) differs from the exact one's.
+  int64_t mismatches = 0;
+  int64_t firstMismatch = -1;
+};
+
+/// Tensors of one shape; their strides may differ.
+ErrorMeasure measureError(const HostTensor &tensor, const HostTensor &exact);
+
+/// Prints the errors of `result` beside those of `baseline`, the same computation in the kernel's
+/// precision, and says whether `result` is good enough: its NaN and infinities are where the exact
+/// ones are, and both its errors are at most twice the baseline's plus 1e-5 (relative to the
+/// largest exact magnitude, or to the norm). The floor is for f32 outputs, whose baseline error may
+/// vanish.
+bool checkOutput(llvm::StringRef name, const HostTensor &result, const HostTensor &baseline,
+                 const HostTensor &exact, llvm::raw_ostream &os);
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_RUNCHECK_H
