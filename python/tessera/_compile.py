@@ -1,0 +1,2 @@
+Diagnostic=None
+compile=None
