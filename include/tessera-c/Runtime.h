@@ -91,7 +91,8 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_load(const void *data, size
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_load_file(const char *path,
                                                                tessera_bundle **bundle);
 
-/** Unloads the bundle's modules and frees it. Its kernels must have finished. Null is allowed. */
+/** Waits for the devices where its kernels ran, unloads its modules and frees the bundle. CUDA graphs
+ *  that hold its kernels must be gone. Null is allowed. */
 TESSERA_EXPORT void tessera_bundle_destroy(tessera_bundle *bundle);
 
 /** The number of kernels of a bundle. */

@@ -42,7 +42,9 @@ Bundle::~Bundle() {
     if (!state->module || driver->ctxGetId(state->context, &id) != 0 || id != state->id ||
         driver->ctxPushCurrent(state->context) != 0)
       continue;
+    // The last launch may still run, and its caller may have no more use for the bundle.
     Context popped = nullptr;
+    driver->ctxSynchronize();
     driver->moduleUnload(state->module);
     driver->ctxPopCurrent(&popped);
   }

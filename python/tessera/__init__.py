@@ -1,0 +1,28 @@
+"""Tessera: attention kernels written at tile level, compiled to Hopper machine code.
+
+    import tessera, torch
+    attention = tessera.compile("kernels/attention_fwd.tile", D=128, CAUSAL=True)
+    attention(q, k, v, o, lse, scale=0.088)
+
+`compile` needs libtessera, `load` and launching only the small libtessera_runtime. The libraries are
+found by the environment variable TESSERA_LIBRARY (a file or a directory), beside this package, or in
+the build tree around it.
+"""
+
+from ._compile import Diagnostic, compile
+from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
+from ._kernel import Bundle, Kernel, load
+
+__all__ = [
+    "Bundle",
+    "BundleError",
+    "CompileError",
+    "DeviceError",
+    "Diagnostic",
+    "DriverError",
+    "Error",
+    "Kernel",
+    "LibraryError",
+    "compile",
+    "load",
+]

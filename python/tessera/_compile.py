@@ -1,0 +1,263 @@
+"""Compiling sources through libtessera (tessera-c/Compiler.h), with a cache in memory and on disk."""
+
+import ctypes
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_void_p
+
+from . import _library
+from ._errors import BundleError, CompileError, LibraryError
+from ._kernel import Bundle
+
+# Bundles kept in memory; the oldest is dropped first.
+_MAX_BUNDLES = 256
+
+_STATUSES = {2: "usage", 3: "source", 4: "toolchain"}
+_SEVERITIES = ("error", "warning", "remark", "note")
+_TORCH_TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown."""
+
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+    notes: tuple
+
+    def __str__(self):
+        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        return "\n".join([f"{place}{self.severity}: {self.message}", *map(str, self.notes)])
+
+
+class _Define(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
+
+
+class _Options(ctypes.Structure):
+    """tessera_compile_options"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("defines", POINTER(_Define)),
+        ("define_count", c_size_t),
+        ("schedule", c_char_p),
+        ("kernel", c_char_p),
+        ("emit", c_int32),
+        ("bundle_ptx", c_int32),
+        ("ptxas", c_char_p),
+        ("ptxas_arguments", POINTER(c_char_p)),
+        ("ptxas_argument_count", c_size_t),
+        ("remarks", c_int32),
+        ("skip_verify", c_int32),
+        ("timing", c_int32),
+        ("reserved", c_int32),
+        ("dump_dir", c_char_p),
+        ("reproducer", c_char_p),
+    ]
+
+
+class _Diagnostic(ctypes.Structure):
+    """tessera_diagnostic"""
+
+
+_Diagnostic._fields_ = [
+    ("severity", c_int32),
+    ("line", c_uint32),
+    ("column", c_uint32),
+    ("reserved", c_uint32),
+    ("file", c_char_p),
+    ("message", c_char_p),
+    ("notes", POINTER(_Diagnostic)),
+    ("note_count", c_size_t),
+]
+_Handler = ctypes.CFUNCTYPE(None, POINTER(_Diagnostic), c_void_p)
+
+
+@functools.lru_cache(maxsize=None)
+def _compiler():
+    library = _library.open_library(_library.find("libtessera.so"))
+    signatures = {
+        "tessera_version": (c_char_p,),
+        "tessera_compile": (
+            c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
+        ),
+        "tessera_compilation_output": (c_void_p, c_void_p, POINTER(c_size_t)),
+        "tessera_compilation_destroy": (None, c_void_p),
+    }  # fmt: skip
+    for name, (result, *arguments) in signatures.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(
+                f"'{library._name}' has no {name}: it is of another version than this package"
+            ) from None
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+@functools.lru_cache(maxsize=None)
+def _compiler_identity():
+    """Changes with the version and with every build of the library."""
+    library = _compiler()
+    status = os.stat(library._name)
+    return [library.tessera_version().decode(), status.st_size, status.st_mtime_ns]
+
+
+def _to_text(value):
+    """A parameter's or a schedule field's value as on the command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _TORCH_TYPES.get(str(value), str(value))
+
+
+def _read_source(path_or_source):
+    """(text, name for diagnostics)."""
+    if isinstance(path_or_source, str) and "\n" in path_or_source:
+        return path_or_source.encode(), "<source>"
+    with open(path_or_source, "rb") as file:
+        return file.read(), os.fspath(path_or_source)
+
+
+def _convert(diagnostic):
+    return Diagnostic(
+        _SEVERITIES[diagnostic.severity],
+        (diagnostic.file or b"").decode(errors="replace"),
+        diagnostic.line,
+        diagnostic.column,
+        (diagnostic.message or b"").decode(errors="replace"),
+        tuple(_convert(diagnostic.notes[i]) for i in range(diagnostic.note_count)),
+    )
+
+
+def _compile(source, file_name, request, on_diagnostic):
+    """The text of a bundle; CompileError when there is none."""
+    library = _compiler()
+    defines = [(name.encode(), value.encode()) for name, value in request["parameters"].items()]
+    options = _Options(
+        size=ctypes.sizeof(_Options),
+        defines=(_Define * len(defines))(*defines),
+        define_count=len(defines),
+        bundle_ptx=request["image"] == "ptx",
+        remarks=on_diagnostic is not None,
+        **{name: request[name].encode() for name in ("schedule", "kernel", "ptxas") if request[name]},
+    )
+    diagnostics = []
+
+    def receive(diagnostic, _):
+        diagnostics.append(_convert(diagnostic.contents))
+
+    compilation = c_void_p()
+    status = library.tessera_compile(
+        source, len(source), file_name.encode(), ctypes.byref(options), _Handler(receive), None,
+        ctypes.byref(compilation),
+    )  # fmt: skip
+    if on_diagnostic:
+        for diagnostic in diagnostics:
+            on_diagnostic(diagnostic)
+    if status:
+        shown = [str(entry) for entry in diagnostics if entry.severity != "remark"]
+        text = "\n".join(shown) or f"{file_name}: the compiler gave no reason"
+        raise CompileError(text, _STATUSES.get(status, "unknown"), diagnostics)
+    try:
+        size = c_size_t()
+        output = library.tessera_compilation_output(compilation, ctypes.byref(size))
+        return ctypes.string_at(output, size.value)
+    finally:
+        library.tessera_compilation_destroy(compilation)
+
+
+def _cache_directory():
+    """Where bundles are kept, None for nowhere."""
+    directory = os.environ.get("TESSERA_CACHE_DIR")
+    if directory is not None:
+        return directory or None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "tessera")
+
+
+def _read_cached(path):
+    try:
+        return Bundle(path)
+    except BundleError:
+        return None  # Absent, or cut off: it is written again.
+
+
+def _write_cached(path, text):
+    """Best effort: a directory that cannot be written only costs compiling again."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        pass
+
+
+_bundles = {}
+_bundles_lock = threading.Lock()
+
+
+def _remember(key, bundle):
+    with _bundles_lock:
+        while len(_bundles) >= _MAX_BUNDLES:
+            del _bundles[next(iter(_bundles))]
+        _bundles[key] = bundle
+
+
+def compile(
+    path_or_source, kernel=None, schedule=None, *, image="cubin", ptxas=None, cache=True, on_diagnostic=None, **parameters
+):
+    """Compiles a `.tile` source to a Kernel.
+
+    path_or_source: a path, or the text of a source (a string with a line break).
+    kernel:         the kernel's name; not needed when the source has one.
+    schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict.
+    image:          "cubin", or "ptx" to leave assembling to the driver, without ptxas.
+    ptxas:          path of ptxas; otherwise searched as the command line does.
+    cache:          False compiles even when the cache has the result.
+    on_diagnostic:  called with each Diagnostic, remarks included; remarks only come when it compiles.
+    parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
+
+    Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
+    ~/.cache/tessera), by source, parameters, schedule and build of the compiler.
+
+    Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
+    cannot be read), LibraryError.
+    """
+    if image not in ("cubin", "ptx"):
+        raise ValueError(f"image is {image!r}; it is 'cubin' or 'ptx'")
+    source, file_name = _read_source(path_or_source)
+    if isinstance(schedule, dict):
+        schedule = ",".join(f"{name}={_to_text(value)}" for name, value in schedule.items())
+    request = {
+        "kernel": kernel,
+        "schedule": schedule,
+        "image": image,
+        "ptxas": ptxas and os.fspath(ptxas),
+        "parameters": {name: _to_text(value) for name, value in sorted(parameters.items())},
+    }
+    identity = json.dumps([request, _compiler_identity()]).encode()
+    key = hashlib.sha256(identity + b"\0" + source).hexdigest()
+    directory = _cache_directory()
+    path = directory and os.path.join(directory, key + ".bundle")
+    bundle = None
+    if cache:
+        bundle = _bundles.get(key) or (path and _read_cached(path))
+    if bundle is None:
+        text = _compile(source, file_name, request, on_diagnostic)
+        bundle = Bundle(text)
+        if path:
+            _write_cached(path, text)
+    _remember(key, bundle)
+    return bundle.kernel(kernel)

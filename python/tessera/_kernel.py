@@ -1,0 +1,311 @@
+"""Bundles and kernels: launching compiled code."""
+
+import ctypes
+import json
+import numbers
+import operator
+import os
+import threading
+import weakref
+from ctypes import c_int64, c_void_p
+
+from . import _library, _tensor
+from ._errors import BundleError
+
+_INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+# Argument signatures that a thread remembers for a kernel before it starts afresh.
+_MAX_SIGNATURES = 1024
+
+
+class _Signature:
+    """The argument array for tensors of one combination of shapes, strides, types and devices.
+
+    A launch writes addresses and scalars into it, nothing else.
+    """
+
+    def __init__(self, kernel, keys):
+        entries = kernel._entries
+        self.array = (_library.Argument * len(entries))()
+        self.address = ctypes.addressof(self.array)
+        self.views, self.scalars, self.keep = [], [], []
+        self.device = _library.CURRENT_DEVICE
+        keys = iter(keys)
+        for index, entry in enumerate(entries):
+            argument = self.array[index]
+            if entry["kind"] == "scalar":
+                argument.type = _library.SCALAR_TYPES[entry["type"]]
+                self.scalars.append(argument.scalar)
+                continue
+            shape, strides, type_code, device = next(keys)
+            extents, steps = (c_int64 * len(shape))(*shape), (c_int64 * len(strides))(*strides)
+            argument.shape, argument.strides = extents, steps
+            argument.type, argument.rank = type_code, len(shape)
+            self.keep += [extents, steps]
+            self.views.append(argument)
+            self._join_device(entry["name"], device)
+
+    def _join_device(self, name, device):
+        if device in (self.device, _library.CURRENT_DEVICE):
+            return
+        if self.device != _library.CURRENT_DEVICE:
+            raise ValueError(
+                f"argument '{name}' is on device {device}, an earlier one on device {self.device}; "
+                "all arguments of a kernel lie on one device"
+            )
+        self.device = device
+
+
+def _convert_scalar(entry, value):
+    """A Python number for a scalar argument; TypeError or ValueError when it is none."""
+    name, kind = entry["name"], entry["type"]
+    if kind == "f32":
+        if not isinstance(value, numbers.Real):
+            raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes a real number")
+        return float(value)
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"argument '{name}' is a {type(value).__name__}; the kernel takes an integer"
+        ) from None
+    low, high = _INTEGER_RANGES[kind]
+    if not low <= value <= high:
+        raise ValueError(f"argument '{name}' is {value}, which does not fit in {kind}")
+    return value
+
+
+def _raw_stream(stream):
+    """The address of a stream given as a number or as a stream of torch, CuPy or cuda.core."""
+    if isinstance(stream, int):
+        return stream
+    for attribute in ("cuda_stream", "ptr", "handle"):
+        value = getattr(stream, attribute, None)
+        if value is not None:
+            return int(value)
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    raise TypeError(
+        f"stream is a {type(stream).__name__}; pass a torch.cuda.Stream, an object with "
+        "__cuda_stream__, or the address of a CUstream"
+    )
+
+
+class Bundle:
+    """The kernels of a bundle (docs/bundle.md), by name.
+
+    `source` is the path of a bundle, or its text as bytes. Raises BundleError.
+    """
+
+    def __init__(self, source):
+        library = _library.runtime()
+        if not isinstance(source, bytes):
+            try:
+                with open(source, "rb") as file:
+                    source = file.read()
+            except OSError as error:
+                raise BundleError(f"cannot read the bundle '{os.fspath(source)}': {error.strerror}") from error
+        handle = c_void_p()
+        _library.check(library.tessera_bundle_load(source, len(source), ctypes.byref(handle)))
+        self._handle = handle
+        # Not at exit: the driver is gone then, and takes the modules with it.
+        finalizer = weakref.finalize(self, library.tessera_bundle_destroy, handle)
+        finalizer.atexit = False
+        data = json.loads(source)
+        #: The values of the source's parameters, by name.
+        self.parameters = data.get("parameters", {})
+        self.target = data["target"]
+        #: Kernel objects by name.
+        self.kernels = {}
+        for index in range(library.tessera_bundle_kernel_count(handle)):
+            kernel = c_void_p()
+            _library.check(library.tessera_bundle_kernel_at(handle, index, ctypes.byref(kernel)))
+            loaded = Kernel(self, kernel)
+            self.kernels[loaded.name] = loaded
+
+    def kernel(self, name=None):
+        """The kernel of a name, or the only one. Raises ValueError."""
+        if name is None and len(self.kernels) == 1:
+            return next(iter(self.kernels.values()))
+        if name is None:
+            raise ValueError(f"the bundle has several kernels; name one of {', '.join(self.kernels)}")
+        if name not in self.kernels:
+            raise ValueError(f"the bundle has no kernel '{name}'; it has {', '.join(self.kernels)}")
+        return self.kernels[name]
+
+
+class Kernel:
+    """A compiled kernel; call it with its arguments.
+
+        kernel(q, k, v, o, lse, scale=0.125)             # by position, by name or mixed
+        kernel(q, k, v, o, lse, 0.125, stream=stream)    # torch's current stream when not given
+
+    Tensors have the *order of the dimensions of the source's views*, in any strides: for a view
+    [B, H, S, D] over BSHD storage pass `q.transpose(1, 2)`. Results are written into the tensors that the
+    source writes. The call returns as soon as the kernel is queued. Torch tensors, objects with
+    `__dlpack__` and objects with `__cuda_array_interface__` serve; without torch the default stream is
+    the legacy default stream.
+
+    Raises TypeError (kind or element type), ValueError (shape, strides, device), DeviceError, DriverError.
+    """
+
+    def __init__(self, bundle, handle):
+        library = _library.runtime()
+        self.bundle = bundle
+        self._handle = handle.value
+        self._library_launch = library.tessera_kernel_launch
+        #: The kernel's entry of the bundle: arguments, launch parameters, grid and so on.
+        self.description = json.loads(library.tessera_kernel_description(handle))
+        self.name = self.description["name"]
+        self._entries = self.description["arguments"]
+        self._count = len(self._entries)
+        self._view_positions = [i for i, entry in enumerate(self._entries) if entry["kind"] == "view"]
+        self._scalar_entries = [
+            (i, entry, entry["type"]) for i, entry in enumerate(self._entries) if entry["kind"] == "scalar"
+        ]
+        self._local = threading.local()
+
+    @property
+    def report(self):
+        """What the compiler reports: registers, shared memory, spills, instruction counts."""
+        return self.description.get("report", {})
+
+    @property
+    def schedule(self):
+        """The schedule, as text."""
+        return self.description.get("schedule", "")
+
+    @property
+    def parameters(self):
+        """The values of the source's parameters, by name."""
+        return self.bundle.parameters
+
+    def __repr__(self):
+        arguments = ", ".join(
+            f"{entry['name']}: {entry['type']}"
+            if entry["kind"] == "scalar"
+            else f"{entry['name']}: {entry['element']}[{', '.join(map(str, entry['dims']))}]"
+            for entry in self._entries
+        )
+        return f"<tessera kernel {self.name}({arguments})>"
+
+    def grid(self, **dims):
+        """The blocks of a launch, (x, y, z), for extents by name. Raises TypeError."""
+        blocks = []
+        for entry in self.description["grid"]:
+            extent = entry["extent"]
+            if isinstance(extent, str):
+                if extent not in dims:
+                    raise TypeError(f"{self.name}.grid() needs the extent '{extent}'")
+                extent = dims[extent]
+            blocks.append(-(-extent // entry["divisor"]))
+        return tuple(blocks + [1] * (3 - len(blocks)))
+
+    def prepare(self, device=_library.CURRENT_DEVICE):
+        """Loads the code on a device, so that the first launch does not (before a graph's capture)."""
+        _library.check(_library.runtime().tessera_kernel_prepare(self._handle, device))
+
+    def __call__(self, *arguments, stream=None, **named):
+        if named or len(arguments) != self._count:
+            arguments = self._bind(arguments, named)
+        tensor_class = _tensor.torch_tensor_class()
+        key, pointers = [], []
+        for position in self._view_positions:
+            value = arguments[position]
+            if not isinstance(value, tensor_class):
+                return self._call_foreign(arguments, stream)
+            key += (value.shape, value.stride(), value.dtype, value.device)
+            pointers.append(value.data_ptr())
+        key = tuple(key)
+        signature = self._signatures().get(key)
+        if signature is None:
+            signature = self._add_signature(key, self._describe_torch(arguments))
+        if stream is None:
+            binding = _tensor.torch_binding()
+            stream = binding.current_stream(signature.device) if binding else 0
+        else:
+            stream = _raw_stream(stream)
+        self._launch(signature, pointers, arguments, stream)
+
+    def _signatures(self):
+        try:
+            return self._local.signatures
+        except AttributeError:
+            self._local.signatures = {}
+            return self._local.signatures
+
+    def _add_signature(self, key, descriptions):
+        for entry, described in zip(self._views(), descriptions):
+            if described.read_only and entry["access"] != "read":
+                raise ValueError(f"argument '{entry['name']}' is read-only; the kernel writes it")
+        signature = _Signature(self, [described.key for described in descriptions])
+        signatures = self._signatures()
+        if len(signatures) >= _MAX_SIGNATURES:
+            signatures.clear()
+        signatures[key] = signature
+        return signature
+
+    def _views(self):
+        return (self._entries[position] for position in self._view_positions)
+
+    def _describe_torch(self, arguments):
+        binding = _tensor.torch_binding()
+        return [
+            _tensor.describe_torch(self._entries[position]["name"], arguments[position], binding)
+            for position in self._view_positions
+        ]
+
+    def _call_foreign(self, arguments, stream):
+        """A call with at least one tensor that is not torch's."""
+        if stream is not None:
+            stream = _raw_stream(stream)
+        else:
+            stream = self._default_stream(arguments)
+        descriptions = [
+            _tensor.describe(self._entries[position]["name"], arguments[position], stream)
+            for position in self._view_positions
+        ]
+        key = tuple((described.key, described.read_only) for described in descriptions)
+        signature = self._signatures().get(key) or self._add_signature(key, descriptions)
+        self._launch(signature, [described.pointer for described in descriptions], arguments, stream)
+
+    def _default_stream(self, arguments):
+        """torch's current stream when one of the tensors is torch's, otherwise the default stream."""
+        binding = _tensor.torch_binding()
+        for position in self._view_positions:
+            value = arguments[position]
+            if binding and isinstance(value, binding.tensor) and value.device.type == "cuda":
+                return binding.current_stream(value.device.index)
+        return 0
+
+    def _launch(self, signature, pointers, arguments, stream):
+        for view, pointer in zip(signature.views, pointers):
+            view.pointer = pointer
+        for (position, entry, kind), scalar in zip(self._scalar_entries, signature.scalars):
+            setattr(scalar, kind, _convert_scalar(entry, arguments[position]))
+        status = self._library_launch(
+            self._handle, signature.device, stream, signature.address, self._count
+        )
+        if status:
+            _library.check(status)
+
+    def _bind(self, arguments, named):
+        """All arguments by position; TypeError as Python's own calls raise."""
+        names = [entry["name"] for entry in self._entries]
+        if len(arguments) > len(names):
+            raise TypeError(
+                f"{self.name}() takes {len(names)} arguments ({', '.join(names)}); {len(arguments)} were given"
+            )
+        for name in named:
+            if name not in names:
+                raise TypeError(f"{self.name}() has no argument '{name}'; it takes {', '.join(names)}")
+            if name in names[: len(arguments)]:
+                raise TypeError(f"{self.name}() got argument '{name}' twice")
+        missing = [name for name in names[len(arguments) :] if name not in named]
+        if missing:
+            raise TypeError(f"{self.name}() misses {', '.join(missing)}; it takes {', '.join(names)}")
+        return arguments + tuple(named[name] for name in names[len(arguments) :])
+
+
+def load(path, kernel=None):
+    """The kernel of a bundle file, by name when there are several. Raises BundleError, ValueError."""
+    return Bundle(path).kernel(kernel)

@@ -1,0 +1,103 @@
+"""Finds the shared libraries and declares the launch half of the C interface (tessera-c/Runtime.h)."""
+
+import ctypes
+import functools
+import os
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_uint64, c_void_p
+
+from ._errors import BundleError, DeviceError, DriverError, LibraryError
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+# tessera_type
+ELEMENT_TYPES = {"f16": 1, "bf16": 2, "f32": 3}
+SCALAR_TYPES = {"i32": 16, "i64": 17, "f32": 18}
+CURRENT_DEVICE = -1
+
+
+class Scalar(ctypes.Union):
+    _fields_ = [("i32", c_int32), ("i64", c_int64), ("f32", c_float)]
+
+
+class Argument(ctypes.Structure):
+    """tessera_argument"""
+
+    _fields_ = [
+        ("pointer", c_uint64),
+        ("shape", ctypes.POINTER(c_int64)),
+        ("strides", ctypes.POINTER(c_int64)),
+        ("type", c_int32),
+        ("rank", c_int32),
+        ("scalar", Scalar),
+    ]
+
+
+def _directories():
+    yield _PACKAGE
+    yield os.path.join(_PACKAGE, "lib")
+    yield os.path.normpath(os.path.join(_PACKAGE, "..", "..", "build", "lib"))
+    yield os.path.normpath(os.path.join(_PACKAGE, "..", "..", "lib"))  # beside an installed package
+
+
+def find(*names):
+    """The path of the first of the libraries `names` that exists; LibraryError when none does."""
+    override = os.environ.get("TESSERA_LIBRARY")
+    directories = list(_directories())
+    if override:
+        if not os.path.exists(override):
+            raise LibraryError(f"TESSERA_LIBRARY names '{override}', which does not exist")
+        if os.path.basename(override) in names:
+            return os.path.abspath(override)
+        directories = [override if os.path.isdir(override) else os.path.dirname(override)]
+    for name in names:
+        for directory in directories:
+            path = os.path.join(directory, name)
+            if os.path.exists(path):
+                return os.path.abspath(path)
+    raise LibraryError(
+        f"cannot find {' or '.join(names)} in {', '.join(directories)}; build it (./dev build) or set "
+        "TESSERA_LIBRARY to the library or its directory"
+    )
+
+
+def open_library(path):
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryError(f"cannot load '{path}': {error}") from error
+
+
+@functools.lru_cache(maxsize=None)
+def runtime():
+    """The library that launches: libtessera_runtime, or libtessera when that is all there is."""
+    library = open_library(find("libtessera_runtime.so", "libtessera.so"))
+    signatures = {
+        "tessera_last_error": (c_char_p,),
+        "tessera_bundle_load": (c_int, c_char_p, c_size_t, ctypes.POINTER(c_void_p)),
+        "tessera_bundle_destroy": (None, c_void_p),
+        "tessera_bundle_kernel_count": (c_size_t, c_void_p),
+        "tessera_bundle_kernel_at": (c_int, c_void_p, c_size_t, ctypes.POINTER(c_void_p)),
+        "tessera_kernel_description": (c_char_p, c_void_p),
+        "tessera_kernel_prepare": (c_int, c_void_p, c_int),
+        "tessera_kernel_launch": (c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t),
+    }
+    for name, (result, *arguments) in signatures.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(
+                f"'{library._name}' has no {name}: it is of another version than this package"
+            ) from None
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+_EXCEPTIONS = {1: BundleError, 2: ValueError, 3: TypeError, 4: DeviceError, 5: DriverError}
+
+
+def check(status):
+    """Raises the exception of a tessera_runtime_status other than success."""
+    if status:
+        text = runtime().tessera_last_error().decode(errors="replace")
+        raise _EXCEPTIONS[status](text)

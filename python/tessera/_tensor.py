@@ -1,0 +1,160 @@
+"""What an argument is, told by torch, by DLPack or by the CUDA array interface (version 3)."""
+
+import ctypes
+import sys
+
+from ._library import CURRENT_DEVICE, ELEMENT_TYPES
+
+# DLDeviceType
+_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
+# (DLDataTypeCode, bits)
+_DL_TYPES = {(2, 16): ELEMENT_TYPES["f16"], (4, 16): ELEMENT_TYPES["bf16"], (2, 32): ELEMENT_TYPES["f32"]}
+_TYPESTRS = {"<f2": ELEMENT_TYPES["f16"], "<f4": ELEMENT_TYPES["f32"]}
+
+
+class _DLTensor(ctypes.Structure):
+    """DLTensor of dlpack.h, the first member of DLManagedTensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_uint64),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class TorchBinding:
+    """What launching needs of torch, looked up once."""
+
+    def __init__(self, torch):
+        self.tensor = torch.Tensor
+        self.types = {
+            torch.float16: ELEMENT_TYPES["f16"],
+            torch.bfloat16: ELEMENT_TYPES["bf16"],
+            torch.float32: ELEMENT_TYPES["f32"],
+        }
+        # The public torch.cuda.current_stream makes a Stream object, which takes longer than a launch.
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        self.current_stream = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+
+
+class _NoTensor:
+    """Stands for torch.Tensor while torch is not imported."""
+
+
+_torch = None
+
+
+def torch_binding():
+    """The TorchBinding, or None while the application has not imported torch."""
+    global _torch
+    if _torch is None:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "Tensor"):
+            _torch = TorchBinding(torch)
+    return _torch
+
+
+def torch_tensor_class():
+    binding = torch_binding()
+    return binding.tensor if binding else _NoTensor
+
+
+def _row_major(shape):
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+class Described:
+    """An argument's address and `key` = (shape, strides in elements, tessera_type, device)."""
+
+    def __init__(self, pointer, shape, strides, type_code, device, owner, read_only=False):
+        self.pointer = pointer
+        self.key = (tuple(shape), tuple(strides), type_code, device)
+        self.owner = owner  # keeps what `pointer` belongs to
+        self.read_only = read_only
+
+
+def _from_dlpack(name, value, stream):
+    device_type, device = value.__dlpack_device__()
+    if device_type not in (_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED):
+        raise ValueError(
+            f"argument '{name}' lies in memory of DLPack device type {int(device_type)}; the kernel "
+            "needs CUDA memory"
+        )
+    # In DLPack 1 is the legacy default stream; 0 is not allowed.
+    capsule = value.__dlpack__(stream=stream or 1)
+    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    shape = tensor.shape[: tensor.ndim]
+    strides = tensor.strides[: tensor.ndim] if tensor.strides else _row_major(shape)
+    type_code = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if type_code is None:
+        raise TypeError(
+            f"argument '{name}' has DLPack type code {tensor.code} with {tensor.bits} bits; kernels "
+            "take f16, bf16 and f32"
+        )
+    device = CURRENT_DEVICE if device_type == _DL_CUDA_HOST else int(device)
+    return Described(tensor.data + tensor.byte_offset, shape, strides, type_code, device, capsule)
+
+
+def _from_array_interface(name, value):
+    interface = value.__cuda_array_interface__
+    type_code = _TYPESTRS.get(interface["typestr"])
+    if type_code is None:
+        raise TypeError(
+            f"argument '{name}' has type '{interface['typestr']}'; through the CUDA array interface "
+            "kernels take '<f2' and '<f4' (bf16 needs DLPack)"
+        )
+    if interface.get("mask") is not None:
+        raise TypeError(f"argument '{name}' is a masked array; kernels take dense ones")
+    shape, byte_strides = interface["shape"], interface.get("strides")
+    bytes_per_element = int(interface["typestr"][2:])
+    if byte_strides is None:
+        strides = _row_major(shape)
+    elif any(stride % bytes_per_element for stride in byte_strides):
+        raise ValueError(f"argument '{name}' has strides that are no multiples of its elements")
+    else:
+        strides = tuple(stride // bytes_per_element for stride in byte_strides)
+    pointer, read_only = interface["data"]
+    return Described(pointer or 0, shape, strides, type_code, CURRENT_DEVICE, interface, read_only)
+
+
+def describe_torch(name, tensor, binding):
+    """Described for a torch tensor; the slow way, which says what is wrong."""
+    if tensor.device.type != "cuda":
+        raise ValueError(f"argument '{name}' is on {tensor.device}; the kernel needs a CUDA tensor")
+    type_code = binding.types.get(tensor.dtype)
+    if type_code is None:
+        raise TypeError(
+            f"argument '{name}' has type {tensor.dtype}; kernels take float16, bfloat16 and float32"
+        )
+    return Described(tensor.data_ptr(), tensor.shape, tensor.stride(), type_code, tensor.device.index, tensor)
+
+
+def describe(name, value, stream):
+    """Described for an argument of any supported kind. `stream` is where it will be used."""
+    binding = torch_binding()
+    if binding and isinstance(value, binding.tensor):
+        return describe_torch(name, value, binding)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _from_dlpack(name, value, stream)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _from_array_interface(name, value)
+    raise TypeError(
+        f"argument '{name}' is a {type(value).__name__}; the kernel takes a torch tensor, or an object "
+        "with __dlpack__ or __cuda_array_interface__"
+    )

@@ -1,0 +1,79 @@
+//===- FakeTessera.cpp - A compiler whose output is its input -------------===//
+//
+// The functions of tessera-c/Compiler.h that the Python package calls. A source that begins with "error"
+// is refused; any other is returned as the bundle. What came in can be read back.
+//
+//===----------------------------------------------------------------------===//
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+// As in tessera-c/Compiler.h, written out so that the test notices when the package's own copy departs.
+struct Define {
+  const char *name, *value;
+};
+struct Options {
+  size_t size;
+  const Define *defines;
+  size_t defineCount;
+  const char *schedule, *kernel;
+  int32_t emit, bundlePtx;
+  const char *ptxas;
+  const char *const *ptxasArguments;
+  size_t ptxasArgumentCount;
+  int32_t remarks, skipVerify, timing, reserved;
+  const char *dumpDir, *reproducer;
+};
+struct Diagnostic {
+  int32_t severity;
+  uint32_t line, column, reserved;
+  const char *file, *message;
+  const Diagnostic *notes;
+  size_t noteCount;
+};
+
+unsigned count = 0;
+std::string request;
+
+} // namespace
+
+EXPORT const char *tessera_version() { return "0.0.0"; }
+EXPORT unsigned fake_tessera_count() { return count; }
+EXPORT const char *fake_tessera_request() { return request.c_str(); }
+
+EXPORT int tessera_compile(const char *source, size_t length, const char *file,
+                           const Options *options, void (*handler)(const Diagnostic *, void *),
+                           void *userData, std::string **compilation) {
+  ++count;
+  request = options->size == sizeof(Options) ? "" : "size differs;";
+  for (size_t i = 0; i < options->defineCount; ++i)
+    request += std::string(options->defines[i].name) + "=" + options->defines[i].value + ";";
+  for (const char *text : {options->schedule, options->kernel, options->ptxas})
+    request += std::string(text ? text : "null") + ";";
+  request += std::to_string(options->emit) + std::to_string(options->bundlePtx) +
+             std::to_string(options->remarks) + std::to_string(options->timing);
+  Diagnostic note = {3, 1, 2, 0, file, "declared here", nullptr, 0};
+  Diagnostic remark = {2, 0, 0, 0, "", "a remark", nullptr, 0};
+  handler(&remark, userData);
+  *compilation = nullptr;
+  if (strncmp(source, "error", 5) == 0) {
+    Diagnostic error = {0, 3, 7, 0, file, "wrong", &note, 1};
+    handler(&error, userData);
+    return 3;
+  }
+  *compilation = new std::string(source, length);
+  return 0;
+}
+
+EXPORT const void *tessera_compilation_output(const std::string *compilation, size_t *size) {
+  *size = compilation->size();
+  return compilation->data();
+}
+
+EXPORT void tessera_compilation_destroy(std::string *compilation) { delete compilation; }

@@ -1,0 +1,119 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/test/fake-tessera %python %s
+"""Compiling through the package, with a compiler that returns its input."""
+
+import ctypes
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import fake_cuda
+
+import tessera
+from tessera import _compile, _library
+
+compiler = ctypes.CDLL(_library.find("libtessera.so"))
+compiler.fake_tessera_request.restype = ctypes.c_char_p
+
+
+def request():
+    return compiler.fake_tessera_request().decode()
+
+
+def bundle_with_lines(**changes):
+    """A bundle as a source: text with a line break."""
+    return fake_cuda.bundle(**changes).decode() + "\n"
+
+
+class Compile(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        os.environ["TESSERA_CACHE_DIR"] = os.path.join(self.directory.name, "cache")
+        _compile._bundles.clear()
+        self.count = compiler.fake_tessera_count()
+
+    def compilations(self):
+        return compiler.fake_tessera_count() - self.count
+
+    def cached_files(self):
+        directory = os.environ["TESSERA_CACHE_DIR"]
+        return [os.path.join(directory, name) for name in os.listdir(directory)]
+
+    def test_options(self):
+        kernel = tessera.compile(
+            bundle_with_lines(), "scale", {"consumers": 2, "pingpong": False}, ptxas="/x/ptxas", D=64, CAUSAL=True, T="bf16"
+        )
+        self.assertEqual(kernel.name, "scale")
+        self.assertEqual(request(), "CAUSAL=true;D=64;T=bf16;consumers=2,pingpong=false;scale;/x/ptxas;0000")
+        tessera.compile(bundle_with_lines(), image="ptx", on_diagnostic=lambda _: None)
+        self.assertEqual(request(), "null;null;null;0110")
+        with self.assertRaisesRegex(ValueError, "image is 'sass'"):
+            tessera.compile(bundle_with_lines(), image="sass")
+
+    def test_files(self):
+        path = pathlib.Path(self.directory.name) / "scale.tile"
+        path.write_text(bundle_with_lines())
+        self.assertEqual(tessera.compile(path).name, "scale")
+        self.assertIs(tessera.compile(str(path)), tessera.compile(bundle_with_lines()))
+        self.assertEqual(self.compilations(), 1)
+        with self.assertRaises(FileNotFoundError):
+            tessera.compile("nonexistent.tile")
+
+    def test_memory_cache(self):
+        first = tessera.compile(bundle_with_lines(), D=64)
+        self.assertIs(tessera.compile(bundle_with_lines(), D="64"), first)
+        self.assertEqual(self.compilations(), 1)
+        for changed in ({"D": 128}, {"D": 64, "schedule": "stages=2"}, {"D": 64, "image": "ptx"}):
+            self.assertIsNot(tessera.compile(bundle_with_lines(), **changed), first)
+        tessera.compile(bundle_with_lines(shared_memory=0), D=64)
+        self.assertEqual(self.compilations(), 5)
+        tessera.compile(bundle_with_lines(), D=64, cache=False)
+        self.assertEqual(self.compilations(), 6)
+
+    def test_disk_cache(self):
+        tessera.compile(bundle_with_lines())
+        _compile._bundles.clear()
+        tessera.compile(bundle_with_lines())
+        self.assertEqual(self.compilations(), 1)
+        (path,) = self.cached_files()
+        with open(path, "w") as file:
+            file.write("{")
+        _compile._bundles.clear()
+        tessera.compile(bundle_with_lines())
+        self.assertEqual(self.compilations(), 2)
+        self.assertEqual(len(self.cached_files()), 1)
+
+    def test_no_disk_cache(self):
+        os.environ["TESSERA_CACHE_DIR"] = ""
+        tessera.compile(bundle_with_lines())
+        _compile._bundles.clear()
+        tessera.compile(bundle_with_lines())
+        self.assertEqual(self.compilations(), 2)
+        # A directory that cannot be made does not stop anybody.
+        blocker = os.path.join(self.directory.name, "file")
+        open(blocker, "w").close()
+        os.environ["TESSERA_CACHE_DIR"] = os.path.join(blocker, "cache")
+        self.assertEqual(tessera.compile(bundle_with_lines(), D=1).name, "scale")
+
+    def test_errors(self):
+        seen = []
+        with self.assertRaises(tessera.CompileError) as context:
+            tessera.compile("error\n", on_diagnostic=seen.append)
+        self.assertEqual(
+            str(context.exception), "<source>:3:7: error: wrong\n<source>:1:2: note: declared here"
+        )
+        self.assertEqual(context.exception.status, "source")
+        self.assertEqual([entry.severity for entry in seen], ["remark", "error"])
+        self.assertEqual(str(seen[0]), "remark: a remark")
+        self.assertEqual(context.exception.diagnostics, seen)
+        with self.assertRaises(tessera.CompileError):
+            tessera.compile("error\n")  # Failures are not cached.
+        self.assertEqual(self.compilations(), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

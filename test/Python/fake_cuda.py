@@ -1,0 +1,96 @@
+"""The fake driver (test/unit/Runtime/FakeCuda.cpp) and the test bundle, for tests without a device.
+
+The process must run with the directory of the fake libcuda.so.1 in LD_LIBRARY_PATH.
+"""
+
+import base64
+import ctypes
+import json
+
+MEMORY = 1 << 40  # addresses of device n: [MEMORY * (n + 1), MEMORY * (n + 2))
+
+library = ctypes.CDLL("libcuda.so.1")
+library.fake_cuda_launch_count.restype = ctypes.c_size_t
+library.fake_cuda_encode_count.restype = ctypes.c_size_t
+
+PARAMETERS = [ctypes.c_char * 128, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_int64]
+
+
+def reset():
+    library.fake_cuda_reset()
+    sizes = (ctypes.c_uint * len(PARAMETERS))(*map(ctypes.sizeof, PARAMETERS))
+    library.fake_cuda_set_parameter_sizes(sizes, ctypes.c_size_t(len(sizes)))
+
+
+def launch_count():
+    return library.fake_cuda_launch_count()
+
+
+def encode_count():
+    return library.fake_cuda_encode_count()
+
+
+def last_launch():
+    """(grid, block, cluster, shared memory, device, stream) of the last launch."""
+    numbers, stream = (ctypes.c_uint * 11)(), ctypes.c_void_p()
+    library.fake_cuda_last_launch(numbers, ctypes.byref(stream))
+    return tuple(numbers[:3]), tuple(numbers[3:6]), tuple(numbers[6:9]), numbers[9], numbers[10], stream.value
+
+
+def last_parameter(index):
+    value = PARAMETERS[index]()
+    library.fake_cuda_last_parameter(ctypes.c_size_t(index), ctypes.byref(value))
+    return value.value
+
+
+def bundle(**changes):
+    """Text of a bundle with a kernel scale(x: bf16[B, S, 64], y: bf16[B, S, 64], a: f32, n: i64)."""
+    view = {"kind": "view", "element": "bf16", "dims": ["B", "S", 64], "alignment": 16}
+    kernel = {
+        "name": "scale",
+        "symbol": "scale",
+        "dims": ["B", "S"],
+        "arguments": [
+            {"name": "x", "access": "read", **view},
+            {"name": "y", "access": "write", **view},
+            {"name": "a", "kind": "scalar", "type": "f32"},
+            {"name": "n", "kind": "scalar", "type": "i64"},
+        ],
+        "requirements": [],
+        "launch_parameters": [
+            {
+                "kind": "tensor_map",
+                "argument": "x",
+                "element": "bf16",
+                "dims": [
+                    {"extent": 64},
+                    {"extent": "S", "stride_of_dim": 1},
+                    {"extent": "B", "stride_of_dim": 0},
+                ],
+                "box": [64, 128, 1],
+                "swizzle": "128B",
+            },
+            {"kind": "pointer", "argument": "y"},
+            {"kind": "dim", "dim": "S", "type": "i32"},
+            {"kind": "stride", "argument": "y", "dim": 1, "type": "i64"},
+            {"kind": "scalar", "argument": "a", "type": "f32"},
+            {"kind": "scalar", "argument": "n", "type": "i64"},
+        ],
+        "grid": [{"extent": "S", "divisor": 128}, {"extent": "B", "divisor": 1}],
+        "block": [256, 1, 1],
+        "cluster": [1, 1, 1],
+        "shared_memory": 65536,
+        "schedule": "consumers=1",
+        "report": {"spills": 0},
+        **changes,
+    }
+    return json.dumps(
+        {
+            "format": "tessera-bundle",
+            "version": 1,
+            "target": "sm_90a",
+            "parameters": {"D": 64, "CAUSAL": True},
+            "image": {"kind": "cubin", "base64": base64.b64encode(b"image").decode()},
+            "kernels": [kernel],
+        }
+    ).encode()

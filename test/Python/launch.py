@@ -1,0 +1,264 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib %python %s
+"""Loading and launching through the package, the real library and a fake driver."""
+
+import ctypes
+import os
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import fake_cuda
+import fake_torch
+
+import tessera
+
+
+class ArrayInterface:
+    """A CUDA array without DLPack."""
+
+    def __init__(self, shape, typestr="<f2", strides=None, read_only=False, offset=0):
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": typestr,
+            "strides": strides,
+            "data": (fake_cuda.MEMORY + offset, read_only),
+            "version": 3,
+        }
+
+
+class DLPackTensor:
+    """A tensor known by DLPack only; `stream` is what the consumer asked for."""
+
+    def __init__(self, shape, strides=None, code=4, bits=16, device=(2, 0), offset=0):
+        from tessera._tensor import _DLTensor
+
+        self.device = device
+        self.arrays = (ctypes.c_int64 * len(shape))(*shape), (
+            (ctypes.c_int64 * len(shape))(*strides) if strides else None
+        )
+        self.managed = _DLTensor(
+            fake_cuda.MEMORY, *device, len(shape), code, bits, 1, self.arrays[0], self.arrays[1], offset
+        )
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, stream=None):
+        self.stream = stream
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype = ctypes.py_object
+        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor", None)
+
+
+def tensors(**changes):
+    return fake_torch.Tensor((2, 300, 64), **changes), fake_torch.Tensor((2, 300, 64), offset=1 << 20)
+
+
+class LaunchCase(unittest.TestCase):
+    def setUp(self):
+        fake_cuda.reset()
+        fake_torch.install()
+        self.kernel = tessera.Bundle(fake_cuda.bundle()).kernel()
+
+    def assertRefuses(self, exception, text, *arguments, **named):
+        with self.assertRaises(exception) as context:
+            self.kernel(*arguments, **named)
+        self.assertIn(text, str(context.exception))
+        self.assertEqual(fake_cuda.launch_count(), 0)
+
+
+class Launches(LaunchCase):
+    def test_torch(self):
+        x, y = tensors()
+        self.kernel(x, y, 0.5, 7)
+        grid, block, cluster, shared, device, stream = fake_cuda.last_launch()
+        self.assertEqual((grid, block, cluster), ((3, 2, 1), (256, 1, 1), (1, 1, 1)))
+        self.assertEqual((shared, device, stream), (65536, 0, fake_torch.STREAM_OF_DEVICE[0]))
+        self.assertEqual(fake_cuda.last_parameter(1), y.data_ptr())
+        self.assertEqual([fake_cuda.last_parameter(i) for i in (2, 3, 4, 5)], [300, 64, 0.5, 7])
+
+    def test_names(self):
+        x, y = tensors()
+        self.kernel(x, n=1, y=y, a=2)
+        self.assertEqual([fake_cuda.last_parameter(i) for i in (4, 5)], [2.0, 1])
+
+    def test_scalars_and_addresses_change_between_calls(self):
+        x, y = tensors()
+        self.kernel(x, y, 0.5, 7)
+        self.kernel(x, tensors()[0], 0.25, -(2**40))
+        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY)
+        self.assertEqual([fake_cuda.last_parameter(i) for i in (4, 5)], [0.25, -(2**40)])
+        self.assertEqual(fake_cuda.encode_count(), 1)
+
+    def test_strides(self):
+        x, y = tensors(strides=(64, 128, 1))
+        self.kernel(x, fake_torch.Tensor((2, 300, 64), (64, 128, 1)), 1, 1)
+        self.assertEqual(fake_cuda.last_parameter(3), 128)
+
+    def test_streams(self):
+        x, y = tensors()
+
+        class Stream:
+            cuda_stream = 0x77
+
+        class Protocol:
+            def __cuda_stream__(self):
+                return (0, 0x88)
+
+        for stream, address in ((0x66, 0x66), (Stream(), 0x77), (Protocol(), 0x88), (0, None)):
+            self.kernel(x, y, 1, 1, stream=stream)
+            self.assertEqual(fake_cuda.last_launch()[-1], address)
+
+    def test_second_device(self):
+        device = fake_torch.device("cuda", 1)
+        self.kernel(fake_torch.Tensor((1, 1, 64), device=device), fake_torch.Tensor((1, 1, 64), device=device), 1, 1)
+        self.assertEqual(fake_cuda.last_launch()[4:], (1, fake_torch.STREAM_OF_DEVICE[1]))
+
+    def test_dlpack(self):
+        x, y = DLPackTensor((2, 300, 64)), DLPackTensor((2, 300, 64), (19200, 64, 1), offset=1024)
+        self.kernel(x, y, 1, 1, stream=0x66)
+        self.assertEqual((x.stream, y.stream), (0x66, 0x66))
+        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY + 1024)
+        self.assertEqual(fake_cuda.last_launch()[-1], 0x66)
+        self.kernel(x, y, 1, 1)
+        self.assertEqual((x.stream, fake_cuda.last_launch()[-1]), (1, None))
+        self.kernel(x, tensors()[1], 1, 1)
+        self.assertEqual(fake_cuda.last_launch()[-1], fake_torch.STREAM_OF_DEVICE[0])
+
+    def test_array_interface(self):
+        views = [dict(entry, element="f16") for entry in self.kernel.description["arguments"][:2]]
+        launch = self.kernel.description["launch_parameters"]
+        launch = [dict(launch[0], element="f16")] + launch[1:]
+        text = fake_cuda.bundle(
+            arguments=views + self.kernel.description["arguments"][2:], launch_parameters=launch
+        )
+        kernel = tessera.Bundle(text).kernel("scale")
+        kernel.prepare(0)
+        x = ArrayInterface((2, 300, 64), read_only=True)
+        y = ArrayInterface((2, 300, 64), strides=(38400, 256, 2))
+        device = fake_torch.Tensor((2, 300, 64), dtype=fake_torch.float16)
+        kernel(device, y, 1, 1)
+        self.assertEqual(fake_cuda.last_parameter(3), 128)
+        with self.assertRaisesRegex(ValueError, "'y' is read-only"):
+            kernel(y, x, 1, 1)
+
+    def test_threads(self):
+        failures = []
+
+        def work(number):
+            x, y = tensors()
+            for i in range(100):
+                try:
+                    self.kernel(x, y, float(number), i)
+                except Exception as error:  # reported below, on the main thread
+                    failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(fake_cuda.launch_count(), 400)
+
+    def test_many_signatures(self):
+        for length in range(1, 1100):
+            x, y = (fake_torch.Tensor((1, length, 64)) for _ in range(2))
+            self.kernel(x, y, 1, 1)
+        self.assertEqual(fake_cuda.last_parameter(2), 1099)
+
+    def test_empty_grid(self):
+        x, y = (fake_torch.Tensor((2, 0, 64)) for _ in range(2))
+        self.kernel(x, y, 1, 1)
+        self.assertEqual(fake_cuda.launch_count(), 0)
+
+
+class Refusals(LaunchCase):
+    def test_counts_and_names(self):
+        x, y = tensors()
+        self.assertRefuses(TypeError, "scale() misses n; it takes x, y, a, n", x, y, 1)
+        self.assertRefuses(TypeError, "scale() takes 4 arguments (x, y, a, n); 5 were given", x, y, 1, 2, 3)
+        self.assertRefuses(TypeError, "scale() has no argument 'b'", x, y, 1, b=2)
+        self.assertRefuses(TypeError, "scale() got argument 'a' twice", x, y, 1, a=2)
+
+    def test_shapes(self):
+        x, _ = tensors()
+        self.assertRefuses(ValueError, "argument 'y': dimension 1, 'S', has extent 299", x, fake_torch.Tensor((2, 299, 64)), 1, 1)
+        self.assertRefuses(ValueError, "has rank 2; the kernel takes rank 3, [B, S, 64]", x, fake_torch.Tensor((300, 64)), 1, 1)
+
+    def test_types(self):
+        x, y = tensors()
+        self.assertRefuses(TypeError, "argument 'x': is a tensor of f16", *tensors(dtype=fake_torch.float16), 1, 1)
+        self.assertRefuses(TypeError, "argument 'x' has type torch.float64", *tensors(dtype=fake_torch.float64), 1, 1)
+        self.assertRefuses(TypeError, "argument 'x' is a list; the kernel takes a torch tensor", [1], y, 1, 1)
+        self.assertRefuses(TypeError, "argument 'a' is a str; the kernel takes a real number", x, y, "1", 1)
+        self.assertRefuses(TypeError, "argument 'n' is a float; the kernel takes an integer", x, y, 1, 1.5)
+        self.assertRefuses(ValueError, "argument 'n' is 9223372036854775808, which does not fit in i64", x, y, 1, 2**63)
+        self.assertRefuses(TypeError, "stream is a str", x, y, 1, 1, stream="default")
+        self.assertRefuses(TypeError, "DLPack type code 2 with 64 bits", x, DLPackTensor((2, 300, 64), code=2, bits=64), 1, 1)
+        self.assertRefuses(TypeError, "has type '<f8'", x, ArrayInterface((2, 300, 64), "<f8"), 1, 1)
+
+    def test_devices(self):
+        x, y = tensors()
+        cpu, second = fake_torch.device("cpu"), fake_torch.device("cuda", 1)
+        self.assertRefuses(ValueError, "argument 'x' is on cpu; the kernel needs a CUDA tensor", *tensors(device=cpu), 1, 1)
+        self.assertRefuses(ValueError, "argument 'y' is on device 0, an earlier one on device 1", *tensors(device=second), 1, 1)
+        self.assertRefuses(ValueError, "lies in memory of DLPack device type 1", DLPackTensor((2, 300, 64), device=(1, 0)), y, 1, 1)
+        with self.assertRaisesRegex(tessera.DeviceError, "there is no CUDA device 7"):
+            self.kernel.prepare(7)
+
+    def test_strides(self):
+        _, y = tensors()
+        self.assertRefuses(ValueError, "the innermost dimension has stride 2", *tensors(strides=(38400, 128, 2)), 1, 1)
+        self.assertRefuses(ValueError, "is no multiple of 16 bytes", *tensors(offset=2), 1, 1)
+
+
+class Bundles(LaunchCase):
+    def test_description(self):
+        self.assertEqual(self.kernel.name, "scale")
+        self.assertEqual(self.kernel.report, {"spills": 0})
+        self.assertEqual(self.kernel.schedule, "consumers=1")
+        self.assertEqual(self.kernel.parameters, {"D": 64, "CAUSAL": True})
+        self.assertEqual(self.kernel.grid(S=300, B=2), (3, 2, 1))
+        self.assertEqual(repr(self.kernel), "<tessera kernel scale(x: bf16[B, S, 64], y: bf16[B, S, 64], a: f32, n: i64)>")
+        with self.assertRaisesRegex(TypeError, "needs the extent 'S'"):
+            self.kernel.grid(B=2)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "scale.bundle")
+            with open(path, "wb") as file:
+                file.write(fake_cuda.bundle())
+            self.assertEqual(tessera.load(path).name, "scale")
+            with self.assertRaisesRegex(ValueError, "no kernel 'gemm'; it has scale"):
+                tessera.load(path, kernel="gemm")
+        with self.assertRaisesRegex(tessera.BundleError, "cannot read the bundle"):
+            tessera.load(path)
+
+    def test_damage(self):
+        with self.assertRaisesRegex(tessera.BundleError, r"kernels\[0\].block"):
+            tessera.Bundle(fake_cuda.bundle(block=[0, 1, 1]))
+
+
+class Libraries(unittest.TestCase):
+    def test_missing(self):
+        from tessera import _library
+
+        old = os.environ.get("TESSERA_LIBRARY")
+        try:
+            with tempfile.TemporaryDirectory() as directory:
+                os.environ["TESSERA_LIBRARY"] = directory
+                with self.assertRaisesRegex(tessera.LibraryError, "cannot find libtessera.so in"):
+                    _library.find("libtessera.so")
+            with self.assertRaisesRegex(tessera.LibraryError, "does not exist"):
+                _library.find("libtessera.so")
+        finally:
+            os.environ["TESSERA_LIBRARY"] = old
+
+
+if __name__ == "__main__":
+    unittest.main()

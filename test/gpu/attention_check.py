@@ -1,0 +1,225 @@
+"""Checks one attention kernel for one shape against float64 on the GPU.
+
+The rule is that of the field's own tests: the largest error may be twice that of PyTorch's computation in
+the same precision, plus two units in the last place of a value near 0.3.
+"""
+
+import math
+
+import torch
+
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+NAN = float("nan")
+# Elements of NaN behind every row of a head and rows of NaN behind every sequence.
+PAD_COLUMNS, PAD_ROWS = 8, 3
+# LSE is f32; what a comparison of single numbers must grant the hardware's exponential and logarithm.
+LSE_FLOOR = 1e-5
+
+
+def padded(batch, heads, length, width, dtype, layout, fill):
+    """A [B, H, S, D] view filled with `fill`, and the buffer around it, in which all else is NaN."""
+    if layout == "BSHD":
+        buffer = torch.full((batch, length + PAD_ROWS, heads, width + PAD_COLUMNS), NAN, dtype=dtype, device="cuda")
+        view = buffer[:, :length, :, :width].transpose(1, 2)
+    else:
+        buffer = torch.full((batch, heads, length + PAD_ROWS, width + PAD_COLUMNS), NAN, dtype=dtype, device="cuda")
+        view = buffer[:, :, :length, :width]
+    if fill is not None:
+        view.copy_(fill)
+    return view, buffer
+
+
+class Case:
+    """Tensors of one case. `transform` may replace (q, k, v) before they are laid out."""
+
+    def __init__(self, configuration, case, seed, transform=None):
+        parameters = configuration["parameters"]
+        self.d, self.dv = int(parameters["D"]), int(parameters["DV"])
+        self.causal = parameters["CAUSAL"] == "true"
+        self.dtype = DTYPES[parameters["T"]]
+        self.case, self.scale = case, 1 / math.sqrt(self.d)
+        batch, heads, layout = case["batch"], case["heads"], case["layout"]
+        generator = torch.Generator(device="cuda").manual_seed(seed)
+
+        def normal(heads, length, width):
+            values = torch.randn((batch, heads, length, width), generator=generator, device="cuda")
+            return values.to(self.dtype)
+
+        q = normal(heads, case["sq"], self.d)
+        k = normal(case["kv_heads"], case["sk"], self.d)
+        v = normal(case["kv_heads"], case["sk"], self.dv)
+        q[:, :, ::7] *= 4  # Peaked rows, whose maximum moves late, exercise the rescaling.
+        k[:, :, ::11] *= 3
+        if transform:
+            q, k, v = transform(q, k, v)
+        self.q, _ = padded(batch, heads, case["sq"], self.d, self.dtype, layout, q)
+        self.k, _ = padded(batch, case["kv_heads"], case["sk"], self.d, self.dtype, layout, k)
+        self.v, _ = padded(batch, case["kv_heads"], case["sk"], self.dv, self.dtype, layout, v)
+        self.o, self.o_buffer = padded(batch, heads, case["sq"], self.dv, self.dtype, layout, None)
+        self.lse_buffer = torch.full((batch, heads, case["sq"] + PAD_ROWS), NAN, device="cuda")
+        self.lse = self.lse_buffer[:, :, : case["sq"]]
+
+    def run(self, kernel):
+        kernel(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, scale=self.scale)
+
+    def poison(self):
+        self.o_buffer.fill_(NAN)
+        self.lse_buffer.fill_(NAN)
+
+    def reference(self, dtype):
+        """(O, LSE) computed by PyTorch in `dtype`, step by step."""
+        q, k, v = (tensor.to(dtype) for tensor in (self.q, self.k, self.v))
+        group = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        scores = q @ (k * self.scale).transpose(-1, -2)
+        blind = None
+        if self.causal:
+            sq, sk = scores.shape[-2:]
+            visible = torch.ones((sq, sk), dtype=torch.bool, device="cuda").tril(sk - sq)
+            scores = scores.masked_fill(~visible, float("-inf"))
+            blind = ~visible.any(-1)
+        lse = scores.to(torch.float64 if dtype == torch.float64 else torch.float32).logsumexp(-1)
+        o = scores.softmax(-1) @ v
+        if blind is not None:
+            o = o.masked_fill(blind[:, None], 0.0)
+        return o, lse
+
+    def blind_rows(self):
+        """How many rows at the top see no key."""
+        return max(0, self.case["sq"] - self.case["sk"]) if self.causal else 0
+
+
+def floor(reference, dtype):
+    """Two units in the last place of a value near 0.3, as the field's tests have it."""
+    rounded = reference.to(dtype)
+    return 2 * (rounded + 0.3 - 0.3 - rounded).abs().max().item()
+
+
+def largest(tensor):
+    return tensor.abs().max().item() if tensor.numel() else 0.0
+
+
+def describe_errors(case, error, limit, out, reference):
+    """Where and how O is wrong, in words that tell broken parts of a kernel apart."""
+    bad = ~(error <= limit)
+    lines = [f"{bad.float().mean().item():.1%} of O is beyond the limit {limit:.3g}"]
+    not_written = torch.isnan(out).float().mean().item()
+    if not_written:
+        lines.append(f"{not_written:.1%} of O is NaN (never written, or computed from padding)")
+    names = ("batches", "heads", "rows", "columns")
+    for axis, name in enumerate(names):
+        others = [i for i in range(4) if i != axis]
+        hit = bad.sum(dim=others).nonzero().flatten().tolist()
+        total = bad.shape[axis]
+        shown = "all" if len(hit) == total else ", ".join(map(str, hit[:12])) + (" ..." if len(hit) > 12 else "")
+        lines.append(f"{name} ({len(hit)} of {total}): {shown}")
+    b, h, r, c = bad.nonzero()[0].tolist()
+    lines.append(
+        f"first at batch {b}, head {h}, row {r} (row {r % 64} of 64), column {c}: "
+        f"{out[b, h, r, c].item():.6g}, should be {reference[b, h, r, c].item():.6g}"
+    )
+    finite = torch.isfinite(out)
+    if finite.any():
+        x, y = out[finite].double(), reference[finite]
+        lines.append(f"best factor between result and reference {(x @ y / (y @ y)).item():.4g}, "
+                     f"relative error {((x - y).norm() / y.norm()).item():.3g}")  # fmt: skip
+    return lines
+
+
+def check(kernel, configuration, case, seed):
+    """(largest share of a limit that was used, lines about what is wrong)."""
+    data = Case(configuration, case, seed)
+    data.poison()
+    data.run(kernel)
+    torch.cuda.synchronize()
+    exact_o, exact_lse = data.reference(torch.float64)
+    same_o, same_lse = data.reference(data.dtype)
+    blind = data.blind_rows()
+    problems = []
+
+    error = (data.o.double() - exact_o).abs()
+    limit = 2 * largest(same_o.double() - exact_o) + floor(exact_o, data.dtype)
+    share = (error.max() / limit).item() if limit else math.inf
+    if not bool((error <= limit).all()):
+        problems += describe_errors(data, error, limit, data.o, exact_o)
+
+    seen = slice(blind, None)
+    lse_error = largest(data.lse[..., seen].double() - exact_lse[..., seen])
+    lse_limit = 2 * largest(same_lse[..., seen].double() - exact_lse[..., seen])
+    lse_limit += LSE_FLOOR * max(1.0, largest(exact_lse[..., seen]))
+    if not lse_error <= lse_limit:
+        problems.append(f"LSE is off by {lse_error:.3g}, limit {lse_limit:.3g}" + (
+            "; O is right, so look at the epilogue of LSE" if not problems else "; so look before P V"))  # fmt: skip
+    elif problems:
+        problems.append("LSE is right: Q K^T and the softmax are, so look at P V and the epilogue of O")
+    if not (data.lse[..., :blind] == float("-inf")).all() or not (data.o[..., :blind, :] == 0).all():
+        problems.append(f"the {blind} rows that see no key must have O = 0 and LSE = -inf exactly")
+    problems += check_padding(data)
+    return max(share, lse_error / lse_limit), problems
+
+
+def check_padding(data):
+    """Nothing may be written beside O and LSE."""
+    problems = []
+    sq, heads = data.case["sq"], data.case["heads"]
+    for name, buffer, written in (
+        ("O", data.o_buffer, data.case["batch"] * heads * sq * data.dv),
+        ("LSE", data.lse_buffer, data.case["batch"] * heads * sq),
+    ):
+        values = int((~torch.isnan(buffer)).sum())
+        if values > written:
+            problems.append(f"{values - written} elements of the padding around {name} were overwritten")
+    return problems
+
+
+def probes(kernel, configuration, case):
+    """Inputs with known answers, tried after a failure; yields lines."""
+
+    def constant_scores(q, k, v):
+        return torch.zeros_like(q), k, v
+
+    def ones(q, k, v):
+        return q, k, torch.ones_like(v)
+
+    def column_numbers(q, k, v):
+        return torch.zeros_like(q), k, torch.arange(v.shape[-1], device="cuda").to(v.dtype).expand_as(v)
+
+    def row_numbers(q, k, v):
+        rows = torch.arange(v.shape[-2], device="cuda") % 64
+        return q, k, rows.to(v.dtype)[:, None].expand_as(v)
+
+    for name, transform in (
+        ("Q = 0, so O is a plain mean of V (wrong: V's load, P V or the epilogue)", constant_scores),
+        ("V = 1, so O is 1 (wrong: P and the row sums disagree)", ones),
+        ("Q = 0, V = its column number (wrong: columns are permuted or rows of V mixed)", column_numbers),
+        ("V = its row number mod 64 (wrong with the others right: Q K^T)", row_numbers),
+    ):
+        data = Case(configuration, case, 1, transform)
+        data.poison()
+        data.run(kernel)
+        torch.cuda.synchronize()
+        exact, _ = data.reference(torch.float64)
+        error = (data.o.double() - exact).abs()
+        rows = error.amax(dim=(0, 1, 3))
+        yield f"probe: {name}: error {error.max().item():.3g}, first rows {[round(x, 3) for x in rows[:4].tolist()]}, " \
+              f"O[0, 0, 0, :8] = {[round(x, 4) for x in data.o[0, 0, 0, :8].float().tolist()]}"  # fmt: skip
+
+
+def check_repetition(kernel, configuration, repetitions, seed):
+    """Many launches must give the same bits. Returns lines about what is wrong."""
+    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD"}
+    data = Case(configuration, shape, seed)
+    data.run(kernel)
+    o, lse = data.o.clone(), data.lse.clone()
+    other = torch.randn(1 << 22, device="cuda")
+    differing = torch.zeros((), dtype=torch.int64, device="cuda")
+    for i in range(repetitions):
+        data.poison()
+        if i % 3:
+            other.mul_(1.0001)  # Other work in between moves the launches against each other.
+        data.run(kernel)
+        same = (data.o.contiguous().view(torch.int16) == o.contiguous().view(torch.int16)).all()
+        same &= (data.lse.contiguous().view(torch.int32) == lse.view(torch.int32)).all()
+        differing += ~same
+    count = int(differing)
+    return [f"{count} of {repetitions} launches differ from the first: a race"] if count else []

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Compiles every kernel that test/gpu/run.py needs, on a machine without a GPU.
+
+    python3 test/gpu/build_bundles.py --tessera build/bin/tessera --out DIR [--jobs 2]
+
+DIR then holds a bundle for each configuration and index.json; carry it to the GPU and run
+`python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import time
+
+import cases
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tessera", default=os.path.join(ROOT, "build", "bin", "tessera"), help="the compiler")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the bundles go")
+    parser.add_argument("--jobs", type=int, default=2, help="compilations at a time")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only configurations whose name has TEXT")
+    parser.add_argument("--groups", default=",".join(cases.GROUPS), help="comma-separated, of the default")
+    parser.add_argument("--ptxas", help="passed on to the compiler")
+    parser.add_argument("--timeout", type=float, default=180, help="seconds for one compilation")
+    return parser.parse_args()
+
+
+def compile_bundle(options, configuration):
+    """The entry of index.json for a configuration."""
+    bundle = configuration["name"] + ".bundle"
+    command = [options.tessera, "compile", os.path.join(ROOT, "kernels", configuration["kernel"] + ".tile")]
+    for name, value in configuration["parameters"].items():
+        command += ["-D", f"{name}={value}"]
+    if configuration["schedule"]:
+        command += ["--schedule", configuration["schedule"]]
+    if options.ptxas:
+        command += ["--ptxas", options.ptxas]
+    command += ["--emit", "bundle", "-o", os.path.join(options.out, bundle)]
+    start = time.monotonic()
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
+        failed, error, status = process.returncode != 0, process.stderr.strip(), process.returncode
+    except subprocess.TimeoutExpired:
+        failed, error, status = True, f"no result after {options.timeout} s", None
+    entry = dict(configuration, seconds=round(time.monotonic() - start, 3), command=command[1:])
+    if failed:
+        entry["error"] = error or f"exit status {status} without a message"
+        # Negative: ended by a signal. A refusal has a message and one of the compiler's exit statuses.
+        entry["crashed"] = status is None or status < 0 or not error
+    else:
+        entry["bundle"] = bundle
+    return entry
+
+
+def report(entry):
+    """Prints a line; returns whether the entry is as it should be."""
+    if "bundle" in entry:
+        print(f"ok       {entry['seconds']:6.2f} s  {entry['name']}", flush=True)
+        return True
+    allowed = entry["may_be_refused"] and not entry["crashed"]
+    print(f"{'refused' if allowed else 'FAILED '}  {entry['seconds']:6.2f} s  {entry['name']}")
+    shown = entry["error"].splitlines()
+    for line in shown[:1] if allowed else shown[:12]:
+        print(f"             {line}", flush=True)
+    return allowed
+
+
+def write_index(directory, entries):
+    """Writes index.json; configurations that were not compiled this time keep their entries."""
+    path = os.path.join(directory, "index.json")
+    new = {entry["name"]: entry for entry in entries}
+    if os.path.exists(path):
+        with open(path) as file:
+            new = {**{entry["name"]: entry for entry in json.load(file)["bundles"]}, **new}
+    with open(path, "w") as file:
+        json.dump({"bundles": list(new.values())}, file, indent=1)
+
+
+def main():
+    options = parse_arguments()
+    if not os.access(options.tessera, os.X_OK):
+        raise SystemExit(f"{options.tessera} is no program; build it (./dev build) or use --tessera")
+    os.makedirs(options.out, exist_ok=True)
+    wanted = [c for c in cases.configurations(options.groups.split(",")) if options.only in c["name"]]
+    entries, fine = [], True
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for entry in pool.map(lambda configuration: compile_bundle(options, configuration), wanted):
+            entries.append(entry)
+            fine &= report(entry)
+    write_index(options.out, entries)
+    built = sum("bundle" in entry for entry in entries)
+    print(f"{built} bundles of {len(entries)} configurations in {options.out}")
+    sys.exit(0 if fine else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What the tests on the GPU run: configurations of the kernels, and shapes."""
+
+import itertools
+
+ATTENTION = "attention_fwd"
+GEMM = "gemm"
+
+DTYPES = ("bf16", "f16")
+# (D, DV)
+HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+# (heads, heads of K and V): multi-head, multi-query, grouped-query attention
+HEADS = ((6, 6), (6, 1), (6, 2))
+LAYOUTS = ("BSHD", "BHSD")
+# (seqlen of Q, seqlen of K and V): around the edges of tiles, and sq > sk, where causal rows see nothing
+SEQLENS = (
+    (1, 1), (64, 128), (128, 192), (256, 256), (239, 1), (799, 3), (1, 1023), (113, 203), (113, 128),
+    (128, 217), (113, 211), (108, 256), (256, 512), (384, 256), (640, 128), (512, 256), (1024, 1024),
+    (1023, 1024), (1024, 1023), (2048, 2048),
+)  # fmt: skip
+QUICK_SEQLENS = ((1, 1), (113, 203), (640, 128), (1023, 1024), (1024, 1024))
+LONG_SEQLENS = ((4096, 4096), (4224, 4224))
+MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
+
+# Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
+SCHEDULES = tuple(
+    ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
+    for ws, overlap, pingpong, stages in itertools.product(
+        ("true", "false"), (1, 2), ("true", "false"), (1, 2, 3)
+    )
+) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3")
+
+ACTIVATIONS = ("none", "relu", "gelu")
+# (M, N, K)
+GEMM_SHAPES = (
+    (1, 1, 1), (128, 256, 64), (64, 8, 16), (129, 257, 65), (300, 1, 77), (1, 300, 130), (17, 300, 2000),
+    (1000, 999, 1001), (512, 512, 8), (2048, 1536, 1024),
+)  # fmt: skip
+QUICK_GEMM_SHAPES = ((1, 1, 1), (129, 257, 65), (1000, 999, 1001))
+MEMCHECK_GEMM_SHAPES = ((129, 257, 65), (300, 1, 77))
+
+
+def configuration(kernel, parameters, schedule=""):
+    """A kernel to compile. `name` is unique and fit for a file name."""
+    values = "_".join(f"{key}{value}" for key, value in parameters.items())
+    suffix = "_" + schedule.replace("=", "").replace(",", "_") if schedule else ""
+    return {
+        "name": f"{kernel}_{values}{suffix}",
+        "kernel": kernel,
+        "parameters": parameters,
+        "schedule": schedule,
+        # A schedule that does not fit is refused; a default one always exists.
+        "may_be_refused": bool(schedule),
+    }
+
+
+def attention(dtype, d, dv, causal, schedule=""):
+    parameters = {"T": dtype, "D": d, "DV": dv, "CAUSAL": "true" if causal else "false"}
+    return configuration(ATTENTION, parameters, schedule)
+
+
+def attention_configurations():
+    for (d, dv), dtype, causal in itertools.product(HEAD_DIMS, DTYPES, (False, True)):
+        yield attention(dtype, d, dv, causal)
+
+
+def schedule_configurations():
+    for causal, schedule in itertools.product((False, True), SCHEDULES):
+        yield attention("bf16", 128, 128, causal, schedule)
+
+
+def gemm_configurations():
+    for dtype, transposed, bias, activation in itertools.product(
+        DTYPES, ("true", "false"), ("false", "true"), ACTIVATIONS
+    ):
+        yield configuration(
+            GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation}
+        )
+
+
+GROUPS = {
+    "attention": attention_configurations,
+    "schedules": schedule_configurations,
+    "gemm": gemm_configurations,
+}
+
+
+def configurations(groups=GROUPS):
+    """The configurations of the named groups, each with its "group"."""
+    for group in groups:
+        for entry in GROUPS[group]():
+            yield dict(entry, group=group)
+
+
+def attention_cases(mode, group):
+    """Cases of one attention kernel. `mode` is "full", "quick" or "memcheck"."""
+    if mode == "memcheck":
+        products = itertools.product(MEMCHECK_SEQLENS, ((6, 2),), ("BSHD",))
+    elif mode == "quick" or group == "schedules":
+        products = itertools.product(QUICK_SEQLENS, ((6, 2),), ("BSHD",))
+    else:
+        products = itertools.chain(
+            itertools.product(SEQLENS, HEADS, LAYOUTS), itertools.product(LONG_SEQLENS, ((6, 2),), ("BSHD",))
+        )
+    for (sq, sk), (heads, kv_heads), layout in products:
+        batch = 1 if mode == "memcheck" else 2 if max(sq, sk) > 1024 else 5
+        yield {"batch": batch, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": layout}
+
+
+def gemm_cases(mode):
+    shapes = {"full": GEMM_SHAPES, "quick": QUICK_GEMM_SHAPES, "memcheck": MEMCHECK_GEMM_SHAPES}[mode]
+    for m, n, k in shapes:
+        yield {"m": m, "n": n, "k": k}

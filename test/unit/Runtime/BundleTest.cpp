@@ -1,0 +1,149 @@
+//===- BundleTest.cpp - Reading bundles -----------------------------------===//
+
+#include "TestBundle.h"
+
+#include "lib/Runtime/Bundle.h"
+#include "lib/Runtime/Error.h"
+
+#include "gtest/gtest.h"
+
+using namespace tessera::runtime;
+using namespace tessera::runtime::test;
+namespace json = llvm::json;
+
+/// The error of reading `text`, "" when there is none.
+static std::string read(const std::string &text) {
+  llvm::Expected<BundleInfo> info = readBundle(text);
+  return info ? "" : llvm::toString(info.takeError());
+}
+
+/// The error of the test bundle after `change` of its kernel.
+template <typename Function> static std::string readChanged(Function change) {
+  json::Value bundle = makeBundle();
+  change(getKernel(bundle));
+  return read(toText(bundle));
+}
+
+static json::Object &parameter(json::Object &kernel, unsigned index) {
+  return *(*kernel.getArray("launch_parameters"))[index].getAsObject();
+}
+static json::Object &argument(json::Object &kernel, unsigned index) {
+  return *(*kernel.getArray("arguments"))[index].getAsObject();
+}
+
+TEST(BundleTest, ReadsEverything) {
+  llvm::Expected<BundleInfo> info = readBundle(toText(makeBundle()));
+  ASSERT_TRUE(static_cast<bool>(info));
+  EXPECT_EQ(info->target, "sm_90a");
+  EXPECT_FALSE(info->isPtx);
+  EXPECT_EQ(std::string(info->image.begin(), info->image.end()), "\x7f"
+                                                                 "ELF");
+  ASSERT_EQ(info->kernels.size(), 1u);
+  const KernelInfo &kernel = info->kernels[0];
+  EXPECT_EQ(kernel.name, "attend");
+  EXPECT_EQ(kernel.symbol, "attend_entry");
+  EXPECT_EQ(kernel.dims, (std::vector<std::string>{"B", "H", "SQ", "HK"}));
+  EXPECT_EQ(kernel.arguments[3].alignment, 4u);
+  EXPECT_EQ(kernel.arguments[3].access, Access::Write);
+  EXPECT_EQ(kernel.requirements[0].divisor, 3u);
+  EXPECT_EQ(kernel.requirements[0].dividend, 1u);
+  std::vector<unsigned> offsets;
+  for (const LaunchParameter &entry : kernel.parameters)
+    offsets.push_back(entry.offset);
+  EXPECT_EQ(offsets, (std::vector<unsigned>{0, 128, 256, 264, 272, 280, 288, 296}));
+  EXPECT_EQ(kernel.parameterBytes, 300u);
+  EXPECT_NE(kernel.description.find("\"spills\":0"), std::string::npos);
+}
+
+TEST(BundleTest, PtxEndsWithAZeroByte) {
+  json::Value bundle = makeBundle();
+  (*bundle.getAsObject())["image"] = json::Object{{"kind", "ptx"}, {"base64", "YWI="}};
+  llvm::Expected<BundleInfo> info = readBundle(toText(bundle));
+  ASSERT_TRUE(static_cast<bool>(info));
+  EXPECT_TRUE(info->isPtx);
+  EXPECT_EQ(info->image, (std::vector<char>{'a', 'b', '\0'}));
+}
+
+TEST(BundleTest, RefusesWhatIsNoBundle) {
+  EXPECT_EQ(read("\x7f"
+                 "ELF")
+                .substr(0, 33),
+            "not a bundle: not JSON text: [1:1");
+  EXPECT_EQ(read("[]"), "damaged bundle: expected an object when parsing bundle");
+  EXPECT_EQ(read("{}"), "damaged bundle: expected \"tessera-bundle\": this is no bundle at "
+                        "bundle.format");
+  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":2})"),
+            "damaged bundle: this library reads version 1 at bundle.version");
+  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":1,"target":"sm_90a",
+                     "image":{"kind":"cubin","base64":"?"},"kernels":[]})"),
+            "damaged bundle: expected base64 text at bundle.image.base64");
+}
+
+TEST(BundleTest, NamesTheOffendingMember) {
+  EXPECT_EQ(readChanged([](json::Object &kernel) { kernel.erase("symbol"); }),
+            "damaged bundle: expected a string that is not empty at bundle.kernels[0].symbol");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { kernel["block"] = json::Array{512, 4, 1}; }),
+            "damaged bundle: expected three sizes, x, y and z, of at most 1024 threads in all at "
+            "bundle.kernels[0].block");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { kernel["grid"] = json::Array{}; }),
+            "damaged bundle: expected 1 to 3 dimensions at bundle.kernels[0].grid");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { kernel.getArray("dims")->push_back("X"); }),
+            "damaged bundle: is a dimension of no argument at bundle.kernels[0].dims[4]");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { argument(kernel, 2)["alignment"] = 24; }),
+            "damaged bundle: expected a power of 2, from the element's size to 1024 at "
+            "bundle.kernels[0].arguments[2].alignment");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { argument(kernel, 1)["name"] = "q"; }),
+            "damaged bundle: is the name of an earlier argument at "
+            "bundle.kernels[0].arguments[1].name");
+}
+
+TEST(BundleTest, ChecksTensorMaps) {
+  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["argument"] = "scale"; }),
+            "damaged bundle: expected a view at bundle.kernels[0].launch_parameters[0].argument");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["element"] = "f16"; }),
+            "damaged bundle: expected the element type of the argument at "
+            "bundle.kernels[0].launch_parameters[0].element");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["swizzle"] = "64B"; }),
+            "damaged bundle: the innermost size exceeds the bytes of the swizzle at "
+            "bundle.kernels[0].launch_parameters[0].box[0]");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["box"] = json::Array{64}; }),
+            "damaged bundle: expected as many sizes as the map has dimensions at "
+            "bundle.kernels[0].launch_parameters[0].box");
+  EXPECT_EQ(readChanged([](json::Object &kernel) { argument(kernel, 0)["alignment"] = 8; }),
+            "damaged bundle: an argument with a tensor map needs alignment 16 at "
+            "bundle.kernels[0].launch_parameters[0].argument");
+  EXPECT_EQ(readChanged([](json::Object &kernel) {
+              (*parameter(kernel, 0).getArray("dims"))[1] =
+                  json::Object{{"extent", "SQ"}, {"stride_of_dim", 4}};
+            }),
+            "damaged bundle: expected the number of a dimension of the argument at "
+            "bundle.kernels[0].launch_parameters[0].dims[1].stride_of_dim");
+}
+
+TEST(BundleTest, RefusesTooManyParameters) {
+  EXPECT_EQ(readChanged([](json::Object &kernel) {
+              json::Array &parameters = *kernel.getArray("launch_parameters");
+              while (parameters.size() < 40)
+                parameters.push_back(json::Value(parameters[0]));
+            }),
+            "damaged bundle: more than 4096 bytes of parameters, the most a kernel takes at "
+            "bundle.kernels[0].launch_parameters");
+}
+
+/// Every member of the test bundle in turn removed or replaced by nonsense: refused or read, never a
+/// crash.
+TEST(BundleTest, SurvivesDamage) {
+  json::Value original = makeBundle();
+  unsigned refused = 0, tried = 0;
+  for (auto &entry : getKernel(original)) {
+    for (json::Value nonsense : {json::Value(nullptr), json::Value(-1), json::Value("x"),
+                                 json::Value(json::Array{nullptr}), json::Value(json::Object{})}) {
+      json::Value damaged = original;
+      getKernel(damaged)[entry.first] = nonsense;
+      refused += !read(toText(damaged)).empty();
+      ++tried;
+    }
+  }
+  // "schedule" and "report" are not read.
+  EXPECT_GE(refused + 12, tried);
+}

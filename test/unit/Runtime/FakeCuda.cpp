@@ -1,0 +1,49 @@
+//===- FakeCuda.cpp - The fake driver as a libcuda.so.1 -------------------===//
+//
+// For tests that go through dlopen: put the directory of this library first in LD_LIBRARY_PATH. The
+// functions fake_cuda_* steer it and read its notes, for callers without C++.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeDriver.h"
+
+#include <cstring>
+
+using namespace tessera::runtime;
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT cuda::Result cuGetProcAddress_v2(const char *name, void **function, int, uint64_t,
+                                        int *status) {
+  *function = fake::find(name);
+  *status = *function ? 0 : 1;
+  return *function ? 0 : 500; // CUDA_ERROR_NOT_FOUND
+}
+
+EXPORT void fake_cuda_reset() { fake::reset(); }
+
+/// `sizes` of `count` parameters are to be recorded.
+EXPORT void fake_cuda_set_parameter_sizes(const unsigned *sizes, size_t count) {
+  fake::getState().parameterSizes.assign(sizes, sizes + count);
+}
+
+EXPORT size_t fake_cuda_launch_count() { return fake::getState().launches.size(); }
+
+/// Of the last launch: grid, block and cluster sizes, shared memory and device, 11 numbers in all.
+EXPORT void fake_cuda_last_launch(unsigned *numbers, void **stream) {
+  const fake::LaunchRecord &launch = fake::getState().launches.back();
+  for (const auto &triple : {launch.grid, launch.block, launch.cluster})
+    for (unsigned size : triple)
+      *numbers++ = size;
+  *numbers++ = launch.sharedMemory;
+  *numbers++ = launch.device;
+  *stream = launch.stream;
+}
+
+/// Copies a parameter of the last launch.
+EXPORT void fake_cuda_last_parameter(size_t index, void *bytes) {
+  const std::vector<char> &parameter = fake::getState().launches.back().parameters.at(index);
+  memcpy(bytes, parameter.data(), parameter.size());
+}
+
+EXPORT size_t fake_cuda_encode_count() { return fake::getState().encodes.size(); }

@@ -1,0 +1,244 @@
+//===- FakeDriver.cpp - A CUDA driver that only takes notes ---------------===//
+
+#include "FakeDriver.h"
+
+#include <cstring>
+#include <mutex>
+
+using namespace tessera::runtime::cuda;
+using namespace tessera::runtime::fake;
+
+static thread_local std::vector<Context> contexts;
+
+State &tessera::runtime::fake::getState() {
+  static State state;
+  return state;
+}
+
+void tessera::runtime::fake::reset() {
+  getState() = State();
+  contexts.clear();
+}
+
+/// The context of device n is the number n + 1.
+static Context toContext(int device) {
+  return reinterpret_cast<Context>(static_cast<uintptr_t>(device + 1));
+}
+static int toDevice(Context context) {
+  return static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1;
+}
+
+void tessera::runtime::fake::setCurrentDevice(int device) {
+  contexts.clear();
+  if (device >= 0)
+    contexts.push_back(toContext(device));
+}
+
+/// Guards what functions note down.
+static std::mutex notes;
+
+/// What a function of this name returns.
+static Result outcome(const char *name) {
+  return getState().failing == name ? getState().failure : 0;
+}
+
+#define FAKE(NAME, ...)                                                                            \
+  static Result fake_##NAME(__VA_ARGS__) {                                                         \
+    std::lock_guard<std::mutex> lock(notes);                                                       \
+    if (Result failure = outcome(#NAME))                                                           \
+      return failure;
+
+FAKE(cuInit, unsigned)
+  return 0;
+}
+FAKE(cuDriverGetVersion, int *version)
+  *version = getState().version;
+  return 0;
+}
+FAKE(cuGetErrorName, Result error, const char **name)
+  *name = error == 1 ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_OTHER";
+  return 0;
+}
+FAKE(cuGetErrorString, Result error, const char **text)
+  *text = error == 1 ? "invalid argument" : "another error";
+  return 0;
+}
+FAKE(cuDeviceGetCount, int *count)
+  *count = getState().deviceCount;
+  return 0;
+}
+FAKE(cuDeviceGet, Device *device, int ordinal)
+  *device = ordinal;
+  return 0;
+}
+FAKE(cuDeviceGetName, char *name, int size, Device)
+  strncpy(name, "Fake Hopper", size);
+  return 0;
+}
+FAKE(cuDeviceGetAttribute, int *value, int attribute, Device)
+  *value = attribute == kComputeCapabilityMajor   ? getState().capabilityMajor
+           : attribute == kComputeCapabilityMinor ? getState().capabilityMinor
+                                                  : getState().sharedMemory;
+  return 0;
+}
+FAKE(cuDevicePrimaryCtxRetain, Context *context, Device device)
+  *context = toContext(device);
+  return 0;
+}
+FAKE(cuCtxGetCurrent, Context *context)
+  *context = contexts.empty() ? nullptr : contexts.back();
+  return 0;
+}
+FAKE(cuCtxGetDevice, Device *device)
+  *device = toDevice(contexts.back());
+  return 0;
+}
+FAKE(cuCtxGetId, Context context, unsigned long long *id)
+  *id = 100 + toDevice(context);
+  return 0;
+}
+FAKE(cuCtxPushCurrent, Context context)
+  contexts.push_back(context);
+  return 0;
+}
+FAKE(cuCtxPopCurrent, Context *context)
+  *context = contexts.back();
+  contexts.pop_back();
+  return 0;
+}
+static Result fake_cuCtxSynchronize() { return outcome("cuCtxSynchronize"); }
+
+static Result fake_cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
+                                      int *options, void **values) {
+  *module = reinterpret_cast<Module>(static_cast<uintptr_t>(++getState().moduleLoads));
+  Result result = outcome("cuModuleLoadDataEx");
+  for (unsigned i = 0; result && i < count; ++i)
+    if (options[i] == kJitErrorLogBuffer)
+      strcpy(static_cast<char *>(values[i]), "the assembler's log");
+  return result;
+}
+FAKE(cuModuleUnload, Module)
+  ++getState().moduleUnloads;
+  return 0;
+}
+FAKE(cuModuleGetFunction, Function *function, Module, const char *name)
+  *function = reinterpret_cast<Function>(new std::string(name)); // Lives as long as the test.
+  return 0;
+}
+FAKE(cuFuncSetAttribute, Function, int attribute, int value)
+  if (attribute == kMaxDynamicSharedSizeBytes)
+    getState().sharedMemoryRequests.push_back(value);
+  return 0;
+}
+FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
+  ++getState().pointerQueries;
+  if (pointer < kPinnedMemory)
+    return 1;
+  int device = static_cast<int>(pointer / kMemory) - 1;
+  unsigned value = attribute == kPointerMemoryType ? (device < 0 ? 1 : kMemoryTypeDevice) : device;
+  memcpy(data, &value, sizeof(value));
+  return 0;
+}
+FAKE(cuTensorMapEncodeTiled, TensorMap *map, int dataType, uint32_t rank, void *address,
+     const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
+     const uint32_t *elementStrides, int interleave, int swizzle, int l2Promotion, int oobFill)
+  if (reinterpret_cast<uintptr_t>(map) % 64)
+    return 1;
+  *map = {};
+  map->opaque[0] = getState().encodes.size();
+  getState().encodes.push_back({dataType, swizzle, interleave, l2Promotion, oobFill,
+                                reinterpret_cast<uint64_t>(address),
+                                {dims, dims + rank},
+                                {strides, strides + rank - 1},
+                                {box, box + rank},
+                                {elementStrides, elementStrides + rank}});
+  return 0;
+}
+FAKE(cuLaunchKernelEx, const LaunchConfig *config, Function function, void **parameters, void **)
+  LaunchRecord record;
+  record.symbol = *reinterpret_cast<std::string *>(function);
+  record.grid = {config->gridX, config->gridY, config->gridZ};
+  record.block = {config->blockX, config->blockY, config->blockZ};
+  record.cluster = {1, 1, 1};
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    if (config->attributes[i].id == kLaunchAttributeClusterDimension) {
+      const auto &cluster = config->attributes[i].value.cluster;
+      record.cluster = {cluster.x, cluster.y, cluster.z};
+    }
+  record.sharedMemory = config->sharedMemoryBytes;
+  record.stream = config->stream;
+  record.device = toDevice(contexts.back());
+  for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
+    const char *bytes = static_cast<const char *>(parameters[i]);
+    record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
+  }
+  getState().launches.push_back(std::move(record));
+  return 0;
+}
+FAKE(cuMemAlloc, DevicePointer *pointer, size_t bytes)
+  *pointer = reinterpret_cast<DevicePointer>(malloc(bytes));
+  return 0;
+}
+FAKE(cuMemFree, DevicePointer pointer)
+  free(reinterpret_cast<void *>(pointer));
+  return 0;
+}
+FAKE(cuMemcpyHtoD, DevicePointer to, const void *from, size_t bytes)
+  memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return 0;
+}
+FAKE(cuMemcpyDtoH, void *to, DevicePointer from, size_t bytes)
+  memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return 0;
+}
+
+#undef FAKE
+
+const Driver &tessera::runtime::fake::getTable() {
+  static const Driver table = [] {
+    Driver driver;
+#define FAKE_MEMBER(MEMBER, NAME, ...)                                                             \
+  driver.MEMBER = reinterpret_cast<decltype(driver.MEMBER)>(find(NAME));
+    TESSERA_CUDA_FUNCTIONS(FAKE_MEMBER)
+#undef FAKE_MEMBER
+    return driver;
+  }();
+  return table;
+}
+
+#define FAKE_ENTRY(NAME) {#NAME, reinterpret_cast<void *>(fake_##NAME)}
+
+void *tessera::runtime::fake::find(const char *name) {
+  static const std::pair<const char *, void *> kFunctions[] = {
+      FAKE_ENTRY(cuInit),
+      FAKE_ENTRY(cuDriverGetVersion),
+      FAKE_ENTRY(cuGetErrorName),
+      FAKE_ENTRY(cuGetErrorString),
+      FAKE_ENTRY(cuDeviceGetCount),
+      FAKE_ENTRY(cuDeviceGet),
+      FAKE_ENTRY(cuDeviceGetName),
+      FAKE_ENTRY(cuDeviceGetAttribute),
+      FAKE_ENTRY(cuDevicePrimaryCtxRetain),
+      FAKE_ENTRY(cuCtxGetCurrent),
+      FAKE_ENTRY(cuCtxGetDevice),
+      FAKE_ENTRY(cuCtxGetId),
+      FAKE_ENTRY(cuCtxPushCurrent),
+      FAKE_ENTRY(cuCtxPopCurrent),
+      FAKE_ENTRY(cuCtxSynchronize),
+      FAKE_ENTRY(cuModuleLoadDataEx),
+      FAKE_ENTRY(cuModuleUnload),
+      FAKE_ENTRY(cuModuleGetFunction),
+      FAKE_ENTRY(cuFuncSetAttribute),
+      FAKE_ENTRY(cuPointerGetAttribute),
+      FAKE_ENTRY(cuTensorMapEncodeTiled),
+      FAKE_ENTRY(cuLaunchKernelEx),
+      FAKE_ENTRY(cuMemAlloc),
+      FAKE_ENTRY(cuMemFree),
+      FAKE_ENTRY(cuMemcpyHtoD),
+      FAKE_ENTRY(cuMemcpyDtoH),
+  };
+  for (const auto &[functionName, function] : kFunctions)
+    if (strcmp(functionName, name) == 0)
+      return function;
+  return nullptr;
+}

@@ -1,0 +1,77 @@
+//===- FakeDriver.h - A CUDA driver that only takes notes -------*- C++ -*-===//
+//
+// Serves two ways: as a table of functions for GoogleTest, and as a libcuda.so.1 for tests of the whole
+// path. Nothing runs; launches and tensor maps are recorded.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TEST_UNIT_RUNTIME_FAKEDRIVER_H
+#define TESSERA_TEST_UNIT_RUNTIME_FAKEDRIVER_H
+
+#include "lib/Runtime/Driver.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace tessera::runtime::fake {
+
+/// Addresses that count as memory of device `n`: [kMemory * (n + 1), kMemory * (n + 2)).
+constexpr uint64_t kMemory = uint64_t(1) << 40;
+/// Addresses below kMemory that count as pinned host memory.
+constexpr uint64_t kPinnedMemory = uint64_t(1) << 39;
+
+struct LaunchRecord {
+  std::string symbol;
+  std::array<unsigned, 3> grid, block, cluster;
+  unsigned sharedMemory;
+  void *stream;
+  int device;
+  /// As many bytes of each parameter as State::parameterSizes says.
+  std::vector<std::vector<char>> parameters;
+
+  template <typename T> T get(unsigned index) const {
+    T value;
+    memcpy(&value, parameters.at(index).data(), sizeof(T));
+    return value;
+  }
+};
+
+struct EncodeRecord {
+  int dataType, swizzle, interleave, l2Promotion, oobFill;
+  uint64_t address;
+  std::vector<uint64_t> dims, strides;
+  std::vector<uint32_t> box, elementStrides;
+};
+
+struct State {
+  int deviceCount = 2;
+  int capabilityMajor = 9, capabilityMinor = 0;
+  int sharedMemory = 232448;
+  int version = 12040;
+  /// The function of the driver that fails, and how.
+  std::string failing;
+  cuda::Result failure = 1;
+
+  std::vector<unsigned> parameterSizes;
+  std::vector<LaunchRecord> launches;
+  /// A tensor map holds the number of its record here, from 0, in its first word.
+  std::vector<EncodeRecord> encodes;
+  std::vector<int> sharedMemoryRequests;
+  unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
+};
+
+/// The state of the driver, of which there is one in a process.
+State &getState();
+/// Back to the state at the beginning, with no context current on this thread.
+void reset();
+/// Makes the primary context of a device current on this thread, -1 for none.
+void setCurrentDevice(int device);
+const cuda::Driver &getTable();
+/// The function of a name, null when there is none.
+void *find(const char *name);
+
+} // namespace tessera::runtime::fake
+
+#endif // TESSERA_TEST_UNIT_RUNTIME_FAKEDRIVER_H
