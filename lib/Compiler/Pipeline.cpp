@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/HopPasses.h"
 #include "passes/TilePasses.h"
 
 using namespace mlir;
@@ -32,11 +33,26 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   addCleanup(pm);
 }
 
-void buildHopPhase(OpPassManager &pm) {}
+void buildHopPhase(OpPassManager &pm) {
+  pm.addPass(createWarpSpecialize());
+  addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
+  addCleanup(pm);
+  OpPassManager &kernels = pm.nest<hop::KernelOp>();
+  kernels.addPass(createStageStores());
+  kernels.addPass(createAsyncMma());
+  kernels.addPass(createPingpong());
+}
 
-void buildBarriersPhase(OpPassManager &pm) {}
+void buildBarriersPhase(OpPassManager &pm) {
+  OpPassManager &kernels = pm.nest<hop::KernelOp>();
+  kernels.addPass(createInsertMbarriers());
+  kernels.addPass(createInsertProxyFences());
+  kernels.addPass(createAllocateSharedMemory());
+  addCleanup(pm);
+}
 
-void buildLLVMPhase(OpPassManager &pm) {}
+void buildLLVMPhase(OpPassManager &pm) { pm.addPass(createLowerToLLVM()); }
 
 void registerCompilerDialects(DialectRegistry &registry) {
   registerSourceDialects(registry);

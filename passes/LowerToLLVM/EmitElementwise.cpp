@@ -264,7 +264,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
     return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
   };
   auto exp2 = [&](Value a) -> Value { return LLVM::Exp2Op::create(builder, loc, a.getType(), a, approximate); };
-  auto log2 = [&](Value a) -> Value { return LLVM::Log2Op::create(builder, loc, a.getType(), a, approximate); };
+  auto log2 = [&](Value a) -> Value { return intrinsic("llvm.nvvm.lg2.approx.ftz.f", a.getType(), a); };
   constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
