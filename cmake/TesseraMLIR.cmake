@@ -20,11 +20,15 @@ add_definitions(${TESSERA_LLVM_DEFINITIONS})
 # The headers change class layouts with assertions; Debian's libraries are built without.
 add_definitions(-DNDEBUG)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-comment -fno-semantic-interposition)
+# As LLVM does: g++ sees uninitialised values behind every parser call that can fail.
+add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
 # As LLVM is built. A file that includes CLI11 sets its own COMPILE_OPTIONS -fexceptions.
 add_compile_options(-fno-exceptions)
-find_program(TESSERA_LLD NAMES ld.lld-22 ld.lld HINTS "${LLVM_TOOLS_BINARY_DIR}")
+find_program(TESSERA_LLD NAMES ld.lld HINTS "${LLVM_TOOLS_BINARY_DIR}")
 if(TESSERA_LLD)
-  add_link_options("-fuse-ld=lld")
+  # -B is how g++ finds a linker off PATH; clang has it beside itself.
+  cmake_path(GET TESSERA_LLD PARENT_PATH TESSERA_LLD_DIR)
+  add_link_options("-fuse-ld=lld" "$<$<CXX_COMPILER_ID:GNU>:-B${TESSERA_LLD_DIR}>")
 endif()
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE)
