@@ -51,8 +51,8 @@ typedef enum tessera_type {
   TESSERA_TYPE_SCALAR_F32 = 18
 } tessera_type;
 
-/** One kernel argument. For a view, `pointer`, `shape`, `strides` and `rank` count, for a scalar the
- *  member of `scalar` that `type` names. The library keeps no pointer into it after a call. */
+/** One kernel argument. For a view, `pointer`, `shape`, `strides` and `rank` count, for a scalar
+ * the member of `scalar` that `type` names. The library keeps no pointer into it after a call. */
 typedef struct tessera_argument {
   /** Device address of the element at index 0 of every dimension. */
   uint64_t pointer;
@@ -78,8 +78,8 @@ typedef struct tessera_kernel tessera_kernel;
 /** As a device number: the device of the context that is current on the calling thread. */
 #define TESSERA_CURRENT_DEVICE (-1)
 
-/** The message of the last call that failed on this thread; an empty string when none did. Valid until
- *  the next failing call on this thread. */
+/** The message of the last call that failed on this thread; an empty string when none did. Valid
+ * until the next failing call on this thread. */
 TESSERA_EXPORT const char *tessera_last_error(void);
 
 /** Reads a bundle of `size` bytes of JSON text. Does not touch the driver.
@@ -91,8 +91,8 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_load(const void *data, size
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_load_file(const char *path,
                                                                tessera_bundle **bundle);
 
-/** Waits for the devices where its kernels ran, unloads its modules and frees the bundle. CUDA graphs
- *  that hold its kernels must be gone. Null is allowed. */
+/** Waits for the devices where its kernels ran, unloads its modules and frees the bundle. CUDA
+ * graphs that hold its kernels must be gone. Null is allowed. */
 TESSERA_EXPORT void tessera_bundle_destroy(tessera_bundle *bundle);
 
 /** The number of kernels of a bundle. */
@@ -109,25 +109,27 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle,
 /** The kernel's name in the source; valid as long as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
 
-/** The kernel's entry of the bundle's "kernels" array, as JSON text; valid as long as the kernel. */
+/** The kernel's entry of the bundle's "kernels" array, as JSON text; valid as long as the kernel.
+ */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
 
-/** Loads the kernel's module on a device ahead of the first launch, for instance before a CUDA graph
- *  is captured. Errors: NO_DEVICE, DRIVER_ERROR. */
+/** Loads the kernel's module on a device ahead of the first launch, for instance before a CUDA
+ * graph is captured. Errors: NO_DEVICE, DRIVER_ERROR. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device);
 
 /** Launches a kernel.
  *
- *  `device` is a CUDA device number or TESSERA_CURRENT_DEVICE. When the current context of the thread
- *  belongs to that device it is used, otherwise the device's primary context (the one of PyTorch and
- *  the CUDA runtime) for the time of the call. `stream` is a CUstream or cudaStream_t; null is the
- *  legacy default stream. `arguments` has one entry per argument of the source, in its order.
+ *  `device` is a CUDA device number or TESSERA_CURRENT_DEVICE. When the current context of the
+ * thread belongs to that device it is used, otherwise the device's primary context (the one of
+ * PyTorch and the CUDA runtime) for the time of the call. `stream` is a CUstream or cudaStream_t;
+ * null is the legacy default stream. `arguments` has one entry per argument of the source, in its
+ * order.
  *
  *  Checked before anything is launched: types; rank; equal extents where the source has one name;
- *  static extents; required divisibilities; extents below 2^31; the innermost stride 1; other strides
- *  not negative, and they and the address multiples of the kernel's alignment (strides of dimensions
- *  of extent 1 are ignored); addresses the device can reach, the first time each is seen. A grid of
- *  size 0 launches nothing and is a success.
+ *  static extents; required divisibilities; extents below 2^31; the innermost stride 1; other
+ * strides not negative, and they and the address multiples of the kernel's alignment (strides of
+ * dimensions of extent 1 are ignored); addresses the device can reach, the first time each is seen.
+ * A grid of size 0 launches nothing and is a success.
  *
  *  Errors: INVALID_ARGUMENT, TYPE_MISMATCH, NO_DEVICE, DRIVER_ERROR. Faults inside the kernel come
  *  later, from whoever synchronizes. */

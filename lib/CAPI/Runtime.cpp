@@ -11,7 +11,8 @@
 
 using namespace tessera::runtime;
 
-/// What a tessera_bundle is: the handle is a pointer to this, a tessera_kernel a pointer to a Kernel.
+/// What a tessera_bundle is: the handle is a pointer to this, a tessera_kernel a pointer to a
+/// Kernel.
 static Bundle *unwrap(tessera_bundle *bundle) { return reinterpret_cast<Bundle *>(bundle); }
 static const Bundle *unwrap(const tessera_bundle *bundle) {
   return reinterpret_cast<const Bundle *>(bundle);

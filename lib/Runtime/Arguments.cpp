@@ -79,7 +79,8 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
     int64_t extent = argument.shape[i];
     if (extent < 0 || extent > kMaxExtent)
       return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                  "dimension {0} has extent {1}; an extent is at least 1 and below 2^31", i, extent);
+                  "dimension {0} has extent {1}; an extent is at least 1 and below 2^31", i,
+                  extent);
     Extent expected = info.dims[i];
     if (expected.dim < 0) {
       if (extent != expected.constant)
@@ -103,10 +104,11 @@ llvm::Error ArgumentChecker::checkStride(size_t dim) const {
   int64_t stride = argument.strides[dim];
   bool innermost = dim + 1 == info.dims.size();
   if (innermost && stride != 1)
-    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                "the innermost dimension has stride {0}; its elements must be contiguous (stride 1): "
-                "pass a copy with that layout",
-                stride);
+    return fail(
+        TESSERA_RUNTIME_INVALID_ARGUMENT,
+        "the innermost dimension has stride {0}; its elements must be contiguous (stride 1): "
+        "pass a copy with that layout",
+        stride);
   if (stride < 0)
     return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
                 "dimension {0} has stride {1}; strides are not negative", dim, stride);
@@ -122,10 +124,11 @@ llvm::Error ArgumentChecker::checkStride(size_t dim) const {
                 "dimension {0} has extent {1} and stride {2}, more than an address space", dim,
                 argument.shape[dim], stride);
   if (!innermost && bytes % info.alignment)
-    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                "dimension {0} has stride {1} ({2} bytes); strides must be multiples of {3} elements "
-                "({4} bytes): pad the dimension inside it",
-                dim, stride, bytes, info.alignment / info.type->bytes, info.alignment);
+    return fail(
+        TESSERA_RUNTIME_INVALID_ARGUMENT,
+        "dimension {0} has stride {1} ({2} bytes); strides must be multiples of {3} elements "
+        "({4} bytes): pad the dimension inside it",
+        dim, stride, bytes, info.alignment / info.type->bytes, info.alignment);
   return llvm::Error::success();
 }
 

@@ -203,8 +203,8 @@ bool KernelReader::readArgumentName(const json::Object &object, json::Path path,
   if (found == kernel.arguments.end())
     return fail(path.field("argument"), "names no entry of \"arguments\"");
   if (found->isView != wantsView)
-    return fail(path.field("argument"), wantsView ? StringLiteral("expected a view")
-                                                  : StringLiteral("expected a scalar"));
+    return fail(path.field("argument"),
+                wantsView ? StringLiteral("expected a view") : StringLiteral("expected a scalar"));
   argument = found - kernel.arguments.begin();
   return true;
 }
@@ -431,8 +431,8 @@ bool KernelReader::readParameters(const json::Array &array, json::Path path) {
     LaunchParameter parameter;
     if (!readParameter(object, at, parameter))
       return false;
-    uint64_t alignment = parameter.kind == ParameterKind::TensorMap ? alignof(cuda::TensorMap)
-                                                                     : parameter.bytes;
+    uint64_t alignment =
+        parameter.kind == ParameterKind::TensorMap ? alignof(cuda::TensorMap) : parameter.bytes;
     parameter.offset = llvm::alignTo(kernel.parameterBytes, alignment);
     kernel.parameterBytes = parameter.offset + parameter.bytes;
     kernel.parameters.push_back(parameter);

@@ -88,11 +88,11 @@ enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar };
 /// A parameter of the kernel's entry function.
 struct LaunchParameter {
   ParameterKind kind;
-  unsigned argument = 0;  ///< of TensorMap, Pointer, Stride and Scalar
-  unsigned dim = 0;       ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
+  unsigned argument = 0; ///< of TensorMap, Pointer, Stride and Scalar
+  unsigned dim = 0;      ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
   unsigned mapOfArgument = 0; ///< TensorMap: position in ArgumentInfo::tensorMaps
-  unsigned bytes = 0;     ///< size of the value: 128, 8 or 4
-  unsigned offset = 0;    ///< where the value lies in the block that a launch fills
+  unsigned bytes = 0;         ///< size of the value: 128, 8 or 4
+  unsigned offset = 0;        ///< where the value lies in the block that a launch fills
 };
 
 /// ceil(extent / divisor) blocks.

@@ -1,6 +1,7 @@
 //===- DeviceBuffer.h - Device memory for the tools -------------*- C++ -*-===//
 //
-// Memory on a device that is freed with the object. Applications bring their own; `tessera run` has none.
+// Memory on a device that is freed with the object. Applications bring their own; `tessera run` has
+// none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +14,8 @@
 
 namespace tessera::runtime {
 
-/// Bytes on a device. The object must not outlive `driver`. All errors have status DRIVER_ERROR, beyond
-/// those of finding the device (NO_DEVICE).
+/// Bytes on a device. The object must not outlive `driver`. All errors have status DRIVER_ERROR,
+/// beyond those of finding the device (NO_DEVICE).
 class DeviceBuffer {
 public:
   /// `bytes` of memory, at least 1, in the primary context of device `device` (or in the current
@@ -32,8 +33,8 @@ public:
 
   /// Copies `data`, which has the buffer's size, to the device.
   llvm::Error upload(llvm::ArrayRef<char> data) const;
-  /// Waits for the work of the device and copies the buffer to `data`, which has its size. An error may
-  /// stem from an earlier launch.
+  /// Waits for the work of the device and copies the buffer to `data`, which has its size. An error
+  /// may stem from an earlier launch.
   llvm::Error download(llvm::MutableArrayRef<char> data) const;
 
 private:

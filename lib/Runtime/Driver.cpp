@@ -40,9 +40,9 @@ using GetProcAddress = Result(const char *name, void **function, int version, ui
 static llvm::Error lookUp(GetProcAddress *getProcAddress, const char *name, void **function) {
   int status = 0;
   if (getProcAddress(name, function, kApiVersion, 0, &status) != 0 || !*function)
-    return makeError(TESSERA_RUNTIME_NO_DEVICE,
-                     "the CUDA driver has no {0} of CUDA 12.0; a driver of release 525 or newer does",
-                     name);
+    return makeError(
+        TESSERA_RUNTIME_NO_DEVICE,
+        "the CUDA driver has no {0} of CUDA 12.0; a driver of release 525 or newer does", name);
   return llvm::Error::success();
 }
 
@@ -55,8 +55,7 @@ static llvm::Error loadDriver(Driver &driver) {
                      "add its directory to LD_LIBRARY_PATH",
                      reason ? reason : "libcuda.so.1 not found");
   }
-  auto *getProcAddress =
-      reinterpret_cast<GetProcAddress *>(dlsym(library, "cuGetProcAddress_v2"));
+  auto *getProcAddress = reinterpret_cast<GetProcAddress *>(dlsym(library, "cuGetProcAddress_v2"));
   if (!getProcAddress)
     return makeError(TESSERA_RUNTIME_NO_DEVICE,
                      "libcuda.so.1 has no cuGetProcAddress_v2, so it is older than CUDA 12.0; a "
@@ -95,8 +94,9 @@ llvm::Expected<const Driver &> tessera::runtime::cuda::getDriver() {
   return state.driver;
 }
 
-/// The primary context of a device, which is retained for the rest of the process: it belongs to the
-/// application as much as to this library, and releasing it last would destroy the application's memory.
+/// The primary context of a device, which is retained for the rest of the process: it belongs to
+/// the application as much as to this library, and releasing it last would destroy the
+/// application's memory.
 static llvm::Expected<Context> retainPrimaryContext(const Driver &driver, int ordinal) {
   int count = 0;
   if (llvm::Error error = driver.check(driver.deviceGetCount(&count), "cuDeviceGetCount"))
@@ -114,9 +114,9 @@ static llvm::Expected<Context> retainPrimaryContext(const Driver &driver, int or
   Device device = 0;
   if (llvm::Error error = driver.check(driver.deviceGet(&device, ordinal), "cuDeviceGet"))
     return std::move(error);
-  if (llvm::Error error = driver.check(driver.devicePrimaryCtxRetain(&contexts[ordinal], device),
-                                       "cuDevicePrimaryCtxRetain of device " +
-                                           llvm::Twine(ordinal)))
+  if (llvm::Error error =
+          driver.check(driver.devicePrimaryCtxRetain(&contexts[ordinal], device),
+                       "cuDevicePrimaryCtxRetain of device " + llvm::Twine(ordinal)))
     return std::move(error);
   return contexts[ordinal];
 }

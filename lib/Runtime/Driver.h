@@ -1,8 +1,8 @@
 //===- Driver.h - The part of the CUDA driver API that is used --*- C++ -*-===//
 //
-// Declares the few types and functions of the CUDA driver API (CUDA Driver API Reference Manual, CUDA
-// 12.0) that launching needs, so that no CUDA header is needed to build. The functions are reached
-// through a table, which tests replace.
+// Declares the few types and functions of the CUDA driver API (CUDA Driver API Reference Manual,
+// CUDA 12.0) that launching needs, so that no CUDA header is needed to build. The functions are
+// reached through a table, which tests replace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,38 +88,39 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
   X(getErrorName, "cuGetErrorName", Result(Result error, const char **name))                       \
   X(getErrorString, "cuGetErrorString", Result(Result error, const char **text))                   \
   X(deviceGetCount, "cuDeviceGetCount", Result(int *count))                                        \
-  X(deviceGet, "cuDeviceGet", Result(Device * device, int ordinal))                                \
+  X(deviceGet, "cuDeviceGet", Result(Device *device, int ordinal))                                 \
   X(deviceGetName, "cuDeviceGetName", Result(char *name, int size, Device device))                 \
   X(deviceGetAttribute, "cuDeviceGetAttribute", Result(int *value, int attribute, Device device))  \
-  X(devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", Result(Context * context, Device device))  \
-  X(ctxGetCurrent, "cuCtxGetCurrent", Result(Context * context))                                   \
-  X(ctxGetDevice, "cuCtxGetDevice", Result(Device * device))                                       \
+  X(devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", Result(Context *context, Device device))   \
+  X(ctxGetCurrent, "cuCtxGetCurrent", Result(Context *context))                                    \
+  X(ctxGetDevice, "cuCtxGetDevice", Result(Device *device))                                        \
   X(ctxGetId, "cuCtxGetId", Result(Context context, unsigned long long *id))                       \
   X(ctxPushCurrent, "cuCtxPushCurrent", Result(Context context))                                   \
-  X(ctxPopCurrent, "cuCtxPopCurrent", Result(Context * context))                                   \
+  X(ctxPopCurrent, "cuCtxPopCurrent", Result(Context *context))                                    \
   X(ctxSynchronize, "cuCtxSynchronize", Result())                                                  \
   X(moduleLoadDataEx, "cuModuleLoadDataEx",                                                        \
-    Result(Module * module, const void *image, unsigned count, int *options, void **values))       \
+    Result(Module *module, const void *image, unsigned count, int *options, void **values))        \
   X(moduleUnload, "cuModuleUnload", Result(Module module))                                         \
   X(moduleGetFunction, "cuModuleGetFunction",                                                      \
-    Result(Function * function, Module module, const char *name))                                  \
+    Result(Function *function, Module module, const char *name))                                   \
   X(funcSetAttribute, "cuFuncSetAttribute", Result(Function function, int attribute, int value))   \
   X(pointerGetAttribute, "cuPointerGetAttribute",                                                  \
     Result(void *data, int attribute, DevicePointer pointer))                                      \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                \
-    Result(TensorMap * map, int dataType, uint32_t rank, void *address, const uint64_t *dims,      \
+    Result(TensorMap *map, int dataType, uint32_t rank, void *address, const uint64_t *dims,       \
            const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides,           \
            int interleave, int swizzle, int l2Promotion, int oobFill))                             \
   X(launchKernelEx, "cuLaunchKernelEx",                                                            \
     Result(const LaunchConfig *config, Function function, void **parameters, void **extra))        \
-  X(memAlloc, "cuMemAlloc", Result(DevicePointer * pointer, size_t bytes))                         \
+  X(memAlloc, "cuMemAlloc", Result(DevicePointer *pointer, size_t bytes))                          \
   X(memFree, "cuMemFree", Result(DevicePointer pointer))                                           \
   X(memcpyHtoD, "cuMemcpyHtoD", Result(DevicePointer to, const void *from, size_t bytes))          \
   X(memcpyDtoH, "cuMemcpyDtoH", Result(void *to, DevicePointer from, size_t bytes))
 
 /// The functions of the driver. Every member is set in a table that `getDriver` returns.
 struct Driver {
-  template <typename Signature> using Pointer = Signature *;
+  template <typename Signature>
+  using Pointer = Signature *;
 #define TESSERA_CUDA_MEMBER(MEMBER, NAME, ...) Pointer<__VA_ARGS__> MEMBER = nullptr;
   TESSERA_CUDA_FUNCTIONS(TESSERA_CUDA_MEMBER)
 #undef TESSERA_CUDA_MEMBER
@@ -131,9 +132,9 @@ struct Driver {
   std::string describe(Result result) const;
 };
 
-/// The driver of this machine: opens libcuda.so.1 and calls cuInit, once a process. Fails with status
-/// NO_DEVICE when there is no driver, when it is older than CUDA 12.0, or when it finds no device; the
-/// failure is remembered.
+/// The driver of this machine: opens libcuda.so.1 and calls cuInit, once a process. Fails with
+/// status NO_DEVICE when there is no driver, when it is older than CUDA 12.0, or when it finds no
+/// device; the failure is remembered.
 llvm::Expected<const Driver &> getDriver();
 
 /// Makes a context of a device current for the lifetime of the object, unless one is already.

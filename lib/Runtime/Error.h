@@ -37,8 +37,8 @@ private:
 /// An error of status `status` with a text made by llvm::formatv.
 template <typename... Args>
 llvm::Error makeError(tessera_runtime_status status, const char *format, Args &&...args) {
-  return llvm::make_error<RuntimeError>(
-      status, llvm::formatv(format, std::forward<Args>(args)...).str());
+  return llvm::make_error<RuntimeError>(status,
+                                        llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
 } // namespace tessera::runtime

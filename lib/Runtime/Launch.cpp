@@ -13,16 +13,15 @@
 using namespace tessera::runtime;
 using namespace tessera::runtime::cuda;
 
-/// Dynamic shared memory above this must be asked for (CUDA C++ Programming Guide, compute capability
-/// 9.x).
+/// Dynamic shared memory above this must be asked for (CUDA C++ Programming Guide, compute
+/// capability 9.x).
 static constexpr unsigned kDefaultSharedMemory = 48 * 1024;
 
 //===----------------------------------------------------------------------===//
 // Bundle: modules
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<std::unique_ptr<Bundle>> Bundle::create(llvm::StringRef text,
-                                                       const Driver *driver) {
+llvm::Expected<std::unique_ptr<Bundle>> Bundle::create(llvm::StringRef text, const Driver *driver) {
   llvm::Expected<BundleInfo> info = readBundle(text);
   if (!info)
     return info.takeError();
@@ -191,16 +190,16 @@ llvm::Error ParameterBlock::setStride(const LaunchParameter &parameter, const Ar
   // The stride of a dimension of extent 1 was not checked, and no address depends on it.
   int64_t stride = argument.shape[parameter.dim] > 1 ? argument.strides[parameter.dim] : 0;
   if (parameter.bytes == 4 && !llvm::isInt<32>(stride))
-    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                     "kernel '{0}': argument '{1}': dimension {2} has stride {3}; this kernel takes "
-                     "32-bit strides",
-                     kernel.name, kernel.arguments[parameter.argument].name, parameter.dim, stride);
+    return makeError(
+        TESSERA_RUNTIME_INVALID_ARGUMENT,
+        "kernel '{0}': argument '{1}': dimension {2} has stride {3}; this kernel takes "
+        "32-bit strides",
+        kernel.name, kernel.arguments[parameter.argument].name, parameter.dim, stride);
   set(parameter, stride);
   return llvm::Error::success();
 }
 
-llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments,
-                                 llvm::ArrayRef<int64_t> dims) {
+llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims) {
   for (const LaunchParameter &parameter : kernel.parameters) {
     switch (parameter.kind) {
     case ParameterKind::TensorMap:
@@ -230,10 +229,11 @@ static llvm::Error checkAddress(const Driver &driver, const KernelInfo &kernel, 
   const std::string &name = kernel.arguments[index].name;
   unsigned memoryType = 0;
   if (Result result = driver.pointerGetAttribute(&memoryType, kPointerMemoryType, address))
-    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                     "kernel '{0}': argument '{1}': the address {2:x} is not memory that CUDA knows "
-                     "(cuPointerGetAttribute: {3}); pass a device address",
-                     kernel.name, name, address, driver.describe(result));
+    return makeError(
+        TESSERA_RUNTIME_INVALID_ARGUMENT,
+        "kernel '{0}': argument '{1}': the address {2:x} is not memory that CUDA knows "
+        "(cuPointerGetAttribute: {3}); pass a device address",
+        kernel.name, name, address, driver.describe(result));
   if (memoryType != kMemoryTypeDevice)
     return llvm::Error::success(); // Pinned host memory, which devices reach.
   int owner = -1;
@@ -341,8 +341,7 @@ llvm::Error Kernel::launch(int device, void *stream, llvm::ArrayRef<Argument> ar
         return slot.takeError();
       for (const LaunchParameter &parameter : kernel.parameters)
         if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
-          block.setTensorMap(parameter,
-                             state.caches[i].getMap(*slot, parameter.mapOfArgument));
+          block.setTensorMap(parameter, state.caches[i].getMap(*slot, parameter.mapOfArgument));
     }
   }
   return launchFunction(*driver, kernel, state.function, *grid, stream, block.getPointers());

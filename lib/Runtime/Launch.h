@@ -24,25 +24,26 @@ using Argument = tessera_argument;
 
 using DimValues = llvm::SmallVector<int64_t, 16>;
 
-/// Checks arguments against the kernel's description and finds the extents of its named dimensions (in
-/// the order of KernelInfo::dims). Addresses are not looked at beyond their alignment. Extents of 0 are
-/// let through when `computeGrid` finds no blocks. Errors: INVALID_ARGUMENT, TYPE_MISMATCH.
+/// Checks arguments against the kernel's description and finds the extents of its named dimensions
+/// (in the order of KernelInfo::dims). Addresses are not looked at beyond their alignment. Extents
+/// of 0 are let through when `computeGrid` finds no blocks. Errors: INVALID_ARGUMENT,
+/// TYPE_MISMATCH.
 llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments,
                            DimValues &dims);
 
-/// The blocks of a launch; all zero when there is nothing to do. Errors: INVALID_ARGUMENT when a size
-/// exceeds what the hardware numbers or is no multiple of the cluster.
+/// The blocks of a launch; all zero when there is nothing to do. Errors: INVALID_ARGUMENT when a
+/// size exceeds what the hardware numbers or is no multiple of the cluster.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
 
-/// Encodes a tensor map over checked arguments of which no extent is 0. Errors: DRIVER_ERROR, with the
-/// whole recipe in the text.
+/// Encodes a tensor map over checked arguments of which no extent is 0. Errors: DRIVER_ERROR, with
+/// the whole recipe in the text.
 llvm::Error encodeTensorMap(const cuda::Driver &driver, const KernelInfo &kernel,
                             const TensorMapRecipe &recipe, const Argument &argument,
                             llvm::ArrayRef<int64_t> dims, cuda::TensorMap &map);
 
-/// The tensor maps of recent values of one argument, and the knowledge that the device reaches them.
-/// Replaces by position (hash modulo size), so that a look-up neither searches nor allocates.
+/// The tensor maps of recent values of one argument, and the knowledge that the device reaches
+/// them. Replaces by position (hash modulo size), so that a look-up neither searches nor allocates.
 class ArgumentCache {
 public:
   ArgumentCache(unsigned rank, unsigned mapCount);
@@ -85,7 +86,8 @@ private:
 /// A bundle, with its modules in the contexts where kernels were launched.
 class Bundle {
 public:
-  /// Uses `driver` when given, otherwise that of the machine, which is looked for at the first launch.
+  /// Uses `driver` when given, otherwise that of the machine, which is looked for at the first
+  /// launch.
   static llvm::Expected<std::unique_ptr<Bundle>> create(llvm::StringRef text,
                                                         const cuda::Driver *driver = nullptr);
   ~Bundle();

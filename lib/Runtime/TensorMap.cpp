@@ -13,7 +13,8 @@
 
 using namespace tessera::runtime;
 
-/// Slots of a cache. An application has few tensors in turn for one argument; more only cost encoding.
+/// Slots of a cache. An application has few tensors in turn for one argument; more only cost
+/// encoding.
 static constexpr unsigned kSlots = 64;
 
 namespace {
@@ -83,11 +84,9 @@ ArgumentCache::ArgumentCache(unsigned rank, unsigned mapCount)
       maps(kSlots * mapCount) {}
 
 unsigned ArgumentCache::getSlot(const Argument &argument) const {
-  return static_cast<size_t>(
-             llvm::hash_combine(argument.pointer,
-                                llvm::hash_combine_range(argument.shape, argument.shape + rank),
-                                llvm::hash_combine_range(argument.strides,
-                                                         argument.strides + rank))) %
+  return static_cast<size_t>(llvm::hash_combine(
+             argument.pointer, llvm::hash_combine_range(argument.shape, argument.shape + rank),
+             llvm::hash_combine_range(argument.strides, argument.strides + rank))) %
          kSlots;
 }
 

@@ -97,9 +97,7 @@ def _compiler():
         try:
             function = getattr(library, name)
         except AttributeError:
-            raise LibraryError(
-                f"'{library._name}' has no {name}: it is of another version than this package"
-            ) from None
+            raise LibraryError(f"'{library._name}' has no {name}: it is of another version than this package") from None
         function.restype = result
         function.argtypes = arguments
     return library
@@ -216,7 +214,15 @@ def _remember(key, bundle):
 
 
 def compile(
-    path_or_source, kernel=None, schedule=None, *, image="cubin", ptxas=None, cache=True, on_diagnostic=None, **parameters
+    path_or_source,
+    kernel=None,
+    schedule=None,
+    *,
+    image="cubin",
+    ptxas=None,
+    cache=True,
+    on_diagnostic=None,
+    **parameters,
 ):
     """Compiles a `.tile` source to a Kernel.
 

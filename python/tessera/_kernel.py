@@ -65,9 +65,7 @@ def _convert_scalar(entry, value):
     try:
         value = operator.index(value)
     except TypeError:
-        raise TypeError(
-            f"argument '{name}' is a {type(value).__name__}; the kernel takes an integer"
-        ) from None
+        raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes an integer") from None
     low, high = _INTEGER_RANGES[kind]
     if not low <= value <= high:
         raise ValueError(f"argument '{name}' is {value}, which does not fit in {kind}")
@@ -181,9 +179,11 @@ class Kernel:
 
     def __repr__(self):
         arguments = ", ".join(
-            f"{entry['name']}: {entry['type']}"
-            if entry["kind"] == "scalar"
-            else f"{entry['name']}: {entry['element']}[{', '.join(map(str, entry['dims']))}]"
+            (
+                f"{entry['name']}: {entry['type']}"
+                if entry["kind"] == "scalar"
+                else f"{entry['name']}: {entry['element']}[{', '.join(map(str, entry['dims']))}]"
+            )
             for entry in self._entries
         )
         return f"<tessera kernel {self.name}({arguments})>"
@@ -282,9 +282,7 @@ class Kernel:
             view.pointer = pointer
         for (position, entry, kind), scalar in zip(self._scalar_entries, signature.scalars):
             setattr(scalar, kind, _convert_scalar(entry, arguments[position]))
-        status = self._library_launch(
-            self._handle, signature.device, stream, signature.address, self._count
-        )
+        status = self._library_launch(self._handle, signature.device, stream, signature.address, self._count)
         if status:
             _library.check(status)
 

@@ -85,9 +85,7 @@ def runtime():
         try:
             function = getattr(library, name)
         except AttributeError:
-            raise LibraryError(
-                f"'{library._name}' has no {name}: it is of another version than this package"
-            ) from None
+            raise LibraryError(f"'{library._name}' has no {name}: it is of another version than this package") from None
         function.restype = result
         function.argtypes = arguments
     return library

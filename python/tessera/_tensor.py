@@ -139,9 +139,7 @@ def describe_torch(name, tensor, binding):
         raise ValueError(f"argument '{name}' is on {tensor.device}; the kernel needs a CUDA tensor")
     type_code = binding.types.get(tensor.dtype)
     if type_code is None:
-        raise TypeError(
-            f"argument '{name}' has type {tensor.dtype}; kernels take float16, bfloat16 and float32"
-        )
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; kernels take float16, bfloat16 and float32")
     return Described(tensor.data_ptr(), tensor.shape, tensor.stride(), type_code, tensor.device.index, tensor)
 
 

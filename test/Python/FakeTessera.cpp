@@ -1,7 +1,7 @@
 //===- FakeTessera.cpp - A compiler whose output is its input -------------===//
 //
-// The functions of tessera-c/Compiler.h that the Python package calls. A source that begins with "error"
-// is refused; any other is returned as the bundle. What came in can be read back.
+// The functions of tessera-c/Compiler.h that the Python package calls. A source that begins with
+// "error" is refused; any other is returned as the bundle. What came in can be read back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,8 @@
 
 namespace {
 
-// As in tessera-c/Compiler.h, written out so that the test notices when the package's own copy departs.
+// As in tessera-c/Compiler.h, written out so that the test notices when the package's own copy
+// departs.
 struct Define {
   const char *name, *value;
 };

@@ -45,7 +45,13 @@ class Compile(unittest.TestCase):
 
     def test_options(self):
         kernel = tessera.compile(
-            bundle_with_lines(), "scale", {"consumers": 2, "pingpong": False}, ptxas="/x/ptxas", D=64, CAUSAL=True, T="bf16"
+            bundle_with_lines(),
+            "scale",
+            {"consumers": 2, "pingpong": False},
+            ptxas="/x/ptxas",
+            D=64,
+            CAUSAL=True,
+            T="bf16",
         )
         self.assertEqual(kernel.name, "scale")
         self.assertEqual(request(), "CAUSAL=true;D=64;T=bf16;consumers=2,pingpong=false;scale;/x/ptxas;0000")
@@ -103,9 +109,7 @@ class Compile(unittest.TestCase):
         seen = []
         with self.assertRaises(tessera.CompileError) as context:
             tessera.compile("error\n", on_diagnostic=seen.append)
-        self.assertEqual(
-            str(context.exception), "<source>:3:7: error: wrong\n<source>:1:2: note: declared here"
-        )
+        self.assertEqual(str(context.exception), "<source>:3:7: error: wrong\n<source>:1:2: note: declared here")
         self.assertEqual(context.exception.status, "source")
         self.assertEqual([entry.severity for entry in seen], ["remark", "error"])
         self.assertEqual(str(seen[0]), "remark: a remark")

@@ -133,9 +133,7 @@ class Launches(LaunchCase):
         views = [dict(entry, element="f16") for entry in self.kernel.description["arguments"][:2]]
         launch = self.kernel.description["launch_parameters"]
         launch = [dict(launch[0], element="f16")] + launch[1:]
-        text = fake_cuda.bundle(
-            arguments=views + self.kernel.description["arguments"][2:], launch_parameters=launch
-        )
+        text = fake_cuda.bundle(arguments=views + self.kernel.description["arguments"][2:], launch_parameters=launch)
         kernel = tessera.Bundle(text).kernel("scale")
         kernel.prepare(0)
         x = ArrayInterface((2, 300, 64), read_only=True)
@@ -187,8 +185,12 @@ class Refusals(LaunchCase):
 
     def test_shapes(self):
         x, _ = tensors()
-        self.assertRefuses(ValueError, "argument 'y': dimension 1, 'S', has extent 299", x, fake_torch.Tensor((2, 299, 64)), 1, 1)
-        self.assertRefuses(ValueError, "has rank 2; the kernel takes rank 3, [B, S, 64]", x, fake_torch.Tensor((300, 64)), 1, 1)
+        self.assertRefuses(
+            ValueError, "argument 'y': dimension 1, 'S', has extent 299", x, fake_torch.Tensor((2, 299, 64)), 1, 1
+        )
+        self.assertRefuses(
+            ValueError, "has rank 2; the kernel takes rank 3, [B, S, 64]", x, fake_torch.Tensor((300, 64)), 1, 1
+        )
 
     def test_types(self):
         x, y = tensors()
@@ -199,15 +201,23 @@ class Refusals(LaunchCase):
         self.assertRefuses(TypeError, "argument 'n' is a float; the kernel takes an integer", x, y, 1, 1.5)
         self.assertRefuses(ValueError, "argument 'n' is 9223372036854775808, which does not fit in i64", x, y, 1, 2**63)
         self.assertRefuses(TypeError, "stream is a str", x, y, 1, 1, stream="default")
-        self.assertRefuses(TypeError, "DLPack type code 2 with 64 bits", x, DLPackTensor((2, 300, 64), code=2, bits=64), 1, 1)
+        self.assertRefuses(
+            TypeError, "DLPack type code 2 with 64 bits", x, DLPackTensor((2, 300, 64), code=2, bits=64), 1, 1
+        )
         self.assertRefuses(TypeError, "has type '<f8'", x, ArrayInterface((2, 300, 64), "<f8"), 1, 1)
 
     def test_devices(self):
         x, y = tensors()
         cpu, second = fake_torch.device("cpu"), fake_torch.device("cuda", 1)
-        self.assertRefuses(ValueError, "argument 'x' is on cpu; the kernel needs a CUDA tensor", *tensors(device=cpu), 1, 1)
-        self.assertRefuses(ValueError, "argument 'y' is on device 0, an earlier one on device 1", *tensors(device=second), 1, 1)
-        self.assertRefuses(ValueError, "lies in memory of DLPack device type 1", DLPackTensor((2, 300, 64), device=(1, 0)), y, 1, 1)
+        self.assertRefuses(
+            ValueError, "argument 'x' is on cpu; the kernel needs a CUDA tensor", *tensors(device=cpu), 1, 1
+        )
+        self.assertRefuses(
+            ValueError, "argument 'y' is on device 0, an earlier one on device 1", *tensors(device=second), 1, 1
+        )
+        self.assertRefuses(
+            ValueError, "lies in memory of DLPack device type 1", DLPackTensor((2, 300, 64), device=(1, 0)), y, 1, 1
+        )
         with self.assertRaisesRegex(tessera.DeviceError, "there is no CUDA device 7"):
             self.kernel.prepare(7)
 
@@ -224,7 +234,9 @@ class Bundles(LaunchCase):
         self.assertEqual(self.kernel.schedule, "consumers=1")
         self.assertEqual(self.kernel.parameters, {"D": 64, "CAUSAL": True})
         self.assertEqual(self.kernel.grid(S=300, B=2), (3, 2, 1))
-        self.assertEqual(repr(self.kernel), "<tessera kernel scale(x: bf16[B, S, 64], y: bf16[B, S, 64], a: f32, n: i64)>")
+        self.assertEqual(
+            repr(self.kernel), "<tessera kernel scale(x: bf16[B, S, 64], y: bf16[B, S, 64], a: f32, n: i64)>"
+        )
         with self.assertRaisesRegex(TypeError, "needs the extent 'S'"):
             self.kernel.grid(B=2)
 

@@ -24,9 +24,7 @@ MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
 SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
-    for ws, overlap, pingpong, stages in itertools.product(
-        ("true", "false"), (1, 2), ("true", "false"), (1, 2, 3)
-    )
+    for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
 ) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3")
 
 ACTIVATIONS = ("none", "relu", "gelu")
@@ -72,9 +70,7 @@ def gemm_configurations():
     for dtype, transposed, bias, activation in itertools.product(
         DTYPES, ("true", "false"), ("false", "true"), ACTIVATIONS
     ):
-        yield configuration(
-            GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation}
-        )
+        yield configuration(GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation})
 
 
 GROUPS = {

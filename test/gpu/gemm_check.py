@@ -30,7 +30,9 @@ class Case:
             return torch.randn(shape, generator=generator, device="cuda").to(self.dtype)
 
         self.a, _ = padded(m, k, self.dtype, normal(m, k))
-        self.b, _ = padded(*((n, k) if self.transposed else (k, n)), self.dtype, normal(*((n, k) if self.transposed else (k, n))))
+        self.b, _ = padded(
+            *((n, k) if self.transposed else (k, n)), self.dtype, normal(*((n, k) if self.transposed else (k, n)))
+        )
         self.bias = normal(n) if parameters["BIAS"] == "true" else None
         self.c, self.c_buffer = padded(m, n, self.dtype, None)
 

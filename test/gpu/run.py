@@ -25,6 +25,8 @@ import time
 import cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Importing PyTorch and making a context may take that long.
+START_SECONDS = 180
 # Exit status that makes compute-sanitizer's findings distinguishable.
 SANITIZER_STATUS = 86
 
@@ -38,7 +40,8 @@ def parse_arguments():
     parser.add_argument("--groups", default=",".join(cases.GROUPS), help="comma-separated, of the default")
     parser.add_argument("--only", default="", metavar="TEXT", help="only configurations whose name has TEXT")
     parser.add_argument("--repetitions", type=int, help="launches that must be bit-identical (1000; quick: 50)")
-    parser.add_argument("--hang", type=float, default=60, metavar="SECONDS", help="without progress is a hang")
+    parser.add_argument("--hang", type=float, default=20, metavar="SECONDS", help="without progress is a hang")
+    parser.add_argument("--max-restarts", type=int, default=8, metavar="N", help="hangs and crashes before giving up")
     parser.add_argument("--max-failures", type=int, default=3, metavar="N", help="shown of a configuration")
     parser.add_argument("--json", metavar="FILE", help="write every result there")
     return parser.parse_args()
@@ -70,7 +73,9 @@ class Tally:
         if "passed" in message:
             self.counts["passed"] += 1
             self.shares[message["passed"]].append((message["share"], message["case"]))
-            self.records.append({"name": self._name(message["passed"]), "case": message["case"], "share": message["share"]})
+            self.records.append(
+                {"name": self._name(message["passed"]), "case": message["case"], "share": message["share"]}
+            )
         elif "failed" in message:
             self.fail(message["failed"], message["case"], message["problems"])
         elif "skipped" in message:
@@ -98,7 +103,10 @@ class Tally:
         shares, failed = self.shares[number], self.failures[number]
         worst = max(shares, key=lambda entry: entry[0], default=None)
         text = f"; at most {worst[0]:.2f} of the limit, {format_case(worst[1])}" if worst else ""
-        print(f"{'FAILED' if failed else 'ok':8} {self._name(number)}  {len(shares)} passed, {failed} failed{text}", flush=True)
+        print(
+            f"{'FAILED' if failed else 'ok':8} {self._name(number)}  {len(shares)} passed, {failed} failed{text}",
+            flush=True,
+        )
 
     def _name(self, number):
         return self.configurations[number]["name"] if number is not None else "(start)"
@@ -149,7 +157,7 @@ def run_worker(options, tally, todo):
     current, case, noise, hung = None, "starting", collections.deque(maxlen=60), False
     while True:
         try:
-            line = worker.next_line(options.hang)
+            line = worker.next_line(START_SECONDS if current is None else options.hang)
         except queue.Empty:
             hung = True
             worker.process.kill()
@@ -165,7 +173,9 @@ def run_worker(options, tally, todo):
         tally.take(message)
     status = worker.process.wait()
     if hung:
-        tally.fail(current, case, [f"no progress for {options.hang:.0f} s: the kernel hangs"] + list(noise)[-5:])
+        reason = "no progress for {:.0f} s: ".format(START_SECONDS if current is None else options.hang)
+        reason += "PyTorch does not start" if current is None else "the kernel hangs"
+        tally.fail(current, case, [reason] + list(noise)[-5:])
     elif status == SANITIZER_STATUS:
         tally.fail(current, case, ["compute-sanitizer found errors:"] + list(noise))
     elif status == 3:
@@ -205,11 +215,17 @@ def main():
     if not configurations:
         raise SystemExit(f"no configuration has '{options.only}' in its name")
     tally = Tally(configurations, options.max_failures)
-    start = time.monotonic()
+    start, workers = time.monotonic(), 0
     while True:
         todo = [number for number in range(len(configurations)) if number not in tally.finished]
         if options.memcheck:
             todo = todo[:1]  # The sanitizer reports at exit: one process for each kernel.
+        if todo and workers > options.max_restarts and not options.memcheck:
+            tally.fail(
+                None, "giving up", [f"{len(todo)} configurations were not run, after {workers} hangs and crashes"]
+            )
+            break
+        workers += 1
         before = len(tally.finished)
         if not todo or not run_worker(options, tally, todo):
             break

@@ -18,7 +18,8 @@ static std::string read(const std::string &text) {
 }
 
 /// The error of the test bundle after `change` of its kernel.
-template <typename Function> static std::string readChanged(Function change) {
+template <typename Function>
+static std::string readChanged(Function change) {
   json::Value bundle = makeBundle();
   change(getKernel(bundle));
   return read(toText(bundle));
@@ -106,9 +107,10 @@ TEST(BundleTest, ChecksTensorMaps) {
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["swizzle"] = "64B"; }),
             "damaged bundle: the innermost size exceeds the bytes of the swizzle at "
             "bundle.kernels[0].launch_parameters[0].box[0]");
-  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["box"] = json::Array{64}; }),
-            "damaged bundle: expected as many sizes as the map has dimensions at "
-            "bundle.kernels[0].launch_parameters[0].box");
+  EXPECT_EQ(
+      readChanged([](json::Object &kernel) { parameter(kernel, 0)["box"] = json::Array{64}; }),
+      "damaged bundle: expected as many sizes as the map has dimensions at "
+      "bundle.kernels[0].launch_parameters[0].box");
   EXPECT_EQ(readChanged([](json::Object &kernel) { argument(kernel, 0)["alignment"] = 8; }),
             "damaged bundle: an argument with a tensor map needs alignment 16 at "
             "bundle.kernels[0].launch_parameters[0].argument");
@@ -130,8 +132,8 @@ TEST(BundleTest, RefusesTooManyParameters) {
             "bundle.kernels[0].launch_parameters");
 }
 
-/// Every member of the test bundle in turn removed or replaced by nonsense: refused or read, never a
-/// crash.
+/// Every member of the test bundle in turn removed or replaced by nonsense: refused or read, never
+/// a crash.
 TEST(BundleTest, SurvivesDamage) {
   json::Value original = makeBundle();
   unsigned refused = 0, tried = 0;

@@ -49,62 +49,62 @@ static Result outcome(const char *name) {
       return failure;
 
 FAKE(cuInit, unsigned)
-  return 0;
+return 0;
 }
 FAKE(cuDriverGetVersion, int *version)
-  *version = getState().version;
-  return 0;
+*version = getState().version;
+return 0;
 }
 FAKE(cuGetErrorName, Result error, const char **name)
-  *name = error == 1 ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_OTHER";
-  return 0;
+*name = error == 1 ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_OTHER";
+return 0;
 }
 FAKE(cuGetErrorString, Result error, const char **text)
-  *text = error == 1 ? "invalid argument" : "another error";
-  return 0;
+*text = error == 1 ? "invalid argument" : "another error";
+return 0;
 }
 FAKE(cuDeviceGetCount, int *count)
-  *count = getState().deviceCount;
-  return 0;
+*count = getState().deviceCount;
+return 0;
 }
 FAKE(cuDeviceGet, Device *device, int ordinal)
-  *device = ordinal;
-  return 0;
+*device = ordinal;
+return 0;
 }
 FAKE(cuDeviceGetName, char *name, int size, Device)
-  strncpy(name, "Fake Hopper", size);
-  return 0;
+strncpy(name, "Fake Hopper", size);
+return 0;
 }
 FAKE(cuDeviceGetAttribute, int *value, int attribute, Device)
-  *value = attribute == kComputeCapabilityMajor   ? getState().capabilityMajor
-           : attribute == kComputeCapabilityMinor ? getState().capabilityMinor
-                                                  : getState().sharedMemory;
-  return 0;
+*value = attribute == kComputeCapabilityMajor   ? getState().capabilityMajor
+         : attribute == kComputeCapabilityMinor ? getState().capabilityMinor
+                                                : getState().sharedMemory;
+return 0;
 }
 FAKE(cuDevicePrimaryCtxRetain, Context *context, Device device)
-  *context = toContext(device);
-  return 0;
+*context = toContext(device);
+return 0;
 }
 FAKE(cuCtxGetCurrent, Context *context)
-  *context = contexts.empty() ? nullptr : contexts.back();
-  return 0;
+*context = contexts.empty() ? nullptr : contexts.back();
+return 0;
 }
 FAKE(cuCtxGetDevice, Device *device)
-  *device = toDevice(contexts.back());
-  return 0;
+*device = toDevice(contexts.back());
+return 0;
 }
 FAKE(cuCtxGetId, Context context, unsigned long long *id)
-  *id = 100 + toDevice(context);
-  return 0;
+*id = 100 + toDevice(context);
+return 0;
 }
 FAKE(cuCtxPushCurrent, Context context)
-  contexts.push_back(context);
-  return 0;
+contexts.push_back(context);
+return 0;
 }
 FAKE(cuCtxPopCurrent, Context *context)
-  *context = contexts.back();
-  contexts.pop_back();
-  return 0;
+*context = contexts.back();
+contexts.pop_back();
+return 0;
 }
 static Result fake_cuCtxSynchronize() { return outcome("cuCtxSynchronize"); }
 
@@ -118,78 +118,82 @@ static Result fake_cuModuleLoadDataEx(Module *module, const void *image, unsigne
   return result;
 }
 FAKE(cuModuleUnload, Module)
-  ++getState().moduleUnloads;
-  return 0;
+++getState().moduleUnloads;
+return 0;
 }
 FAKE(cuModuleGetFunction, Function *function, Module, const char *name)
-  *function = reinterpret_cast<Function>(new std::string(name)); // Lives as long as the test.
-  return 0;
+*function = reinterpret_cast<Function>(new std::string(name)); // Lives as long as the test.
+return 0;
 }
 FAKE(cuFuncSetAttribute, Function, int attribute, int value)
-  if (attribute == kMaxDynamicSharedSizeBytes)
-    getState().sharedMemoryRequests.push_back(value);
-  return 0;
+if (attribute == kMaxDynamicSharedSizeBytes)
+  getState().sharedMemoryRequests.push_back(value);
+return 0;
 }
 FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
-  ++getState().pointerQueries;
-  if (pointer < kPinnedMemory)
-    return 1;
-  int device = static_cast<int>(pointer / kMemory) - 1;
-  unsigned value = attribute == kPointerMemoryType ? (device < 0 ? 1 : kMemoryTypeDevice) : device;
-  memcpy(data, &value, sizeof(value));
-  return 0;
+++getState().pointerQueries;
+if (pointer < kPinnedMemory)
+  return 1;
+int device = static_cast<int>(pointer / kMemory) - 1;
+unsigned value = attribute == kPointerMemoryType ? (device < 0 ? 1 : kMemoryTypeDevice) : device;
+memcpy(data, &value, sizeof(value));
+return 0;
 }
 FAKE(cuTensorMapEncodeTiled, TensorMap *map, int dataType, uint32_t rank, void *address,
      const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
      const uint32_t *elementStrides, int interleave, int swizzle, int l2Promotion, int oobFill)
-  if (reinterpret_cast<uintptr_t>(map) % 64)
-    return 1;
-  *map = {};
-  map->opaque[0] = getState().encodes.size();
-  getState().encodes.push_back({dataType, swizzle, interleave, l2Promotion, oobFill,
-                                reinterpret_cast<uint64_t>(address),
-                                {dims, dims + rank},
-                                {strides, strides + rank - 1},
-                                {box, box + rank},
-                                {elementStrides, elementStrides + rank}});
-  return 0;
+if (reinterpret_cast<uintptr_t>(map) % 64)
+  return 1;
+*map = {};
+map->opaque[0] = getState().encodes.size();
+getState().encodes.push_back({dataType,
+                              swizzle,
+                              interleave,
+                              l2Promotion,
+                              oobFill,
+                              reinterpret_cast<uint64_t>(address),
+                              {dims, dims + rank},
+                              {strides, strides + rank - 1},
+                              {box, box + rank},
+                              {elementStrides, elementStrides + rank}});
+return 0;
 }
 FAKE(cuLaunchKernelEx, const LaunchConfig *config, Function function, void **parameters, void **)
-  LaunchRecord record;
-  record.symbol = *reinterpret_cast<std::string *>(function);
-  record.grid = {config->gridX, config->gridY, config->gridZ};
-  record.block = {config->blockX, config->blockY, config->blockZ};
-  record.cluster = {1, 1, 1};
-  for (unsigned i = 0; i < config->attributeCount; ++i)
-    if (config->attributes[i].id == kLaunchAttributeClusterDimension) {
-      const auto &cluster = config->attributes[i].value.cluster;
-      record.cluster = {cluster.x, cluster.y, cluster.z};
-    }
-  record.sharedMemory = config->sharedMemoryBytes;
-  record.stream = config->stream;
-  record.device = toDevice(contexts.back());
-  for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
-    const char *bytes = static_cast<const char *>(parameters[i]);
-    record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
+LaunchRecord record;
+record.symbol = *reinterpret_cast<std::string *>(function);
+record.grid = {config->gridX, config->gridY, config->gridZ};
+record.block = {config->blockX, config->blockY, config->blockZ};
+record.cluster = {1, 1, 1};
+for (unsigned i = 0; i < config->attributeCount; ++i)
+  if (config->attributes[i].id == kLaunchAttributeClusterDimension) {
+    const auto &cluster = config->attributes[i].value.cluster;
+    record.cluster = {cluster.x, cluster.y, cluster.z};
   }
-  getState().launches.push_back(std::move(record));
-  return 0;
+record.sharedMemory = config->sharedMemoryBytes;
+record.stream = config->stream;
+record.device = toDevice(contexts.back());
+for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
+  const char *bytes = static_cast<const char *>(parameters[i]);
+  record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
+}
+getState().launches.push_back(std::move(record));
+return 0;
 }
 FAKE(cuMemAlloc, DevicePointer *pointer, size_t bytes)
-  *pointer = reinterpret_cast<DevicePointer>(malloc(bytes));
-  return 0;
+*pointer = reinterpret_cast<DevicePointer>(malloc(bytes));
+return 0;
 }
 FAKE(cuMemFree, DevicePointer pointer)
-  free(reinterpret_cast<void *>(pointer));
-  return 0;
+free(reinterpret_cast<void *>(pointer));
+return 0;
 }
 FAKE(cuMemcpyHtoD, DevicePointer to, const void *from, size_t bytes)
-  memcpy(reinterpret_cast<void *>(to), from, bytes);
-  return 0;
+memcpy(reinterpret_cast<void *>(to), from, bytes);
+return 0;
 }
 FAKE(cuMemcpyDtoH, void *to, DevicePointer from, size_t bytes)
-  memcpy(to, reinterpret_cast<void *>(from), bytes);
-  return 0;
+memcpy(to, reinterpret_cast<void *>(from), bytes);
+return 0;
 }
 
 #undef FAKE

@@ -1,7 +1,7 @@
 //===- FakeDriver.h - A CUDA driver that only takes notes -------*- C++ -*-===//
 //
-// Serves two ways: as a table of functions for GoogleTest, and as a libcuda.so.1 for tests of the whole
-// path. Nothing runs; launches and tensor maps are recorded.
+// Serves two ways: as a table of functions for GoogleTest, and as a libcuda.so.1 for tests of the
+// whole path. Nothing runs; launches and tensor maps are recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ struct LaunchRecord {
   /// As many bytes of each parameter as State::parameterSizes says.
   std::vector<std::vector<char>> parameters;
 
-  template <typename T> T get(unsigned index) const {
+  template <typename T>
+  T get(unsigned index) const {
     T value;
     memcpy(&value, parameters.at(index).data(), sizeof(T));
     return value;

@@ -111,9 +111,10 @@ TEST_F(LaunchTest, RequestsAClusterOnlyWhenThereIsOne) {
   ASSERT_EQ(launch(*load(description), arguments), "");
   EXPECT_EQ(fake::getState().launches[0].cluster, (std::array<unsigned, 3>{1, 2, 1}));
   getKernel(description)["cluster"] = json::Array{2, 1, 1};
-  EXPECT_EQ(launch(*load(description), arguments),
-            "kernel 'attend': the grid has 3 blocks in dimension x, no multiple of the 2 blocks of a "
-            "cluster; compile with cluster 1 for this shape");
+  EXPECT_EQ(
+      launch(*load(description), arguments),
+      "kernel 'attend': the grid has 3 blocks in dimension x, no multiple of the 2 blocks of a "
+      "cluster; compile with cluster 1 for this shape");
 }
 
 TEST_F(LaunchTest, DefaultSharedMemoryIsNotRequested) {
@@ -267,25 +268,28 @@ TEST_F(LaunchTest, RefusesStaticExtents) {
 
 TEST_F(LaunchTest, RefusesDifferentExtentsOfOneName) {
   arguments.shapes[TestArguments::O][2] = 301;
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'o': dimension 2, 'SQ', has extent 301, but 'SQ' is 300 in an "
-            "earlier argument; the extents of one name are equal");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend': argument 'o': dimension 2, 'SQ', has extent 301, but 'SQ' is 300 in an "
+      "earlier argument; the extents of one name are equal");
 }
 
 TEST_F(LaunchTest, RefusesExtentsThatNoDeviceHas) {
   arguments.shapes[TestArguments::Q][2] = int64_t(1) << 31;
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'q': dimension 2 has extent 2147483648; an extent is at least "
-            "1 and below 2^31");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend': argument 'q': dimension 2 has extent 2147483648; an extent is at least "
+      "1 and below 2^31");
   arguments.shapes[TestArguments::Q][2] = -1;
   EXPECT_NE(launchChecked(arguments), "");
 }
 
 TEST_F(LaunchTest, RefusesAnExtentOfZeroOutsideTheGrid) {
   json::Value description = makeBundle();
-  (*getKernel(description).getArray("arguments"))[1] = json::Object{
-      {"name", "k"},       {"kind", "view"},  {"element", "bf16"}, {"dims", json::Array{"B", "HK", "SK", 128}},
-      {"access", "read"}, {"alignment", 16}};
+  (*getKernel(description).getArray("arguments"))[1] =
+      json::Object{{"name", "k"},       {"kind", "view"},
+                   {"element", "bf16"}, {"dims", json::Array{"B", "HK", "SK", 128}},
+                   {"access", "read"},  {"alignment", 16}};
   getKernel(description).getArray("dims")->push_back("SK");
   arguments.shapes[TestArguments::K][2] = 0;
   EXPECT_EQ(launch(*load(description), arguments),
@@ -300,14 +304,16 @@ TEST_F(LaunchTest, RefusesRequirements) {
 
 TEST_F(LaunchTest, RefusesStrides) {
   arguments.strides[TestArguments::Q][3] = 2;
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'q': the innermost dimension has stride 2; its elements must "
-            "be contiguous (stride 1): pass a copy with that layout");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend': argument 'q': the innermost dimension has stride 2; its elements must "
+      "be contiguous (stride 1): pass a copy with that layout");
   arguments.strides[TestArguments::Q][3] = 1;
   arguments.strides[TestArguments::Q][2] = 508;
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'q': dimension 2 has stride 508 (1016 bytes); strides must be "
-            "multiples of 8 elements (16 bytes): pad the dimension inside it");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend': argument 'q': dimension 2 has stride 508 (1016 bytes); strides must be "
+      "multiples of 8 elements (16 bytes): pad the dimension inside it");
   arguments.strides[TestArguments::Q][2] = -512;
   EXPECT_EQ(launchChecked(arguments), "kernel 'attend': argument 'q': dimension 2 has stride -512; "
                                       "strides are not negative");
@@ -372,14 +378,16 @@ TEST_F(LaunchTest, RefusesGridsThatTheHardwareCannotNumber) {
 
 TEST_F(LaunchTest, RefusesDevices) {
   fake::getState().capabilityMajor = 10;
-  EXPECT_EQ(launchChecked(arguments), "the bundle is compiled for sm_90a; device 0 (Fake Hopper) has "
-                                      "compute capability 10.0");
+  EXPECT_EQ(launchChecked(arguments),
+            "the bundle is compiled for sm_90a; device 0 (Fake Hopper) has "
+            "compute capability 10.0");
   EXPECT_EQ(status, TESSERA_RUNTIME_NO_DEVICE);
   fake::getState().capabilityMajor = 9;
   fake::getState().sharedMemory = 100 * 1024;
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend' needs 164000 bytes of shared memory; a block on device 0 (Fake Hopper) "
-            "has at most 102400");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend' needs 164000 bytes of shared memory; a block on device 0 (Fake Hopper) "
+      "has at most 102400");
 }
 
 TEST_F(LaunchTest, NamesTheDriversErrors) {
@@ -389,10 +397,11 @@ TEST_F(LaunchTest, NamesTheDriversErrors) {
             "CUDA_ERROR_INVALID_VALUE (invalid argument)");
   EXPECT_EQ(status, TESSERA_RUNTIME_DRIVER_ERROR);
   fake::getState().failing = "cuTensorMapEncodeTiled";
-  EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'q': cuTensorMapEncodeTiled with address 0x10000010000, "
-            "element bf16, dims [64, 300, 2, 4, 2], byte strides [1024, 128, 256, 307200], box [64, "
-            "64, 2, 1, 1], swizzle mode 3: CUDA_ERROR_INVALID_VALUE (invalid argument)");
+  EXPECT_EQ(
+      launchChecked(arguments),
+      "kernel 'attend': argument 'q': cuTensorMapEncodeTiled with address 0x10000010000, "
+      "element bf16, dims [64, 300, 2, 4, 2], byte strides [1024, 128, 256, 307200], box [64, "
+      "64, 2, 1, 1], swizzle mode 3: CUDA_ERROR_INVALID_VALUE (invalid argument)");
   fake::getState().failing = "cuLaunchKernelEx";
   EXPECT_EQ(launchChecked(arguments),
             "kernel 'attend': cuLaunchKernelEx of 3x4x2 blocks of 384 threads with 164000 bytes of "

@@ -12,8 +12,9 @@
 
 namespace tessera::runtime::test {
 
-/// A bundle with one kernel that takes q [B, H, SQ, 128] and k [B, HK, SQ, 128] in bf16 through tensor
-/// maps, writes o [B, H, SQ, 128] in bf16 and lse [B, H, SQ] in f32 directly, and a scale. HK divides H.
+/// A bundle with one kernel that takes q [B, H, SQ, 128] and k [B, HK, SQ, 128] in bf16 through
+/// tensor maps, writes o [B, H, SQ, 128] in bf16 and lse [B, H, SQ] in f32 directly, and a scale.
+/// HK divides H.
 llvm::json::Value makeBundle();
 
 /// The entry of "kernels".

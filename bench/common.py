@@ -1,0 +1,210 @@
+"""What the benchmarks share: timing, the state of the GPU, peers, results."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(ROOT, "test", "gpu"))
+
+import cases  # noqa: E402
+import kernels  # noqa: E402
+
+
+def argument_parser(description, gpu=True):
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"), metavar="DIR", help="for results")
+    parser.add_argument("--date", default=datetime.date.today().isoformat(), help="for the names of the results")
+    parser.add_argument("--commit", default=git_commit(), help="what is measured, for the names of the results")
+    if gpu:
+        parser.add_argument(
+            "--bundles", metavar="DIR", help="of test/gpu/build_bundles.py; otherwise libtessera compiles"
+        )
+        parser.add_argument("--schedule", default="", help="instead of the compiler's choice")
+        parser.add_argument("--milliseconds", type=float, default=100, help="of timed work for each contestant")
+        parser.add_argument("--rounds", type=int, default=4, help="in which the contestants take turns")
+        parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
+    return parser
+
+
+def git_commit():
+    try:
+        command = ["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+class Monitor:
+    """Samples the SM clock (MHz) and the power (W) of the GPU while contestants run; None without pynvml."""
+
+    def __init__(self):
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        except Exception:  # The module raises its own error without a library or a device; both are optional.
+            self.nvml = None
+
+    @contextlib.contextmanager
+    def sampling(self, samples):
+        """Appends (clock, power) to `samples` until the end of the block."""
+        if not self.nvml:
+            yield
+            return
+        stop = threading.Event()
+        thread = threading.Thread(target=self._sample, args=(stop, samples), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _sample(self, stop, samples):
+        while not stop.wait(0.01):
+            clock = self.nvml.nvmlDeviceGetClockInfo(self.handle, self.nvml.NVML_CLOCK_SM)
+            samples.append((clock, self.nvml.nvmlDeviceGetPowerUsage(self.handle) / 1000))
+
+
+class Stopwatch:
+    """Times functions that queue work on the current stream, with the L2 flushed before each call."""
+
+    def __init__(self, milliseconds, rounds):
+        import torch
+
+        self.torch, self.milliseconds, self.rounds = torch, milliseconds, rounds
+        self.flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+        self.monitor = Monitor()
+
+    def _time(self, function, count):
+        """Milliseconds of `count` calls."""
+        pairs = []
+        for _ in range(count):
+            self.flush.zero_()
+            pair = [self.torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            pair[0].record()
+            function()
+            pair[1].record()
+            pairs.append(pair)
+        self.torch.cuda.synchronize()
+        return [start.elapsed_time(end) for start, end in pairs]
+
+    def compare(self, contestants):
+        """Times the functions of a dict in turns. Returns for each name {"ms": median, "ms_min", "ms_max",
+        "mhz", "watts"}; the last two are None without pynvml."""
+        counts, times, samples = {}, {}, {}
+        for name, function in contestants.items():
+            self._time(function, 2)
+            estimate = statistics.median(self._time(function, 3))
+            counts[name] = max(3, min(200, int(self.milliseconds / self.rounds / estimate)))
+            times[name], samples[name] = [], []
+        for _ in range(self.rounds):
+            for name, function in contestants.items():
+                with self.monitor.sampling(samples[name]):
+                    times[name] += self._time(function, counts[name])
+        return {name: self._summary(times[name], samples[name]) for name in contestants}
+
+    @staticmethod
+    def _summary(times, samples):
+        clocks, powers = zip(*samples) if samples else ([], [])
+        return {
+            "ms": statistics.median(times),
+            "ms_min": min(times),
+            "ms_max": max(times),
+            "mhz": statistics.median(clocks) if clocks else None,
+            "watts": max(powers) if powers else None,
+        }
+
+
+def host_microseconds(function, calls=2000):
+    """The time the host spends in a call that queues little work."""
+    import torch
+
+    for _ in range(50):
+        function()
+    torch.cuda.synchronize()
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(calls // 5):
+            function()
+        best = min(best, time.perf_counter() - start)
+        torch.cuda.synchronize()
+    return best / (calls // 5) * 1e6
+
+
+def load_kernel(source, configuration):
+    """The kernel, or None after a line that says why there is none."""
+    try:
+        return source.load(configuration)
+    except (kernels.Missing, kernels.Refused) as error:
+        print(f"{configuration['name']}: {error}", flush=True)
+        return None
+
+
+def describe_gpu():
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    return {
+        "gpu": properties.name,
+        "multiprocessors": properties.multi_processor_count,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+    }
+
+
+def describe_cpu():
+    model = platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        match = re.search(r"model name\s*: (.*)", file.read())
+        model = match.group(1) if match else model
+    return {"cpu": model, "cores": os.cpu_count()}
+
+
+def markdown_table(rows):
+    """A table of dicts with the same keys."""
+    if not rows:
+        return "(nothing was measured)\n"
+    columns = list(rows[0])
+    cells = [[format_cell(row.get(column)) for column in columns] for row in rows]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in cells]) + "\n"
+
+
+def format_cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return str(value)
+
+
+def write_results(options, name, machine, method, rows, records):
+    """Writes <out>/<date>-<machine>-<commit>-<name>.json and .md: `rows` make the table, `records` hold all."""
+    os.makedirs(options.out, exist_ok=True)
+    title = machine.get("gpu") or machine["cpu"]
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    path = os.path.join(options.out, f"{options.date}-{slug}-{options.commit}-{name}")
+    with open(path + ".json", "w") as file:
+        json.dump({"date": options.date, "commit": options.commit, **machine, "results": records}, file, indent=1)
+        file.write("\n")
+    facts = ", ".join(f"{key} {value}" for key, value in machine.items())
+    with open(path + ".md", "w") as file:
+        file.write(
+            f"# {name}, {options.date}, commit {options.commit}\n\n{facts}\n\n{method}\n\n{markdown_table(rows)}"
+        )
+    print(f"wrote {path}.json and .md")
