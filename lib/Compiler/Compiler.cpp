@@ -64,6 +64,8 @@ private:
 CompileStatus Compilation::checkSchedule() {
   if (options.schedule.empty())
     return CompileStatus::Success;
+  // No source has been read yet that would have loaded it.
+  context.getOrLoadDialect<tile::TileDialect>();
   FailureOr<tile::ScheduleAttr> schedule =
       tile::ScheduleAttr::parseText(&context, options.schedule, [&] {
         return emitError(UnknownLoc::get(&context))
