@@ -129,7 +129,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       mostStages = 2;
   }
-  loadsInLoops = llvm::any_of(sharedTiles(kernel), [](const SharedTile &t) { return t.inLoop; });
+  loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
@@ -333,7 +333,16 @@ private:
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
     kernel.setScheduleAttr(*found);
+    numberPipes(kernel);
     return success();
+  }
+
+  /// Names the pipe of every load that feeds a dot, before other passes copy it.
+  static void numberPipes(KernelOp kernel) {
+    Builder builder(kernel.getContext());
+    for (auto [number, tile] : llvm::enumerate(pipedTiles(kernel)))
+      for (LoadOp load : tile.loads)
+        load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
   }
 };
 } // namespace

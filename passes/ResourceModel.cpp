@@ -27,26 +27,35 @@ static int64_t tileBytes(Type type) {
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
 }
 
-SmallVector<SharedTile> tessera::sharedTiles(KernelOp kernel) {
+SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   llvm::SetVector<Operation *> loads;
   kernel.walk([&](DotOp dot) {
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadOp load = loadedOperand(operand))
         loads.insert(load);
   });
-  SmallVector<SharedTile> tiles;
+  SmallVector<PipedTile> tiles;
+  llvm::DenseMap<Attribute, size_t> byPipe;
   kernel.walk([&](LoadOp load) {
     if (!loads.contains(load))
       return;
-    int64_t bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
-    tiles.push_back({load, bytes, load->getParentOfType<scf::ForOp>() != nullptr});
+    Attribute pipe = load->getAttr(kPipeAttrName);
+    auto [entry, isNew] = byPipe.try_emplace(pipe, tiles.size());
+    if (!pipe || isNew) {
+      entry->second = tiles.size();
+      tiles.emplace_back();
+    }
+    PipedTile &tile = tiles[entry->second];
+    tile.loads.push_back(load);
+    tile.bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
+    tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
   });
   return tiles;
 }
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, StoreKind store) {
   SharedMemoryUse use;
-  for (const SharedTile &tile : sharedTiles(kernel)) {
+  for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.inLoop ? stages : 1;
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 16;

@@ -28,6 +28,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
     overridden cannot hold, the error says what would work.
 
+    Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
+    passes make of the load keep it: they share the slots.
+
     ```mlir
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
     // becomes
