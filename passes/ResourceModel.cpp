@@ -134,22 +134,20 @@ static bool followsFromScalars(Operation *op) {
 /// Adds to `live` the tiles in registers from which `value` is made: a
 /// broadcast is a way to read its source, a mask its operands.
 void RegisterPressure::addRoots(Value value, ValueSet &live) const {
-  if (!isa<RankedTensorType>(value.getType()))
-    return;
-  Operation *op = value.getDefiningOp();
-  if (!op) {
-    live.insert(value);
-    return;
+  ValueSet parts;
+  parts.insert(value);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Value part = parts[i];
+    if (!isa<RankedTensorType>(part.getType()))
+      continue;
+    Operation *op = part.getDefiningOp();
+    bool isPiped = isa_and_nonnull<LoadOp, TransposeOp>(op) && loadedOperand(part) &&
+                   llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>);
+    if (op && (isa<BroadcastOp>(op) || followsFromScalars(op)))
+      parts.insert(op->operand_begin(), op->operand_end());
+    else if (!isPiped)
+      live.insert(part);
   }
-  if (isa<BroadcastOp>(op) || followsFromScalars(op)) {
-    for (Value operand : op->getOperands())
-      addRoots(operand, live);
-    return;
-  }
-  if (isa<LoadOp, TransposeOp>(op) && loadedOperand(value) &&
-      llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>))
-    return;
-  live.insert(value);
 }
 
 /// True for a rank-1 tile with an element per column of the tiles it goes
