@@ -33,7 +33,7 @@ KERNELS = [
     ("stages.mlir", 2, shapes(N=[1, 16, 17, 33, 48, 100], M=[70]), ["--kernel", "carried"]),
     ("stages.mlir", 2, shapes(N=[1, 16, 17, 33, 48, 100], M=[70]), ["--kernel", "shifted"]),
     ("stages.mlir", 2, shapes(N=[1, 16, 17, 33, 48, 100], M=[70]), ["--kernel", "chain"]),
-    ("masks.mlir", 1, shapes(S=[1, 4, 7, 16, 40]), ["--kernel", "steps"]),
+    ("masks.mlir", 1, shapes(S=[1, 7, 40, 70, 128]), ["--kernel", "steps"]),
     ("masks.mlir", 1, shapes(S=[1, 4, 7, 16, 40]), ["--kernel", "outside"]),
 ]
 
