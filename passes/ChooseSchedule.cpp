@@ -18,20 +18,25 @@ using namespace tessera::tile;
 // What wgmma can do at all
 //===----------------------------------------------------------------------===//
 
+/// The first positive multiple of `granule` that is at least `extent`.
+static int64_t roundUp(int64_t extent, int64_t granule) {
+  return llvm::alignTo(std::max<int64_t>(extent, 1), granule);
+}
+
 static LogicalResult checkShape(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   auto result = cast<RankedTensorType>(dot.getType());
   int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
-  if (rows % hopper::kMmaRows != 0)
+  if (rows == 0 || rows % hopper::kMmaRows != 0)
     return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
                          "computes whole ones; got ")
-           << rows << "; " << llvm::alignTo(rows, hopper::kMmaRows) << " would work";
-  if (columns % hopper::kMmaColumns != 0)
+           << rows << "; " << roundUp(rows, hopper::kMmaRows) << " would work";
+  if (columns == 0 || columns % hopper::kMmaColumns != 0)
     return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
-           << columns << "; " << llvm::alignTo(columns, hopper::kMmaColumns) << " would work";
-  if (depth % hopper::kMmaDepth != 0)
+           << columns << "; " << roundUp(columns, hopper::kMmaColumns) << " would work";
+  if (depth == 0 || depth % hopper::kMmaDepth != 0)
     return dot.emitError("a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got ")
-           << depth << "; " << llvm::alignTo(depth, hopper::kMmaDepth) << " would work";
+           << depth << "; " << roundUp(depth, hopper::kMmaDepth) << " would work";
   return success();
 }
 
@@ -129,7 +134,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       mostStages = 2;
   }
-  loadsInLoops = llvm::any_of(sharedTiles(kernel), [](const SharedTile &t) { return t.inLoop; });
+  loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
@@ -333,7 +338,16 @@ private:
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
     kernel.setScheduleAttr(*found);
+    numberPipes(kernel);
     return success();
+  }
+
+  /// Names the pipe of every load that feeds a dot, before other passes copy it.
+  static void numberPipes(KernelOp kernel) {
+    Builder builder(kernel.getContext());
+    for (auto [number, tile] : llvm::enumerate(pipedTiles(kernel)))
+      for (LoadOp load : tile.loads)
+        load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
   }
 };
 } // namespace

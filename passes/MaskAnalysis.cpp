@@ -4,6 +4,7 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <array>
@@ -40,7 +41,12 @@ class MaskAnalyzer {
 public:
   MaskAnalyzer(scf::ForOp loop, std::string &reason) : loop(loop), reason(reason) {}
 
-  std::optional<MaskRanges> mask(Value value);
+  /// Remembers results: conditions share operands, and a chain of them has exponentially many
+  /// paths.
+  std::optional<MaskRanges> mask(Value value) {
+    auto known = masks.find(value);
+    return known != masks.end() ? known->second : masks[value] = computeMask(value);
+  }
 
 private:
   std::nullopt_t refuse(const Twine &why) {
@@ -48,7 +54,12 @@ private:
       reason = why.str();
     return std::nullopt;
   }
-  std::optional<AffineTile> affine(Value value);
+  std::optional<AffineTile> affine(Value value) {
+    auto known = forms.find(value);
+    return known != forms.end() ? known->second : forms[value] = computeAffine(value);
+  }
+  std::optional<AffineTile> computeAffine(Value value);
+  std::optional<MaskRanges> computeMask(Value value);
   std::optional<AffineTile> sum(Value a, Value b, int64_t factor);
   std::optional<AffineTile> product(Value a, Value b);
   std::optional<AffineTile> leaf(Value value);
@@ -59,7 +70,12 @@ private:
 
   scf::ForOp loop;
   std::string &reason;
+  llvm::DenseMap<Value, std::optional<AffineTile>> forms;
+  llvm::DenseMap<Value, std::optional<MaskRanges>> masks;
 };
+
+/// More comparisons than this in one condition are not analysed.
+constexpr size_t kMaxBounds = 64;
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -117,7 +133,7 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
                 "in the induction variable");
 }
 
-std::optional<AffineTile> MaskAnalyzer::affine(Value value) {
+std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
   // Scalars from outside are symbols as they are, however they were computed.
   Operation *op = value.getDefiningOp();
   bool isScalar = !isa<ShapedType>(value.getType());
@@ -233,10 +249,13 @@ std::optional<MaskRanges> MaskAnalyzer::combined(Value a, Value b, bool conjunct
   result.allFalse = conjunction ? either(p.allFalse, q.allFalse) : both(p.allFalse, q.allFalse);
   if (!result.allTrue && !result.allFalse)
     return std::nullopt;
+  if ((result.allTrue && result.allTrue->size() > kMaxBounds) ||
+      (result.allFalse && result.allFalse->size() > kMaxBounds))
+    return refuse("it combines too many comparisons");
   return result;
 }
 
-std::optional<MaskRanges> MaskAnalyzer::mask(Value value) {
+std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto cmp = dyn_cast_or_null<arith::CmpIOp>(op))
     return isa<ShapedType>(cmp.getType()) ? comparison(cmp)
@@ -259,13 +278,18 @@ std::optional<MaskRanges> MaskAnalyzer::mask(Value value) {
 }
 
 bool tessera::isPositionMask(Value condition) {
-  Operation *op = condition.getDefiningOp();
-  if (!op || !isa<ShapedType>(condition.getType()))
-    return false;
-  if (isa<arith::CmpIOp>(op))
-    return true;
-  return isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, BroadcastOp, TransposeOp>(op) &&
-         llvm::any_of(op->getOperands(), isPositionMask);
+  llvm::SetVector<Value> parts;
+  parts.insert(condition);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Operation *op = parts[i].getDefiningOp();
+    if (!op || !isa<ShapedType>(parts[i].getType()))
+      continue;
+    if (isa<arith::CmpIOp>(op))
+      return true;
+    if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, BroadcastOp, TransposeOp>(op))
+      parts.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
 }
 
 std::optional<MaskRanges> tessera::analyzeMask(Value condition, scf::ForOp loop,

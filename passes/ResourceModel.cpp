@@ -27,26 +27,35 @@ static int64_t tileBytes(Type type) {
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
 }
 
-SmallVector<SharedTile> tessera::sharedTiles(KernelOp kernel) {
+SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   llvm::SetVector<Operation *> loads;
   kernel.walk([&](DotOp dot) {
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadOp load = loadedOperand(operand))
         loads.insert(load);
   });
-  SmallVector<SharedTile> tiles;
+  SmallVector<PipedTile> tiles;
+  llvm::DenseMap<Attribute, size_t> byPipe;
   kernel.walk([&](LoadOp load) {
     if (!loads.contains(load))
       return;
-    int64_t bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
-    tiles.push_back({load, bytes, load->getParentOfType<scf::ForOp>() != nullptr});
+    Attribute pipe = load->getAttr(kPipeAttrName);
+    auto [entry, isNew] = byPipe.try_emplace(pipe, tiles.size());
+    if (!pipe || isNew) {
+      entry->second = tiles.size();
+      tiles.emplace_back();
+    }
+    PipedTile &tile = tiles[entry->second];
+    tile.loads.push_back(load);
+    tile.bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
+    tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
   });
   return tiles;
 }
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, StoreKind store) {
   SharedMemoryUse use;
-  for (const SharedTile &tile : sharedTiles(kernel)) {
+  for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.inLoop ? stages : 1;
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 16;
@@ -125,22 +134,20 @@ static bool followsFromScalars(Operation *op) {
 /// Adds to `live` the tiles in registers from which `value` is made: a
 /// broadcast is a way to read its source, a mask its operands.
 void RegisterPressure::addRoots(Value value, ValueSet &live) const {
-  if (!isa<RankedTensorType>(value.getType()))
-    return;
-  Operation *op = value.getDefiningOp();
-  if (!op) {
-    live.insert(value);
-    return;
+  ValueSet parts;
+  parts.insert(value);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Value part = parts[i];
+    if (!isa<RankedTensorType>(part.getType()))
+      continue;
+    Operation *op = part.getDefiningOp();
+    bool isPiped = isa_and_nonnull<LoadOp, TransposeOp>(op) && loadedOperand(part) &&
+                   llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>);
+    if (op && (isa<BroadcastOp>(op) || followsFromScalars(op)))
+      parts.insert(op->operand_begin(), op->operand_end());
+    else if (!isPiped)
+      live.insert(part);
   }
-  if (isa<BroadcastOp>(op) || followsFromScalars(op)) {
-    for (Value operand : op->getOperands())
-      addRoots(operand, live);
-    return;
-  }
-  if (isa<LoadOp, TransposeOp>(op) && loadedOperand(value) &&
-      llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>))
-    return;
-  live.insert(value);
 }
 
 /// True for a rank-1 tile with an element per column of the tiles it goes

@@ -32,18 +32,23 @@ constexpr int64_t kMmaColumns = 8;
 /// operand is computed. Such a tile lives in shared memory.
 tile::LoadOp loadedOperand(mlir::Value operand);
 
-/// A tile in shared memory because a dot reads it there.
-struct SharedTile {
-  tile::LoadOp load;
-  /// Bytes of one copy, rounded up to the 1024 bytes that a 128-byte swizzle is
+/// The attribute of a tile.load that names its pipe: an i64 that the copies of
+/// one load share, set by tile-choose-schedule and kept by the passes that copy.
+constexpr llvm::StringLiteral kPipeAttrName = "tile.pipe";
+
+/// A load whose tile lives in shared memory because a dot reads it there, with
+/// the copies of it that carry the same kPipeAttrName.
+struct PipedTile {
+  llvm::SmallVector<tile::LoadOp, 2> loads;
+  /// Bytes of one slot, rounded up to the 1024 bytes that a 128-byte swizzle is
   /// aligned to.
-  int64_t bytes;
-  /// True when it is loaded in a loop: then it has one slot per stage.
-  bool inLoop;
+  int64_t bytes = 0;
+  /// True when a copy loads in a loop: then there is one slot per stage.
+  bool inLoop = false;
 };
 
 /// The tiles of `kernel` that live in shared memory, in program order.
-llvm::SmallVector<SharedTile> sharedTiles(tile::KernelOp kernel);
+llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
 /// Bytes of shared memory, by purpose.
 struct SharedMemoryUse {
@@ -55,8 +60,8 @@ struct SharedMemoryUse {
   int64_t total() const { return tiles + staging + barriers; }
 };
 
-/// Shared memory of `kernel` before tile-overlap, with `stages` slots for each
-/// tile that is loaded in a loop.
+/// Shared memory of `kernel` with `stages` slots for each tile that is loaded in
+/// a loop.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, int64_t stages, tile::StoreKind store);
 
 /// Registers per thread of each role.

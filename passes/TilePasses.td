@@ -20,13 +20,17 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     The rest follows: ping-pong when two consumers or more have work between the dots of a loop; loops are
     split; results are stored directly, because staging them takes shared memory that the pipes can use;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
-    3, 24/112 for 4).
+    3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
+    `producer_registers` has no meaning.
 
     What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, staging of stores, mbarriers) and registers of a
     consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
     preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
     overridden cannot hold, the error says what would work.
+
+    Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
+    passes make of the load keep it: they share the slots.
 
     ```mlir
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }

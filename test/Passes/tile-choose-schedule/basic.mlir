@@ -2,6 +2,7 @@
 //
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule | FileCheck %s --check-prefix=ATTENTION
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-choose-schedule=schedule=overlap=1,pingpong=false 2>&1 | FileCheck %s --check-prefix=COPIES
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=store=tma 2>&1 | FileCheck %s --check-prefix=STAGED
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=warp_specialize=false | FileCheck %s --check-prefix=ONE-ROLE
@@ -9,9 +10,17 @@
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
 // ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, overlap = 2, pingpong = true, split = true, store = direct, producer_registers = 24, consumer_registers = 240>
+// ATTENTION: tile.load %{{.*}} {tile.pipe = 0 : i64}
+// ATTENTION: scf.for
+// ATTENTION: tile.load %{{.*}} {tile.pipe = 1 : i64}
+// ATTENTION: tile.load %{{.*}} {tile.pipe = 2 : i64}
 
 // PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 98352 bytes of shared memory (tiles 98304, staging of stores 0, mbarriers 48) of 232448
 // PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = true,
+
+// The copies of a load that the rotation and the split make share one pipe.
+// COPIES: remark: schedule chosen: {{.*}} and 163920 bytes of shared memory
+// COPIES: remark: schedule chosen: {{.*}} it takes 186 of 233 registers per consumer thread and 163920 bytes of shared memory
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 // GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, overlap = 1, pingpong = false, split = true, store = direct, producer_registers = 24, consumer_registers = 240>

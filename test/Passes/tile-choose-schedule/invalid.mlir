@@ -112,3 +112,14 @@ tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 1024], f16>,
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x1024xf16> -> tensor<128x1024xf32>
   tile.store %d, %z[%m, %c0] : tensor<128x1024xf32>, !tile.view<[M, 1024], f32>
 }
+
+// -----
+
+tile.kernel @empty(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<0x64xf16>
+  %b = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{got 0; 64 would work}}
+  %d = tile.dot %a, %b : tensor<0x64xf16>, tensor<64x64xf16> -> tensor<0x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<0x64xf32>, !tile.view<[M, 64], f32>
+}
