@@ -2,6 +2,7 @@
 
 #include "lib/Source/Diagnostics.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/MLIRContext.h"
 
 using namespace mlir;
 
@@ -36,6 +37,7 @@ tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
 tessera::DiagnosticForwarder::DiagnosticForwarder(MLIRContext &context,
                                                   const DiagnosticHandler &handler, bool remarks)
     : ScopedDiagnosticHandler(&context) {
+  context.printOpOnDiagnostic(false);
   setHandler([&handler, remarks](mlir::Diagnostic &diagnostic) {
     if (handler && (remarks || diagnostic.getSeverity() != DiagnosticSeverity::Remark))
       handler(convertDiagnostic(diagnostic));

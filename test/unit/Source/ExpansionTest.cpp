@@ -84,8 +84,6 @@ TEST(Expansion, ConditionalErrors) {
 }
 
 TEST(ColumnMap, MapsBothWays) {
-  // Source columns:   1234567890123456789012
-  // Expanded columns: 1234 5678 9 ...
   Outcome outcome = expandBody("x\nab $A cd $(A * 10) e\ny");
   ASSERT_EQ(outcome.text, "x\nab 4096 cd 40960 e\ny");
   const ColumnMap &columns = outcome.columns;

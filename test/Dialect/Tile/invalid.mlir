@@ -1,0 +1,332 @@
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics -allow-unregistered-dialect
+
+// Kernels.
+
+// expected-error@+1 {{'tile.kernel' op has 1 to 3 grid dimensions, got 0}}
+tile.kernel @no_grid(%x: !tile.view<[M], f32>) grid() {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op has 1 to 3 grid dimensions, got 4}}
+tile.kernel @large_grid(%x: !tile.view<[M], f32>) grid(%a = 1, %b = 1, %c = 1, %d = 1) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op argument 'x' is 'f64'; a kernel takes views, f32, i32, i64 and index}}
+tile.kernel @argument_type(%x: f64) grid(%m = 1) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op argument 0 is named '0'; launches name arguments}}
+tile.kernel @number_as_name(%0: f32) grid(%m = 1) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op grid names the dimension 'N', which no view of the kernel has}}
+tile.kernel @grid_dimension(%x: !tile.view<[M], f32>) grid(%m = N) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requires names the dimension 'N', which no view of the kernel has}}
+tile.kernel @requirement(%x: !tile.view<[M], f32>) grid(%m = M) requires(M divides N) {
+}
+
+// -----
+
+// expected-error@+1 {{the divisor of a grid extent is at least 1, got 0}}
+tile.kernel @divisor(%x: !tile.view<[M], f32>) grid(%m = M ceildiv 0) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op has 1 argument types but 2 argument names}}
+"tile.kernel"() <{sym_name = "k", argument_types = [f32], argument_names = ["a", "b"], grid = [#tile.grid_dim<4, 1>]}> ({
+^bb0(%a: f32, %m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op has two arguments named 'a'}}
+"tile.kernel"() <{sym_name = "k", argument_types = [f32, f32], argument_names = ["a", "a"], grid = [#tile.grid_dim<4, 1>]}> ({
+^bb0(%a: f32, %b: f32, %m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op has 1 grid dimensions but 2 grid names}}
+"tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [#tile.grid_dim<4, 1>], grid_names = ["m", "n"]}> ({
+^bb0(%m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op body takes the arguments and one index per grid dimension: expected 2 block arguments, got 1}}
+"tile.kernel"() <{sym_name = "k", argument_types = [f32], argument_names = ["a"], grid = [#tile.grid_dim<4, 1>]}> ({
+^bb0(%a: f32):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op argument 0 is 'f32' but its block argument is 'i32'}}
+"tile.kernel"() <{sym_name = "k", argument_types = [f32], argument_names = ["a"], grid = [#tile.grid_dim<4, 1>]}> ({
+^bb0(%a: i32, %m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op grid indices are of type index}}
+"tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [#tile.grid_dim<4, 1>]}> ({
+^bb0(%m: i32):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op grid holds #tile.grid_dim, got 4 : i64}}
+"tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [4]}> ({
+^bb0(%m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requirements hold #tile.divides, got "M"}}
+"tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [#tile.grid_dim<4, 1>], requirements = ["M"]}> ({
+^bb0(%m: index):
+  tile.return
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{a grid extent is the name of a run-time dimension or an integer, got unit}}
+"test.op"() {a = #tile.grid_dim<unit, 1>} : () -> ()
+
+// -----
+
+tile.kernel @outer(%x: !tile.view<[M], f32>) grid(%m = M) {
+  // expected-error@+1 {{'tile.kernel' op expects parent op 'builtin.module'}}
+  tile.kernel @inner(%y: !tile.view<[M], f32>) grid(%n = M) {
+  }
+}
+
+// -----
+
+// Views.
+
+// expected-error@+1 {{a view has 1 to 4 dimensions, got 5}}
+tile.kernel @rank(%x: !tile.view<[A, B, C, D, E], f32>) grid(%m = A) {
+}
+
+// -----
+
+// expected-error@+1 {{a view has 1 to 4 dimensions, got 0}}
+tile.kernel @rank0(%x: !tile.view<[], f32>) grid(%m = 1) {
+}
+
+// -----
+
+// expected-error@+1 {{a static extent of a view is at least 1, got 0}}
+tile.kernel @extent(%x: !tile.view<[M, 0], f32>) grid(%m = M) {
+}
+
+// -----
+
+// expected-error@+1 {{the element type of a view is f16, bf16 or f32, got 'i8'}}
+tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
+}
+
+// -----
+
+// Schedules.
+
+// expected-error@+1 {{schedule field 'consumers' is 1 to 4, got 5}}
+#s = #tile.schedule<consumers = 5>
+
+// -----
+
+// expected-error@+1 {{schedule field 'stages' is 1 to 8, got 0}}
+#s = #tile.schedule<stages = 0>
+
+// -----
+
+// expected-error@+1 {{schedule field 'overlap' is 1 to 2, got 3}}
+#s = #tile.schedule<overlap = 3>
+
+// -----
+
+// expected-error@+1 {{schedule field 'producer_registers' is 24 to 256, got 16}}
+#s = #tile.schedule<producer_registers = 16>
+
+// -----
+
+// expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8, got 100}}
+#s = #tile.schedule<consumer_registers = 100>
+
+// -----
+
+// expected-error@+1 {{schedule field 'pingpong' takes true or false, got '2'}}
+#s = #tile.schedule<pingpong = 2>
+
+// -----
+
+// expected-error@+1 {{schedule field 'stages' takes an integer, got 'two'}}
+#s = #tile.schedule<stages = two>
+
+// -----
+
+// expected-error@+1 {{schedule field 'store' takes direct or tma, got 'bulk'}}
+#s = #tile.schedule<store = bulk>
+
+// -----
+
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, overlap, pingpong, split, store, producer_registers, consumer_registers}}
+#s = #tile.schedule<depth = 2>
+
+// -----
+
+// Memory.
+
+tile.kernel @dim(%x: !tile.view<[M, N], f32>) grid(%m = M) {
+  // expected-error@+1 {{'tile.dim' op names the dimension 'K', which no view of the kernel has; it has M, N}}
+  %k = tile.dim "K"
+}
+
+// -----
+
+tile.kernel @load_indices(%x: !tile.view<[M, N], f32>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op takes one index per dimension of the view: expected 2, got 1}}
+  %t = tile.load %x[%m] : !tile.view<[M, N], f32> -> tensor<16xf32>
+}
+
+// -----
+
+tile.kernel @load_element(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has a tile of 'f32' and a view of 'f16'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<16xf32>
+}
+
+// -----
+
+tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op moves tiles of rank 1 or 2, at most the rank of the view (1), got 'tensor<16x16xf16>'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<16x16xf16>
+}
+
+// -----
+
+tile.kernel @load_dynamic(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values, but got 'tensor<?xf16>'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<?xf16>
+}
+
+// -----
+
+tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
+  %t = tile.splat %a : f32 -> tensor<16xf32>
+  // expected-error@+1 {{'tile.store' op takes one index per dimension of the view: expected 2, got 3}}
+  tile.store %t, %x[%m, %m, %m] : tensor<16xf32>, !tile.view<[M, N], f32>
+}
+
+// -----
+
+// Dots.
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<64x32xf16>)
+// expected-error@+1 {{'tile.dot' op contracts dimension 1 of a (32) with dimension 0 of b (64), which differ; transpose an operand?}}
+%c = tile.dot %a, %b : tensor<64x32xf16>, tensor<64x32xf16> -> tensor<64x32xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<32x16xf16>)
+// expected-error@+1 {{'tile.dot' op result is 64x16 for 'tensor<64x32xf16>' and 'tensor<32x16xf16>', got 'tensor<64x32xf32>'}}
+%c = tile.dot %a, %b : tensor<64x32xf16>, tensor<32x16xf16> -> tensor<64x32xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<32xf16>)
+// expected-error@+1 {{'tile.dot' op operands and result have rank 2}}
+%c = tile.dot %a, %b : tensor<64x32xf16>, tensor<32xf16> -> tensor<64xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<32x16xbf16>)
+// expected-error@+1 {{'tile.dot' op operands have one element type, got 'f16' and 'bf16'}}
+%c = tile.dot %a, %b : tensor<64x32xf16>, tensor<32x16xbf16> -> tensor<64x16xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
+// expected-error@+1 {{'tile.dot' op operands are f16 or bf16, got 'f32'; round them with arith.truncf}}
+%c = tile.dot %a, %b : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<32x16xf16>)
+// expected-error@+1 {{'tile.dot' op accumulates in f32, got a result of 'f16'}}
+%c = tile.dot %a, %b : tensor<64x32xf16>, tensor<32x16xf16> -> tensor<64x16xf16>
+
+// -----
+
+%a, %b, %c = "test.tiles"() : () -> (tensor<64x32xf16>, tensor<32x16xf16>, tensor<16x64xf32>)
+// expected-error@+1 {{'tile.dot' op accumulator is 'tensor<16x64xf32>', the result 'tensor<64x16xf32>'}}
+%d = "tile.dot"(%a, %b, %c) : (tensor<64x32xf16>, tensor<32x16xf16>, tensor<16x64xf32>) -> tensor<64x16xf32>
+
+// -----
+
+// Other computation.
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce' op axis 2 is outside a tile of rank 2}}
+%b = tile.reduce sum %a axis 2 : tensor<64x32xf32> -> tensor<64xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1 without axis 0: expected 'tensor<32xf32>', got 'tensor<64xf32>'}}
+%b = tile.reduce max %a axis 0 : tensor<64x32xf32> -> tensor<64xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64xf32>
+// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1 without axis 0}}
+%b = tile.reduce min %a axis 0 : tensor<64xf32> -> tensor<f32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64xf32>
+// expected-error@+1 {{'tile.broadcast' op repeats a rank-1 tile along axis 0 or 1 of a rank-2 tile of the same element type, whose other axis has its extent; got 'tensor<64xf32>' along axis 0 to 'tensor<64x32xf32>'}}
+%b = tile.broadcast %a axis 0 : tensor<64xf32> -> tensor<64x32xf32>
+
+// -----
+
+%a = "test.scalar"() : () -> i32
+// expected-error@+1 {{'tile.splat' op source is 'i32', the tile's elements are 'f32'}}
+%b = tile.splat %a : i32 -> tensor<64xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.transpose' op exchanges the axes of a rank-2 tile: got 'tensor<64x32xf32>' to 'tensor<64x32xf32>'}}
+%b = tile.transpose %a : tensor<64x32xf32> -> tensor<64x32xf32>
+
+// -----
+
+%a = "test.index"() : () -> index
+// expected-error@+1 {{'tile.iota' op makes a tile of rank 1 or 2 with indices along one of its axes; got axis 1 of 'tensor<64xi32>'}}
+%b = tile.iota %a axis 1 : tensor<64xi32>
+
+// -----
+
+%a = "test.index"() : () -> index
+// expected-error@+1 {{'tile.iota' op makes a tile of rank 1 or 2 with indices along one of its axes; got axis 0 of 'tensor<2x2x2xi32>'}}
+%b = tile.iota %a axis 0 : tensor<2x2x2xi32>
