@@ -189,7 +189,7 @@ static const Shape shapes[] = {
     {1, 2, 2, 48, 48, 16, true},  // causal
     {1, 4, 2, 19, 53, 16, true},  // causal, more keys than queries
     {1, 2, 1, 53, 19, 16, true},  // causal, rows that see nothing
-    {1, 1, 1, 5, 0, 16, false},   // no key at all
+    {1, 1, 1, 80, 3, 16, true},   // causal, whole tiles that see nothing
 };
 
 TEST(Attention, ExactAgreesWithDirectSoftmax) {

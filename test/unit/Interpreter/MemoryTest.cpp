@@ -170,7 +170,7 @@ TEST(Launch, RefusesWhatDoesNotFit) {
             "1:1: requires that N divides M, got N = 5 and M = 6\n");
   other = HostTensor::contiguous({6, 0});
   EXPECT_EQ(runText(text, {&x, &other, a, n}),
-            "1:1: requires that N divides M, got N = 0 and M = 6\n");
+            "1:1: dimension N is 0; an extent is at least 1 and below 2^31\n");
   other = HostTensor::contiguous({6});
   EXPECT_EQ(runText(text, {&x, &other, a, n}),
             "1:1: the tensor for 'y' has rank 1, its view '!tile.view<[M, N], f32>' rank 2\n");
