@@ -1,4 +1,4 @@
-# Overlapping and splitting the loops of attention leaves the result as it is, bit for bit: 0, 1, 2, 3 and more
+# Overlapping and splitting the loops of attention leaves the result as it is, bit for bit: one, two, three and more
 # iterations, odd lengths, masks on the diagonal, rows that see nothing. (test/Passes has more kernels.)
 # RUN: %python %s %source/kernels/attention_fwd.tile %t
 
@@ -25,4 +25,5 @@ for causal, sq, sk in itertools.product(["false", "true"], [1, 130], [1, 20, 32,
     bound, scheduled = run("bound", options), run("scheduled", options)
     assert bound == scheduled, f"{' '.join(options)}: the results differ"
     seen.add(bytes(bound[0]))
-assert len(seen) == 32, "shapes that should differ give the same result"
+# With one query the mask hides nothing.
+assert len(seen) == 24, "shapes that should differ give the same result"
