@@ -21,6 +21,7 @@ static LogicalResult runFor(Frame &frame, Operation *op) {
   int64_t position = frame.scalar(loop.getLowerBound()), end = frame.scalar(loop.getUpperBound()),
           step = frame.scalar(loop.getStep());
   bool isUnsigned = loop.getUnsignedCmp();
+  unsigned width = intWidth(loop.getInductionVar().getType());
   if (isUnsigned ? step == 0 : step <= 0)
     return frame.fail(op, "the step of a loop is at least 1, got " + Twine(step));
   assign(frame, loop.getRegionIterArgs(), loop.getInitArgs());
@@ -34,11 +35,13 @@ static LogicalResult runFor(Frame &frame, Operation *op) {
     if (failed(frame.runBlock(body)))
       return failure();
     assign(frame, loop.getRegionIterArgs(), body.getTerminator()->getOperands());
-    // A step past the last representable index ends the loop.
-    uint64_t next = static_cast<uint64_t>(position) + static_cast<uint64_t>(step);
-    if (isUnsigned ? next < static_cast<uint64_t>(position) : static_cast<int64_t>(next) < position)
+    // A step past the last index that the type holds ends the loop.
+    int64_t last = position;
+    position = signExtend(
+        static_cast<int64_t>(static_cast<uint64_t>(position) + static_cast<uint64_t>(step)), width);
+    if (isUnsigned ? static_cast<uint64_t>(position) < static_cast<uint64_t>(last)
+                   : position < last)
       break;
-    position = next;
   }
   assign(frame, loop.getResults(), loop.getRegionIterArgs());
   return success();

@@ -53,13 +53,13 @@ static std::string explainType(Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (tensor && (!tensor.hasStaticShape() || tensor.getNumElements() > maxTileElements))
-    os << "has a value of type " << type
-       << "; the interpreter takes tiles of static shape with at most " << maxTileElements
+    os << "has a value of type '" << type
+       << "'; the interpreter takes tiles of static shape with at most " << maxTileElements
        << " elements";
   else if (Type element = tensor ? tensor.getElementType() : type;
            !isSupportedFloat(element) && !isSupportedInt(element))
-    os << "has a value of type " << type
-       << "; the interpreter takes index, integers of at most 64 bits, floating-point types of at "
+    os << "has a value of type '" << type
+       << "'; the interpreter takes index, integers of at most 64 bits, floating-point types of at "
           "most 64 bits, and tiles of these";
   return text;
 }

@@ -45,7 +45,7 @@ struct Launch {
 
 /// Derives a launch from arguments, one per kernel argument. An error at the kernel's location when
 /// an argument is of the wrong kind, a tensor does not fit its view, a named dimension has two
-/// extents, or a requirement does not hold.
+/// extents or none that is allowed, or a requirement does not hold.
 llvm::FailureOr<Launch> resolveLaunch(tile::KernelOp kernel,
                                       llvm::ArrayRef<KernelArgument> arguments);
 

@@ -71,11 +71,22 @@ static LogicalResult checkRequirements(KernelOp kernel, const Launch &launch) {
     StringRef divisorName = divides.getDivisor().getValue(),
               dividendName = divides.getDividend().getValue();
     int64_t divisor = launch.dims.lookup(divisorName), dividend = launch.dims.lookup(dividendName);
-    if (divisor == 0 || dividend % divisor != 0)
+    if (divisor == 0 ? dividend != 0 : dividend % divisor != 0)
       return kernel.emitError() << "requires that " << divisorName << " divides " << dividendName
                                 << ", got " << divisorName << " = " << divisor << " and "
                                 << dividendName << " = " << dividend;
   }
+  return success();
+}
+
+/// Passes rely on what tile.dim promises. A launch without grid points runs nothing and may have
+/// empty dimensions.
+static LogicalResult checkExtents(KernelOp kernel, const Launch &launch) {
+  bool isEmpty = llvm::is_contained(launch.grid, 0);
+  for (const auto &[name, extent] : launch.dims)
+    if (extent > INT32_MAX || (extent < 1 && !isEmpty))
+      return kernel.emitError() << "dimension " << name << " is " << extent
+                                << "; an extent is at least 1 and below 2^31";
   return success();
 }
 
@@ -89,8 +100,6 @@ FailureOr<Launch> tessera::resolveLaunch(KernelOp kernel, ArrayRef<KernelArgumen
     if (failed(isView ? bindView(kernel, i, value, launch) : checkScalar(kernel, i, value)))
       return failure();
   }
-  if (failed(checkRequirements(kernel, launch)))
-    return failure();
   for (unsigned i = 0; i < kernel.getGridRank(); ++i) {
     tile::GridDimAttr dim = kernel.getGridDim(i);
     int64_t extent;
@@ -102,6 +111,8 @@ FailureOr<Launch> tessera::resolveLaunch(KernelOp kernel, ArrayRef<KernelArgumen
       return kernel.emitError() << "grid dimension " << i << " has the negative extent " << extent;
     launch.grid.push_back(llvm::divideCeil(static_cast<uint64_t>(extent), dim.getDivisor()));
   }
+  if (failed(checkExtents(kernel, launch)) || failed(checkRequirements(kernel, launch)))
+    return failure();
   return launch;
 }
 

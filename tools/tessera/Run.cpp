@@ -57,13 +57,22 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
   command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
       ->capture_default_str();
   command.add_option("--device", options.device, "What runs the kernel")
-      ->check(CLI::IsMember({"interp"}))
+      ->check(CLI::IsMember({"interp", "cuda"}))
       ->capture_default_str();
   command
       .add_option("--precision", options.precision,
                   "Rounding of the interpreter: each value to its type, or none (double)")
       ->check(CLI::IsMember({"kernel", "exact"}))
       ->capture_default_str();
+  command
+      .add_option("--level", options.level,
+                  "Form of the kernel that the interpreter runs: as it is read, or with its "
+                  "schedule chosen and its loops overlapped and split")
+      ->check(CLI::IsMember({"bound", "scheduled"}))
+      ->capture_default_str();
+  command.add_option("--schedule", options.schedule,
+                     "Schedule fields in place of those chosen, as consumers=2,overlap=1");
+  command.add_option("--ptxas", options.ptxas, "Path of ptxas");
   command.add_flag("--check", options.check,
                    "Compare with the interpreter in double, and with the error of the same "
                    "computation in the kernel's precision");

@@ -1,17 +1,20 @@
 //===- RunKernel.cpp - What `tessera run` does ----------------------------===//
 
 #include "tools/tessera/RunKernel.h"
+#include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "lib/Support/Npy.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
+#include "tools/tessera/CudaRunner.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "tools/tessera/RunArguments.h"
 #include "tools/tessera/RunCheck.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
@@ -30,8 +33,9 @@ public:
   KernelRun(const RunOptions &options, tile::KernelOp kernel, RunArguments arguments)
       : options(options), kernel(kernel), arguments(std::move(arguments)) {}
 
-  /// Runs on `runner`, reports, saves and checks.
-  int run(DeviceRunner &runner);
+  /// Runs `executed`, a later form of the kernel or the kernel itself, on `runner`; reports, saves
+  /// and checks.
+  int run(DeviceRunner &runner, tile::KernelOp executed);
 
 private:
   bool isStored(unsigned index) {
@@ -63,8 +67,8 @@ void KernelRun::describe(unsigned index, const HostTensor &tensor) {
                << cast<tile::ViewType>(kernel.getArgument(index).getType()).getElementType()
                << " [";
   llvm::interleaveComma(tensor.shape, llvm::outs());
-  llvm::outs() << llvm::formatv("], largest magnitude {0:g6}, {1} NaN, {2} infinite\n", largest,
-                                numNaN, numInfinite);
+  llvm::outs() << llvm::format("], largest magnitude %.6g, %lld NaN, %lld infinite\n", largest,
+                               static_cast<long long>(numNaN), static_cast<long long>(numInfinite));
 }
 
 int KernelRun::save(const RunArguments &results) {
@@ -91,9 +95,9 @@ int KernelRun::check(const RunArguments &results) {
   return holds ? ExitSuccess : ExitFailed;
 }
 
-int KernelRun::run(DeviceRunner &runner) {
+int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   RunArguments results = arguments.cloneForRun();
-  if (failed(runner.run(kernel, results.getValues())))
+  if (failed(runner.run(executed, results.getValues())))
     return ExitFailed;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (isStored(i))
@@ -126,13 +130,62 @@ static tile::KernelOp selectKernel(ModuleOp module, StringRef name) {
   return {};
 }
 
+/// The module with its schedule chosen and its loops overlapped and split; null after an error.
+static OwningOpRef<ModuleOp> schedule(ModuleOp module, StringRef overrides) {
+  OwningOpRef<ModuleOp> scheduled = module.clone();
+  PassManager pm(module.getContext());
+  buildTilePhase(pm);
+  buildSchedulePhase(pm, overrides);
+  if (failed(pm.run(*scheduled)))
+    return {};
+  return scheduled;
+}
+
+static int runOnInterpreter(const RunOptions &options, ModuleOp module, tile::KernelOp kernel,
+                            KernelRun &run) {
+  InterpreterRunner runner(options.precision == "exact" ? Precision::Exact : Precision::Kernel);
+  if (options.level == "bound")
+    return run.run(runner, kernel);
+  OwningOpRef<ModuleOp> scheduled = schedule(module, options.schedule);
+  if (!scheduled)
+    return ExitSource;
+  return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
+}
+
+static int runOnCuda(const RunOptions &options, const std::string &source, tile::KernelOp kernel,
+                     const DiagnosticHandler &handler, KernelRun &run) {
+  CompileOptions compileOptions;
+  compileOptions.defines = options.defines;
+  compileOptions.schedule = options.schedule;
+  compileOptions.kernel = kernel.getSymName().str();
+  compileOptions.ptxas = options.ptxas;
+  CompileStatus status;
+  std::unique_ptr<DeviceRunner> runner =
+      createCudaRunner(source, options.file, compileOptions, handler, status);
+  return runner ? run.run(*runner, kernel) : static_cast<int>(status);
+}
+
+/// Options that only another one gives a meaning.
+static int checkOptions(const RunOptions &options) {
+  bool isInterpreter = options.device == "interp";
+  if (!isInterpreter && (options.level != "bound" || options.precision != "kernel"))
+    return failUsage("--level and --precision are options of --device interp");
+  if (isInterpreter && options.level == "bound" && !options.schedule.empty())
+    return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
+  if (isInterpreter && !options.ptxas.empty())
+    return failUsage("--ptxas is an option of --device cuda");
+  return ExitSuccess;
+}
+
 int tessera::runKernel(const RunOptions &options) {
+  if (int code = checkOptions(options))
+    return code;
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
       llvm::MemoryBuffer::getFile(options.file);
   if (!buffer)
     return failUsage("cannot read '" + options.file + "': " + buffer.getError().message());
   DialectRegistry registry;
-  registerSourceDialects(registry);
+  registerCompilerDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer;
@@ -151,7 +204,8 @@ int tessera::runKernel(const RunOptions &options) {
   // What the launch itself refuses is a matter of the options, not of the kernel.
   if (failed(resolveLaunch(kernel, arguments->getValues())))
     return ExitUsage;
-  Precision precision = options.precision == "exact" ? Precision::Exact : Precision::Kernel;
-  InterpreterRunner runner(precision);
-  return KernelRun(options, kernel, std::move(*arguments)).run(runner);
+  KernelRun run(options, kernel, std::move(*arguments));
+  if (options.device == "interp")
+    return runOnInterpreter(options, *source.module, kernel, run);
+  return runOnCuda(options, (*buffer)->getBuffer().str(), kernel, handler, run);
 }

@@ -18,16 +18,18 @@ struct RunOptions {
   Assignments defines;
   /// The kernel to run; empty when the source has one.
   std::string kernel;
-  Assignments shape;   ///< named dimension = extent
-  Assignments scalars; ///< scalar argument = number
-  Assignments inputs;  ///< view argument = .npy file
-  Assignments outputs; ///< view argument = .npy file
-  Assignments orders;  ///< view argument = storage order of its dimensions, "0,2,1,3"
-  std::string device = "interp";
-  std::string precision = "kernel";
-  std::string level = "bound";
+  Assignments shape;                ///< named dimension = extent
+  Assignments scalars;              ///< scalar argument = number
+  Assignments inputs;               ///< view argument = .npy file
+  Assignments outputs;              ///< view argument = .npy file
+  Assignments orders;               ///< view argument = storage order of its dimensions, "0,2,1,3"
+  std::string device = "interp";    ///< interp or cuda
+  std::string precision = "kernel"; ///< of interp: kernel or exact
+  std::string level = "bound";      ///< of interp: bound or scheduled
   /// Overrides of schedule fields, "consumers=2,overlap=1".
   std::string schedule;
+  /// Path of ptxas for cuda; empty to search as `tessera compile` does.
+  std::string ptxas;
   uint64_t seed = 0;
   bool check = false;
 };
