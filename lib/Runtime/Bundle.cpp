@@ -551,5 +551,5 @@ llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {
   if (!::readBundle(*value, root, bundle))
     return makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "damaged bundle: {0}",
                      llvm::toString(root.getError()));
-  return std::move(bundle);
+  return bundle;
 }

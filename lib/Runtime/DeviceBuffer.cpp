@@ -17,7 +17,7 @@ llvm::Expected<DeviceBuffer> DeviceBuffer::allocate(const Driver &driver, int de
   DevicePointer address = 0;
   if (llvm::Error error = driver.check(driver.memAlloc(&address, bytes),
                                        "cuMemAlloc of " + llvm::Twine(bytes) + " bytes"))
-    return std::move(error);
+    return error;
   return DeviceBuffer(driver, scope->getDevice(), address, bytes);
 }
 

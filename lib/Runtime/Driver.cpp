@@ -100,7 +100,7 @@ llvm::Expected<const Driver &> tessera::runtime::cuda::getDriver() {
 static llvm::Expected<Context> retainPrimaryContext(const Driver &driver, int ordinal) {
   int count = 0;
   if (llvm::Error error = driver.check(driver.deviceGetCount(&count), "cuDeviceGetCount"))
-    return std::move(error);
+    return error;
   if (ordinal < 0 || ordinal >= count)
     return makeError(TESSERA_RUNTIME_NO_DEVICE, "there is no CUDA device {0}; this machine has {1}",
                      ordinal, count);
@@ -113,11 +113,11 @@ static llvm::Expected<Context> retainPrimaryContext(const Driver &driver, int or
     return contexts[ordinal];
   Device device = 0;
   if (llvm::Error error = driver.check(driver.deviceGet(&device, ordinal), "cuDeviceGet"))
-    return std::move(error);
+    return error;
   if (llvm::Error error =
           driver.check(driver.devicePrimaryCtxRetain(&contexts[ordinal], device),
                        "cuDevicePrimaryCtxRetain of device " + llvm::Twine(ordinal)))
-    return std::move(error);
+    return error;
   return contexts[ordinal];
 }
 
@@ -125,10 +125,10 @@ llvm::Expected<ContextScope> ContextScope::enter(const Driver &driver, int wante
   Context context = nullptr;
   Device device = -1;
   if (llvm::Error error = driver.check(driver.ctxGetCurrent(&context), "cuCtxGetCurrent"))
-    return std::move(error);
+    return error;
   if (context)
     if (llvm::Error error = driver.check(driver.ctxGetDevice(&device), "cuCtxGetDevice"))
-      return std::move(error);
+      return error;
   if (!context && wanted < 0)
     return makeError(TESSERA_RUNTIME_NO_DEVICE,
                      "no CUDA context is current on this thread; name a device number instead");
@@ -141,12 +141,12 @@ llvm::Expected<ContextScope> ContextScope::enter(const Driver &driver, int wante
     context = *primary;
     device = wanted;
     if (llvm::Error error = driver.check(driver.ctxPushCurrent(context), "cuCtxPushCurrent"))
-      return std::move(error);
+      return error;
   }
   ContextScope scope(driver, context, device, 0, push);
   if (llvm::Error error = driver.check(driver.ctxGetId(context, &scope.id), "cuCtxGetId"))
-    return std::move(error);
-  return std::move(scope);
+    return error;
+  return scope;
 }
 
 ContextScope::ContextScope(ContextScope &&other)

@@ -144,7 +144,7 @@ llvm::Expected<Bundle::ContextState &> Bundle::resolveContext(const Driver &driv
   if (llvm::Error error = load(driver, scope, *state)) {
     if (state->module)
       driver.moduleUnload(state->module);
-    return std::move(error);
+    return error;
   }
   contexts.push_back(std::move(state));
   return *contexts.back();
@@ -257,12 +257,12 @@ static llvm::Expected<unsigned> resolveArgument(const Driver &driver, const Kern
   if (cache.holds(slot, argument))
     return slot;
   if (llvm::Error error = checkAddress(driver, kernel, index, argument.pointer, device))
-    return std::move(error);
+    return error;
   std::vector<TensorMap> maps;
   for (unsigned map : kernel.arguments[index].tensorMaps)
     if (llvm::Error error = encodeTensorMap(driver, kernel, kernel.tensorMaps[map], argument, dims,
                                             maps.emplace_back()))
-      return std::move(error);
+      return error;
   cache.fill(slot, argument, maps);
   return slot;
 }

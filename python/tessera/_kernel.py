@@ -59,7 +59,7 @@ def _convert_scalar(entry, value):
     """A Python number for a scalar argument; TypeError or ValueError when it is none."""
     name, kind = entry["name"], entry["type"]
     if kind == "f32":
-        if not isinstance(value, numbers.Real):
+        if type(value) is not float and not isinstance(value, numbers.Real):
             raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes a real number")
         return float(value)
     try:
@@ -207,11 +207,13 @@ class Kernel:
     def __call__(self, *arguments, stream=None, **named):
         if named or len(arguments) != self._count:
             arguments = self._bind(arguments, named)
-        tensor_class = _tensor.torch_tensor_class()
+        binding = _tensor.torch_binding()
+        if binding is None:
+            return self._call_foreign(arguments, stream)
         key, pointers = [], []
         for position in self._view_positions:
             value = arguments[position]
-            if not isinstance(value, tensor_class):
+            if not isinstance(value, binding.tensor):
                 return self._call_foreign(arguments, stream)
             key += (value.shape, value.stride(), value.dtype, value.device)
             pointers.append(value.data_ptr())
@@ -219,11 +221,7 @@ class Kernel:
         signature = self._signatures().get(key)
         if signature is None:
             signature = self._add_signature(key, self._describe_torch(arguments))
-        if stream is None:
-            binding = _tensor.torch_binding()
-            stream = binding.current_stream(signature.device) if binding else 0
-        else:
-            stream = _raw_stream(stream)
+        stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
         self._launch(signature, pointers, arguments, stream)
 
     def _signatures(self):

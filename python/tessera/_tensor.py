@@ -49,10 +49,6 @@ class TorchBinding:
         self.current_stream = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
 
-class _NoTensor:
-    """Stands for torch.Tensor while torch is not imported."""
-
-
 _torch = None
 
 
@@ -64,11 +60,6 @@ def torch_binding():
         if torch is not None and hasattr(torch, "Tensor"):
             _torch = TorchBinding(torch)
     return _torch
-
-
-def torch_tensor_class():
-    binding = torch_binding()
-    return binding.tensor if binding else _NoTensor
 
 
 def _row_major(shape):
