@@ -10,8 +10,9 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
   let description = [{
     Each role is a slice of the program (FlashAttention-3, section 3.1, Algorithm 1). A tile that is loaded
     and feeds a dot goes through a pipe: the producer keeps the loads, their addresses and the loops around
-    them; the consumers keep everything else and wait for the pipe where the load was. All loads of one view
-    with one tile shape share a pipe, with `stages` slots when one of them is in a loop. As both roles keep
+    them; the consumers keep everything else and wait for the pipe where the load was. A load and the copies that
+    tile-overlap and tile-split-loops made of it (one `tile.pipe` number) share a pipe, with `stages` slots
+    when one of them is in a loop. As both roles keep
     the order of the program, a pipe's fills and reads match one to one, and a slot is released after its
     last reader, so the roles cannot wait for each other in a circle as long as a pipe has as many slots as
     the consumers hold at once; the pass refuses a kernel for which that fails.

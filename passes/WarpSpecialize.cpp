@@ -7,6 +7,7 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "passes/HopPasses.h"
+#include "passes/ResourceModel.h"
 #include "passes/RowPartition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,14 +25,15 @@ using namespace tessera;
 
 namespace {
 
-/// The pipe that the loads of one view with one tile type share.
+/// The pipe that a load and the copies that earlier passes made of it share.
 struct PipeInfo {
   std::string label;
   RankedTensorType tile;
   bool inLoop = false;
   Value pipe;
 };
-using PipeKey = std::pair<Value, Type>;
+/// The number that tile-choose-schedule gave the load, or the load itself.
+using PipeKey = std::pair<Operation *, int64_t>;
 
 /// Which loads of a kernel go through which pipe.
 struct PipePlan {
@@ -83,8 +85,11 @@ FailureOr<PipePlan> planPipes(tile::KernelOp kernel) {
       return load.emitError("feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; "
                             "got ")
              << tile;
-    PipeKey key(load.getView(), tile);
+    auto number = load->getAttrOfType<IntegerAttr>(kPipeAttrName);
+    PipeKey key = number ? PipeKey(nullptr, number.getInt()) : PipeKey(load, 0);
     PipeInfo &info = plan.pipes[key];
+    if (info.tile && info.tile != tile)
+      return load.emitError("shares a pipe with loads of ") << info.tile << ", but loads " << tile;
     if (!info.tile) {
       auto argument = cast<BlockArgument>(load.getView());
       StringRef name = kernel.getArgumentName(argument.getArgNumber());
