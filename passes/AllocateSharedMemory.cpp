@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "passes/HopPasses.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tessera {
@@ -45,8 +46,11 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
       end = offset + bytes;
     };
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
-      hop::SharedLayout layout = *hop::getSharedLayout(buffer.getBuffer().getType().getTile());
-      place(buffer, layout.bytes() * buffer.getBuffer().getType().getSlots(), layout.atomBytes());
+      hop::BufferType type = buffer.getBuffer().getType();
+      if (type.getTile().getRank() != 2)
+        continue;
+      hop::SharedLayout layout = *hop::getSharedLayout(type.getTile());
+      place(buffer, layout.bytes() * type.getSlots(), layout.atomBytes());
     }
     for (auto staging : kernel.getBody().getOps<hop::StagingOp>()) {
       if (std::optional<int64_t> offset = findReusable(kernel, staging)) {
@@ -56,6 +60,9 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
       hop::SharedLayout layout = *hop::getSharedLayout(staging.getTile().getType().getTile());
       place(staging, layout.bytes(), layout.atomBytes());
     }
+    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
+      if (buffer.getBuffer().getType().getTile().getRank() != 2)
+        place(buffer, 4 * buffer.getBuffer().getType().getSlots(), 8);
     for (auto barriers : kernel.getBody().getOps<hop::BarriersOp>())
       place(barriers, 8 * barriers.getBarriers().getType().getSlots(), 8);
     kernel.setSharedBytes(end);
@@ -68,6 +75,8 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
   std::optional<int64_t> findReusable(hop::KernelOp kernel, hop::StagingOp staging) {
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
+      if (type.getTile().getRank() != 2 || isRefilled(buffer))
+        continue;
       hop::SharedLayout have = *hop::getSharedLayout(type.getTile());
       hop::SharedLayout want = *hop::getSharedLayout(staging.getTile().getType().getTile());
       if (type.getSlots() != 1 || have.rows != want.rows || have.swizzle != want.swizzle ||
@@ -77,6 +86,15 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
       return *buffer.getOffset();
     }
     return std::nullopt;
+  }
+
+  /// Whether a loop loads the buffer: the next load may come before the staging has been stored.
+  bool isRefilled(hop::BufferOp buffer) {
+    for (Operation *slot : buffer.getBuffer().getUsers())
+      for (Operation *user : slot->getUsers())
+        if (isa<hop::BulkLoadOp>(user) && user->getParentOfType<LoopLikeOpInterface>())
+          return true;
+    return false;
   }
 
   bool isTaken(hop::KernelOp kernel, int64_t offset) {

@@ -1,5 +1,7 @@
 //===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/GridOrder.h"
 #include "passes/LoopOverlap.h"
 #include "passes/ResourceModel.h"
 #include "passes/TilePasses.h"
@@ -95,7 +97,7 @@ private:
   struct Candidate {
     bool warpSpecialize;
     int64_t overlap, consumers;
-    bool pingpong;
+    bool pingpong, dynamic;
     RegisterSplit registers;
   };
 
@@ -110,6 +112,7 @@ private:
   SmallVector<int64_t> stageChoices(ScheduleAttr requested) const;
   std::optional<int64_t> findStages(const Candidate &candidate, ScheduleAttr requested,
                                     StoreKind store);
+  void chooseGrid(ScheduleFields &fields) const;
 
   KernelOp kernel;
   KernelOp overlapped;
@@ -145,7 +148,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
     split.producer = requested.getProducerRegisters().value_or(split.producer);
   bool pingpong =
       requested.getPingpong().value_or(warpSpecialize && consumers > 1 && worksBetweenDots);
-  return {warpSpecialize, overlap, consumers, pingpong, split};
+  bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
+  return {warpSpecialize, overlap, consumers, pingpong, dynamic, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -167,6 +171,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                          "of 64",
                          indivisible, consumers)
         .str();
+  if (candidate.dynamic && !candidate.warpSpecialize)
+    return "persistent = dynamic needs a producer, which fetches the next tile; with warp_specialize = "
+           "false use static";
   if (candidate.pingpong && consumers < 2)
     return "ping-pong takes two consumers or more that take turns";
   if (candidate.pingpong && !worksBetweenDots)
@@ -204,7 +211,8 @@ SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const 
 std::optional<int64_t> ScheduleSearch::findStages(const Candidate &candidate,
                                                   ScheduleAttr requested, StoreKind store) {
   for (int64_t stages : stageChoices(requested)) {
-    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, store);
+    SharedMemoryUse shared =
+        sharedMemoryUse(kernel, stages, requested.getOuterStages().value_or(1), store);
     std::string bytes = llvm::formatv("{0} bytes of shared memory (tiles {1}, staging of stores "
                                       "{2}, mbarriers {3})",
                                       shared.total(), shared.tiles, shared.staging, shared.barriers)
@@ -224,6 +232,27 @@ std::optional<int64_t> ScheduleSearch::findStages(const Candidate &candidate,
              .str()});
   }
   return std::nullopt;
+}
+
+/// Tiles of unequal work are handed out one by one, the longest first; equal ones in turn.
+void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
+  Trend trend = workTrend(kernel, 0);
+  bool varies = trend != Trend::Constant;
+  if (!fields.persistent)
+    fields.persistent = !*fields.warpSpecialize ? PersistentKind::None
+                        : varies                ? PersistentKind::Dynamic
+                                                : PersistentKind::Static;
+  if (!fields.order)
+    fields.order = trend == Trend::Increasing   ? OrderKind::Descending
+                   : trend == Trend::Decreasing ? OrderKind::Ascending
+                                                : OrderKind::Linear;
+  if (fields.outerStages)
+    return;
+  // A second slot lets the next tile's loads start before this tile's last reader is done.
+  bool loadsOutside = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
+  bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
+  bool fits = sharedMemoryUse(kernel, *fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
+  fields.outerStages = pays && fits ? 2 : 1;
 }
 
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
@@ -253,10 +282,18 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
         // Shared memory depends on nothing that the loops around this vary.
         if (!stages)
           return std::nullopt;
-        return ScheduleAttr::get(kernel.getContext(), warpSpecialize, consumers, *stages, overlap,
-                                 candidate.pingpong, requested.getSplit().value_or(true), store,
-                                 std::max<int64_t>(candidate.registers.producer, 24),
-                                 candidate.registers.consumer);
+        ScheduleFields fields(requested);
+        fields.warpSpecialize = warpSpecialize;
+        fields.consumers = consumers;
+        fields.stages = *stages;
+        fields.overlap = overlap;
+        fields.pingpong = candidate.pingpong;
+        fields.split = requested.getSplit().value_or(true);
+        fields.store = store;
+        fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
+        fields.consumerRegisters = candidate.registers.consumer;
+        chooseGrid(fields);
+        return fields.get(kernel.getContext());
       }
     }
   return std::nullopt;
@@ -268,17 +305,13 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
 
 /// `schedule` without its field number `field`, or null when it is not set.
 static ScheduleAttr withoutField(ScheduleAttr schedule, unsigned field) {
-  auto keep = [&](unsigned index, auto value) {
-    if (index == field)
+  ScheduleFields fields(schedule);
+  unsigned index = 0;
+  fields.visit([&](StringRef, auto &value) {
+    if (index++ == field)
       value.reset();
-    return value;
-  };
-  auto reduced = ScheduleAttr::get(schedule.getContext(), keep(0, schedule.getWarpSpecialize()),
-                                   keep(1, schedule.getConsumers()), keep(2, schedule.getStages()),
-                                   keep(3, schedule.getOverlap()), keep(4, schedule.getPingpong()),
-                                   schedule.getSplit(), keep(5, schedule.getStore()),
-                                   keep(6, schedule.getProducerRegisters()),
-                                   keep(7, schedule.getConsumerRegisters()));
+  });
+  ScheduleAttr reduced = fields.get(schedule.getContext());
   return reduced == schedule ? ScheduleAttr() : reduced;
 }
 
@@ -286,13 +319,14 @@ static ScheduleAttr withoutField(ScheduleAttr schedule, unsigned field) {
 /// fits: the one that differs in a single field if there is one.
 static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
   InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
-  ScheduleAttr empty = ScheduleAttr::get(kernel.getContext(), {}, {}, {}, {}, {}, {}, {}, {}, {});
+  ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
   if (requested != empty)
     diag << " with " << requested;
   for (const ScheduleSearch::Rejection &rejection : search.rejections)
     diag.attachNote() << rejection.candidate << ": " << rejection.reason;
-  constexpr unsigned kNumFields = 8;
-  for (unsigned field = 0; field < kNumFields; ++field)
+  unsigned numFields = 0;
+  ScheduleFields().visit([&](StringRef, auto &) { ++numFields; });
+  for (unsigned field = 0; field < numFields; ++field)
     if (ScheduleAttr reduced = withoutField(requested, field))
       if (std::optional<ScheduleAttr> found = search.run(reduced)) {
         diag.attachNote() << "this would work: " << *found;

@@ -83,6 +83,34 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
+  let summary = "Let each thread block walk over tiles of the grid";
+  let description = [{
+    The launch has one thread block for each multiprocessor, and each role runs its program for one tile after
+    another, so that the loads of the next tile start while the results of this one are stored. With
+    `persistent = static` block `i` of `n` takes tiles i, i + n, ...; with `dynamic` the producer takes the
+    next number from a counter in global memory, a tile ahead, and hands it to the consumers through a pipe;
+    the last block sets the counter back, so that no second launch is needed. `order` says which tile a number
+    means. With `ascending` and `descending` the first grid index changes slowest, so that tiles that load the
+    same tensors run together: sections of as many of the other indices as keep the tensors loaded in loops
+    within 32 MiB of the L2 cache.
+
+    ```mlir
+    hop.role consumer warpgroups(2) {
+      %o = f(%m)
+    }
+    ==>
+    hop.role consumer warpgroups(2) {
+      scf.for %tile = %block to %tiles step %blocks {
+        %m = arith.remui %tile, %extent : index
+        %o = f(%m)
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let summary = "Make matrix products asynchronous, with the fewest waits";
   let description = [{

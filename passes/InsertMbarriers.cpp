@@ -40,6 +40,10 @@ using Positions = llvm::MapVector<Cursor, Position>;
 std::optional<Cursor> cursorOf(Operation *op) {
   if (auto load = dyn_cast<hop::PipeLoadOp>(op))
     return Cursor(load.getPipe(), Side::Fill);
+  if (auto put = dyn_cast<hop::PipePutOp>(op))
+    return Cursor(put.getPipe(), Side::Fill);
+  if (auto get = dyn_cast<hop::PipeGetOp>(op))
+    return Cursor(get.getPipe(), Side::Read);
   if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
     return Cursor(wait.getPipe(), Side::Read);
   return std::nullopt;
@@ -80,6 +84,12 @@ private:
         rewriteWait(wait, positions);
       else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
         rewriteRelease(release);
+      else if (auto put = dyn_cast<hop::PipePutOp>(op))
+        rewritePut(put, positions);
+      else if (auto get = dyn_cast<hop::PipeGetOp>(op))
+        rewriteGet(get, positions);
+      else if (auto loop = dyn_cast<scf::WhileOp>(op))
+        rewriteWhile(loop, positions);
       else if (auto loop = dyn_cast<scf::ForOp>(op))
         rewriteLoop(loop, positions);
       else if (auto conditional = dyn_cast<scf::IfOp>(op))
@@ -114,8 +124,32 @@ private:
   void rewriteRelease(hop::PipeReleaseOp release) {
     const Ring &ring = rings.find(release.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
-                                 indexOfSlot.lookup(release.getTile()));
+                                 indexOfSlot.lookup(release.getTile()), /*all=*/false);
     release.erase();
+  }
+
+  void rewritePut(hop::PipePutOp put, Positions &positions) {
+    const Ring &ring = rings.find(put.getPipe())->second;
+    Position &position = positions.find({put.getPipe(), Side::Fill})->second;
+    Location loc = put.getLoc();
+    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+    hop::SlotStoreOp::create(rewriter, loc, put.getValue(), ring.buffer, position.index);
+    hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true);
+    advance(loc, ring, position);
+    put.erase();
+  }
+
+  void rewriteGet(hop::PipeGetOp get, Positions &positions) {
+    const Ring &ring = rings.find(get.getPipe())->second;
+    Position &position = positions.find({get.getPipe(), Side::Read})->second;
+    Location loc = get.getLoc();
+    hop::BarrierWaitOp::create(rewriter, loc, ring.full, position.index, position.parity);
+    Value value = hop::SlotLoadOp::create(rewriter, loc, rewriter.getI32Type(), ring.buffer, position.index);
+    // Every thread has read the value when all have arrived.
+    hop::BarrierArriveOp::create(rewriter, loc, ring.empty, position.index, /*all=*/true);
+    get.getValue().replaceAllUsesWith(value);
+    advance(loc, ring, position);
+    get.erase();
   }
 
   Value slotAt(Location loc, const Ring &ring, Value index) {
@@ -195,6 +229,34 @@ private:
     setValues(moved, carried.getResults().drop_front(oldResults), positions);
   }
 
+  /// Positions change in the second region only; the first passes them on.
+  void rewriteWhile(scf::WhileOp loop, Positions &positions) {
+    SmallVector<Cursor> moved = movedInside(loop, positions);
+    if (moved.empty())
+      return;
+    SmallVector<Value> inits(loop.getInits());
+    unsigned oldArguments = inits.size(), oldResults = loop.getNumResults();
+    llvm::append_range(inits, valuesOf(moved, positions));
+    SmallVector<Type> types(loop.getResultTypes());
+    types.append(inits.size() - oldArguments, rewriter.getI32Type());
+    auto carried = scf::WhileOp::create(rewriter, loop.getLoc(), types, inits);
+    carried.getBefore().takeBody(loop.getBefore());
+    carried.getAfter().takeBody(loop.getAfter());
+    Operation *condition = carried.getBeforeBody()->getTerminator();
+    for (size_t i = oldArguments; i < inits.size(); ++i) {
+      Value passed = carried.getBeforeBody()->addArgument(rewriter.getI32Type(), loop.getLoc());
+      condition->insertOperands(condition->getNumOperands(), passed);
+      carried.getAfterBody()->addArgument(rewriter.getI32Type(), loop.getLoc());
+    }
+    setValues(moved, carried.getAfterBody()->getArguments().drop_front(oldResults), positions);
+    rewriteBlock(*carried.getAfterBody(), positions);
+    Operation *yield = carried.getAfterBody()->getTerminator();
+    yield->insertOperands(yield->getNumOperands(), valuesOf(moved, positions));
+    setValues(moved, carried.getResults().drop_front(oldResults), positions);
+    loop->replaceAllUsesWith(carried.getResults().take_front(oldResults));
+    loop.erase();
+  }
+
   void rewriteConditional(scf::IfOp conditional, Positions &positions) {
     SmallVector<Cursor> moved = movedInside(conditional, positions);
     if (moved.empty())
@@ -252,6 +314,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     Location loc = pipe.getLoc();
     RankedTensorType tile = pipe.getPipe().getType().getTile();
     int64_t slots = pipe.getPipe().getType().getSlots();
+    bool isTile = tile.getRank() == 2;
     auto bufferType = hop::BufferType::get(&getContext(), tile, slots);
     auto barriersType = hop::BarriersType::get(&getContext(), slots);
     std::string label = pipe.getLabel().str();
@@ -260,8 +323,10 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
     ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
+    // A tile is released by one thread of each warpgroup, a value by every thread that reads it.
+    int64_t releases = isTile ? consumers : 128 * consumers;
     ring.empty =
-        hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", consumers, IntegerAttr());
+        hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases, IntegerAttr());
     return ring;
   }
 };

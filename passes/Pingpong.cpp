@@ -69,7 +69,8 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
     bool found = false;
     role.walk([&](scf::ForOp loop) {
       LoopShape shape = shapeOf(loop);
-      if (shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
+      bool isInnermost = !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+      if (!isInnermost || shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
         return;
       insertTurns(role, loop, shape);
       found = true;

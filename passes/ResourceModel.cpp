@@ -53,10 +53,11 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
-SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, StoreKind store) {
+SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, int64_t outerStages,
+                                         StoreKind store) {
   SharedMemoryUse use;
   for (const PipedTile &tile : pipedTiles(kernel)) {
-    int64_t slots = tile.inLoop ? stages : 1;
+    int64_t slots = tile.inLoop ? stages : outerStages;
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 16;
   }

@@ -62,7 +62,8 @@ struct SharedMemoryUse {
 
 /// Shared memory of `kernel` with `stages` slots for each tile that is loaded in
 /// a loop.
-SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, int64_t stages, tile::StoreKind store);
+SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, int64_t stages, int64_t outerStages,
+                                tile::StoreKind store);
 
 /// Registers per thread of each role.
 struct RegisterSplit {

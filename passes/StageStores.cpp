@@ -54,6 +54,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     auto share = RankedTensorType::get(type.getShape(), type.getElementType());
     Value slice = hop::SliceOp::create(builder, loc, hop::SharedType::get(&getContext(), share, rows),
                                        staging.getTile(), role.getBody().getArgument(0));
+    // The copy of the tile before may still read the shared memory.
+    hop::WarpgroupSyncOp::create(builder, loc);
     hop::StageOp::create(builder, loc, store.getValue(), slice);
     hop::WarpgroupSyncOp::create(builder, loc);
     hop::BulkStoreOp::create(builder, loc, slice, store.getView(), store.getIndices());

@@ -636,7 +636,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   void createPipes(PipePlan &plan, tile::ScheduleAttr schedule, Location loc, OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
       auto type = hop::PipeType::get(builder.getContext(), info.tile,
-                                     info.inLoop ? *schedule.getStages() : 1);
+                                     info.inLoop ? *schedule.getStages()
+                                                 : *schedule.getOuterStages());
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }

@@ -123,6 +123,22 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
   let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
 }
 
+def Hop_PipePutOp : Hop_Op<"pipe.put"> {
+  let summary = "Acquires the next slot and writes one value into it";
+  let description = [{
+    Of a pipe of `tensor<1xi32>`, by the one thread of a producer.
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, I32:$value);
+  let assemblyFormat = "$pipe `,` $value attr-dict `:` qualified(type($pipe))";
+}
+
+def Hop_PipeGetOp : Hop_Op<"pipe.get"> {
+  let summary = "Waits for the next slot, reads its value and releases it";
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
+}
+
 def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
   let summary = "Rows `index * R` to `(index + 1) * R - 1` of a tile in shared memory, for a result of R rows";
   let arguments = (ins Hop_SharedType:$source, Index:$index);
@@ -281,6 +297,36 @@ def Hop_TurnPassOp : Hop_Op<"turn.pass"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Tiles of the grid
+//===----------------------------------------------------------------------===//
+
+def Hop_BlockIndexOp : Hop_Op<"block_index", [Pure]> {
+  let summary = "The index of this thread block in the launch";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BlockCountOp : Hop_Op<"block_count", [Pure]> {
+  let summary = "The number of thread blocks of the launch";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_NextTileOp : Hop_Op<"next_tile"> {
+  let summary = "Takes the number of a tile from the launch's counter";
+  let description = [{
+    Numbers from the number of thread blocks on, in order; each is given out once in a launch.
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
+  let summary = "Leaves the launch's counter at zero once every thread block is here";
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Buffers and mbarriers
 //===----------------------------------------------------------------------===//
 
@@ -319,9 +365,22 @@ def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
 }
 
 def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
-  let summary = "One thread of the warpgroup arrives";
-  let arguments = (ins Hop_BarriersType:$barriers, I32:$index);
-  let assemblyFormat = "$barriers `[` $index `]` attr-dict `:` qualified(type($barriers))";
+  let summary = "One thread of the warpgroup arrives, or every running one with `all`";
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all);
+  let assemblyFormat = "$barriers `[` $index `]` (`all` $all^)? attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_SlotStoreOp : Hop_Op<"slot_store"> {
+  let summary = "Writes the one value of a slot";
+  let arguments = (ins I32:$value, Hop_BufferType:$buffer, I32:$index);
+  let assemblyFormat = "$value `,` $buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
+}
+
+def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
+  let summary = "Reads the one value of a slot, the same in all threads";
+  let arguments = (ins Hop_BufferType:$buffer, I32:$index);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
 }
 
 def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {

@@ -1,6 +1,6 @@
 //===- TileAttrs.cpp - Attributes of the tile dialect ---------------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,42 +17,27 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
+ScheduleFields::ScheduleFields(ScheduleAttr attr)
+    : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
+      stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
+      pingpong(attr.getPingpong()), split(attr.getSplit()), store(attr.getStore()),
+      persistent(attr.getPersistent()), order(attr.getOrder()),
+      producerRegisters(attr.getProducerRegisters()),
+      consumerRegisters(attr.getConsumerRegisters()) {}
+
+ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
+  return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, pingpong,
+                           split, store, persistent, order, producerRegisters, consumerRegisters);
+}
+
+ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
+                                        function_ref<InFlightDiagnostic()> emitError) const {
+  return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages, outerStages,
+                                  overlap, pingpong, split, store, persistent, order,
+                                  producerRegisters, consumerRegisters);
+}
+
 namespace {
-/// The fields of a schedule while they are being read, and the one place that knows their names.
-struct ScheduleFields {
-  std::optional<bool> warpSpecialize;
-  std::optional<int64_t> consumers, stages, overlap;
-  std::optional<bool> pingpong, split;
-  std::optional<StoreKind> store;
-  std::optional<int64_t> producerRegisters, consumerRegisters;
-
-  ScheduleFields() = default;
-  explicit ScheduleFields(ScheduleAttr attr)
-      : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
-        stages(attr.getStages()), overlap(attr.getOverlap()), pingpong(attr.getPingpong()),
-        split(attr.getSplit()), store(attr.getStore()),
-        producerRegisters(attr.getProducerRegisters()),
-        consumerRegisters(attr.getConsumerRegisters()) {}
-
-  /// Calls `visit(name, field)` for every field, in the order in which they print.
-  template <typename Visitor> void visit(Visitor &&visit) {
-    visit("warp_specialize", warpSpecialize);
-    visit("consumers", consumers);
-    visit("stages", stages);
-    visit("overlap", overlap);
-    visit("pingpong", pingpong);
-    visit("split", split);
-    visit("store", store);
-    visit("producer_registers", producerRegisters);
-    visit("consumer_registers", consumerRegisters);
-  }
-
-  ScheduleAttr get(MLIRContext *context, function_ref<InFlightDiagnostic()> emitError) {
-    return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages, overlap,
-                                    pingpong, split, store, producerRegisters, consumerRegisters);
-  }
-};
-
 /// Sets `field` from `text`; returns what would be accepted when it cannot.
 StringRef readField(std::optional<bool> &field, StringRef text) {
   if (text != "true" && text != "false")
@@ -71,10 +56,20 @@ StringRef readField(std::optional<StoreKind> &field, StringRef text) {
   field = symbolizeStoreKind(text);
   return field ? StringRef() : "direct or tma";
 }
+StringRef readField(std::optional<PersistentKind> &field, StringRef text) {
+  field = symbolizePersistentKind(text);
+  return field ? StringRef() : "none, static or dynamic";
+}
+StringRef readField(std::optional<OrderKind> &field, StringRef text) {
+  field = symbolizeOrderKind(text);
+  return field ? StringRef() : "linear, ascending or descending";
+}
 
 void printField(raw_ostream &os, bool value) { os << (value ? "true" : "false"); }
 void printField(raw_ostream &os, int64_t value) { os << value; }
-void printField(raw_ostream &os, StoreKind value) { os << stringifyStoreKind(value); }
+void printField(raw_ostream &os, StoreKind value) { os << stringifyEnum(value); }
+void printField(raw_ostream &os, PersistentKind value) { os << stringifyEnum(value); }
+void printField(raw_ostream &os, OrderKind value) { os << stringifyEnum(value); }
 
 /// Reads one `name = value` into `fields`.
 LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef value,
@@ -102,13 +97,13 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   std::optional<bool> warpSpecialize,
-                                   std::optional<int64_t> consumers, std::optional<int64_t> stages,
-                                   std::optional<int64_t> overlap, std::optional<bool> pingpong,
-                                   std::optional<bool> split, std::optional<StoreKind> store,
-                                   std::optional<int64_t> producerRegisters,
-                                   std::optional<int64_t> consumerRegisters) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+    std::optional<int64_t> consumers, std::optional<int64_t> stages,
+    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<bool>,
+    std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
+    std::optional<OrderKind>, std::optional<int64_t> producerRegisters,
+    std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -117,6 +112,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return success();
   };
   if (failed(inRange("consumers", consumers, 1, 4)) || failed(inRange("stages", stages, 1, 8)) ||
+      failed(inRange("outer_stages", outerStages, 1, 2)) ||
       failed(inRange("overlap", overlap, 1, 2)))
     return failure();
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
@@ -150,7 +146,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseField))
     return {};
-  return fields.get(parser.getContext(), [&] { return parser.emitError(loc); });
+  return fields.getChecked(parser.getContext(), [&] { return parser.emitError(loc); });
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -177,20 +173,31 @@ FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef 
     if (failed(readNamedField(fields, name.trim(), value.trim(), emitError)))
       return failure();
   }
-  ScheduleAttr attr = fields.get(context, emitError);
+  ScheduleAttr attr = fields.getChecked(context, emitError);
   if (!attr)
     return failure();
   return attr;
 }
 
 ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
-  auto pick = [](auto mine, auto theirs) { return theirs ? theirs : mine; };
-  return get(getContext(), pick(getWarpSpecialize(), other.getWarpSpecialize()),
-             pick(getConsumers(), other.getConsumers()), pick(getStages(), other.getStages()),
-             pick(getOverlap(), other.getOverlap()), pick(getPingpong(), other.getPingpong()),
-             pick(getSplit(), other.getSplit()), pick(getStore(), other.getStore()),
-             pick(getProducerRegisters(), other.getProducerRegisters()),
-             pick(getConsumerRegisters(), other.getConsumerRegisters()));
+  auto pick = [](auto &mine, const auto &theirs) {
+    if (theirs)
+      mine = theirs;
+  };
+  ScheduleFields fields(*this), theirs(other);
+  pick(fields.warpSpecialize, theirs.warpSpecialize);
+  pick(fields.consumers, theirs.consumers);
+  pick(fields.stages, theirs.stages);
+  pick(fields.outerStages, theirs.outerStages);
+  pick(fields.overlap, theirs.overlap);
+  pick(fields.pingpong, theirs.pingpong);
+  pick(fields.split, theirs.split);
+  pick(fields.store, theirs.store);
+  pick(fields.persistent, theirs.persistent);
+  pick(fields.order, theirs.order);
+  pick(fields.producerRegisters, theirs.producerRegisters);
+  pick(fields.consumerRegisters, theirs.consumerRegisters);
+  return fields.get(getContext());
 }
 
 bool ScheduleAttr::isComplete() const {

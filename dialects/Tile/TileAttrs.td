@@ -17,6 +17,18 @@ def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches glo
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get the tiles of the grid", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Static", 1, "static">,
+    I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the grid run", [
+    I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
+    I32EnumAttrCase<"Descending", 2, "descending">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
   let mnemonic = "grid_dim";
   let summary = "The number of grid points along one dimension: ceil(extent / divisor)";
@@ -53,6 +65,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
+    | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
+    | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask |
+    | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
 
     ```mlir
@@ -63,10 +78,13 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<bool>">:$warpSpecialize,
     OptionalParameter<"std::optional<int64_t>">:$consumers,
     OptionalParameter<"std::optional<int64_t>">:$stages,
+    OptionalParameter<"std::optional<int64_t>">:$outerStages,
     OptionalParameter<"std::optional<int64_t>">:$overlap,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
+    OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
+    OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
     OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
     OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);
   let hasCustomAssemblyFormat = 1;

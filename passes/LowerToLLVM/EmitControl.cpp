@@ -113,3 +113,32 @@ LogicalResult Emitter::emitIf(scf::IfOp conditional) {
   setFlatValues(conditional.getResults(), after->getArguments());
   return success();
 }
+
+LogicalResult Emitter::emitWhile(scf::WhileOp loop) {
+  SmallVector<Type> types = flatten(loop.getInits().getTypes()), results = flatten(loop.getResultTypes());
+  Block *after = splitBlock();
+  after->addArguments(results, SmallVector<Location>(results.size(), loc));
+  Block *test = builder.createBlock(after);
+  test->addArguments(types, SmallVector<Location>(types.size(), loc));
+  Block *body = builder.createBlock(after);
+  body->addArguments(results, SmallVector<Location>(results.size(), loc));
+  builder.setInsertionPointToEnd(test->getPrevNode());
+  LLVM::BrOp::create(builder, loc, flatValues(loop.getInits()), test);
+
+  builder.setInsertionPointToEnd(test);
+  setFlatValues(loop.getBeforeArguments(), test->getArguments());
+  if (failed(emitBlock(*loop.getBeforeBody())))
+    return failure();
+  auto condition = cast<scf::ConditionOp>(loop.getBeforeBody()->getTerminator());
+  Values passed = flatValues(condition.getArgs());
+  LLVM::CondBrOp::create(builder, loc, scalar(condition.getCondition()), body, passed, after, passed);
+
+  builder.setInsertionPointToEnd(body);
+  setFlatValues(loop.getAfterArguments(), body->getArguments());
+  if (failed(emitBlock(*loop.getAfterBody())))
+    return failure();
+  LLVM::BrOp::create(builder, loc, flatValues(loop.getAfterBody()->getTerminator()->getOperands()), test);
+  builder.setInsertionPointToStart(after);
+  setFlatValues(loop.getResults(), after->getArguments());
+  return success();
+}

@@ -150,6 +150,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::IfOp conditional) { return emitIf(conditional); })
+      .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
       .Case([&](tile::DimOp dim) {
         bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
         return success();

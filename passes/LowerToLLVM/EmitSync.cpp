@@ -22,6 +22,11 @@ LogicalResult Emitter::emitSync(Operation *op) {
         return success();
       })
       .Case([&](hop::BarrierArriveOp arrive) {
+        if (arrive.getAll()) {
+          assembly("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r",
+                   {barrierAddress(arrive.getBarriers(), arrive.getIndex())}, {});
+          return success();
+        }
         assembly("{\n.reg .pred leads;\nsetp.ne.b32 leads, $1, 0;\n"
                  "@leads mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
                  "r,r", {barrierAddress(arrive.getBarriers(), arrive.getIndex()), thread.isLeader}, {});
@@ -44,6 +49,9 @@ LogicalResult Emitter::emitSync(Operation *op) {
         bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
         return success();
       })
+      .Case<hop::SlotStoreOp, hop::SlotLoadOp>([&](auto) { return emitSlotAccess(op), success(); })
+      .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
+          [&](auto) { return emitTileCounter(op), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
           [&](auto) { return emitTurn(op), success(); })
       .Default([](Operation *other) -> LogicalResult {
@@ -187,9 +195,53 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
              constraints, operands, {});
   }
   // The kernel may not end, nor its shared memory be written again, before the copy has read it.
-  assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;", "", {}, {});
+  assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;", "", {}, {});
   LLVM::BrOp::create(builder, loc, after);
   builder.setInsertionPointToStart(after);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of the grid
+//===----------------------------------------------------------------------===//
+
+void Emitter::emitSlotAccess(Operation *op) {
+  auto store = dyn_cast<hop::SlotStoreOp>(op);
+  auto load = dyn_cast<hop::SlotLoadOp>(op);
+  auto buffer = (store ? store.getBuffer() : load.getBuffer()).getDefiningOp<hop::BufferOp>();
+  Value index = scalar(store ? store.getIndex() : load.getIndex());
+  Value address = add(add(sharedBase, *buffer.getOffset()), mul(index, 4));
+  if (store) {
+    assembly("st.shared.b32 [$0], $1;", "r,r", {address, scalar(store.getValue())}, {});
+    return;
+  }
+  Value value =
+      assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, TypeRange(builder.getI32Type())).front();
+  // From lane 0, so that ptxas knows it to be the same in a whole warp.
+  bind(load, {shuffle("idx", value, i32(0))});
+}
+
+/// The counter is two words: the tiles given out beyond one for each thread block, and the thread
+/// blocks that are done. The last of these sets both back.
+void Emitter::emitTileCounter(Operation *op) {
+  auto special = [&](StringRef name) {
+    return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), builder.getI32Type(), {});
+  };
+  if (isa<hop::BlockIndexOp>(op))
+    return bind(op->getResult(0), {special("ctaid.x")});
+  Value blocks = special("nctaid.x");
+  if (isa<hop::BlockCountOp>(op))
+    return bind(op->getResult(0), {blocks});
+  Value counter = function.getArgument(parameters.workspacePosition());
+  if (isa<hop::NextTileOp>(op)) {
+    Value taken = assembly("atom.global.add.u32 $0, [$1], 1;", "=r,l", {counter},
+                           TypeRange(builder.getI32Type()))
+                      .front();
+    return bind(op->getResult(0), {add(taken, blocks)});
+  }
+  assembly("{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
+           "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
+           "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
+           "l,r", {counter, blocks}, {});
 }
 
 //===----------------------------------------------------------------------===//

@@ -64,6 +64,7 @@ private:
   // Control flow: EmitControl.cpp.
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitIf(mlir::scf::IfOp conditional);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
   llvm::SmallVector<mlir::Type> flatten(mlir::TypeRange types);
   Values flatValues(mlir::ValueRange values);
   void setFlatValues(mlir::ValueRange values, mlir::ValueRange flat);
@@ -120,6 +121,8 @@ private:
   void emitBulkStore(hop::BulkStoreOp op);
   void emitStage(hop::StageOp op);
   void emitTurn(mlir::Operation *op);
+  void emitSlotAccess(mlir::Operation *op);
+  void emitTileCounter(mlir::Operation *op);
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;

@@ -30,6 +30,8 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
       result.addAccess(store.getView(), cast<RankedTensorType>(store.getValue().getType()));
+    } else if (isa<hop::NextTileOp>(op)) {
+      result.addUnique({LaunchParameter::Workspace});
     } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
       result.addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
     }
@@ -200,6 +202,10 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     entry.set("swizzle", b.getStringAttr(Twine(map.layout.swizzle) + "B"));
     break;
   }
+  case LaunchParameter::Workspace:
+    entry.set("kind", b.getStringAttr("workspace"));
+    entry.set("bytes", b.getI64IntegerAttr(8));
+    break;
   case LaunchParameter::Pointer:
     entry.set("kind", b.getStringAttr("pointer"));
     entry.set("argument", name());
@@ -253,7 +259,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
                                         b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
   };
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
-    int64_t bytes = hop::getSharedLayout(buffer.getBuffer().getType().getTile())->bytes();
+    RankedTensorType tile = buffer.getBuffer().getType().getTile();
+    int64_t bytes = tile.getRank() == 2 ? hop::getSharedLayout(tile)->bytes() : 4;
     for (int64_t i = 0; i < buffer.getBuffer().getType().getSlots(); ++i)
       addRange(sharedMap, buffer.getLabel() + "[" + Twine(i) + "]", *buffer.getOffset() + i * bytes, bytes);
   }
@@ -269,6 +276,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("requirements", b.getArrayAttr(requirements));
   entry.set("launch_parameters", b.getArrayAttr(launch));
   entry.set("grid", b.getArrayAttr(grid));
+  entry.set("persistent", b.getBoolAttr(kernel.getSchedule().getPersistent() !=
+                                        tile::PersistentKind::None));
   entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
   entry.set("cluster", b.getI64ArrayAttr({1, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));

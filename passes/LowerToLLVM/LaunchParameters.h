@@ -26,8 +26,8 @@ struct TensorMap {
 
 /// One parameter of the machine kernel.
 struct LaunchParameter {
-  enum Kind { Map, Pointer, Dim, Stride, Scalar } kind;
-  unsigned argument = 0;     ///< of the source kernel (not for Dim)
+  enum Kind { Map, Workspace, Pointer, Dim, Stride, Scalar } kind;
+  unsigned argument = 0;     ///< of the source kernel (not for Dim and Workspace)
   unsigned index = 0;        ///< Map: into maps; Stride: dimension of the view
   mlir::StringRef name = {}; ///< Dim
 };
@@ -43,6 +43,8 @@ public:
   unsigned mapPosition(mlir::Value view, mlir::RankedTensorType tile, int64_t storedRows) const;
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
+  /// The counter of tiles: two 32-bit words, zero between launches.
+  unsigned workspacePosition() const { return position(LaunchParameter::Workspace, 0); }
 
   /// The kernel's entry in a bundle.
   mlir::DictionaryAttr describe(hop::KernelOp kernel, mlir::StringRef symbol) const;

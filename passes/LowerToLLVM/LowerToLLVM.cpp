@@ -44,6 +44,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     switch (parameter.kind) {
     case LaunchParameter::Map:
       return LLVM::LLVMPointerType::get(&getContext());
+      case LaunchParameter::Workspace:
     case LaunchParameter::Pointer:
       return LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/1);
     case LaunchParameter::Dim:

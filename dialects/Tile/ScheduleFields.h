@@ -1,0 +1,53 @@
+//===- ScheduleFields.h - The fields of a schedule as a struct ------------===//
+//
+// #tile.schedule with fields that can be set one at a time, and the one place that
+// knows their names.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_H
+#define TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_H
+
+#include "dialects/Tile/Tile.h"
+
+namespace tessera::tile {
+
+struct ScheduleFields {
+  std::optional<bool> warpSpecialize;
+  std::optional<int64_t> consumers, stages, outerStages, overlap;
+  std::optional<bool> pingpong, split;
+  std::optional<StoreKind> store;
+  std::optional<PersistentKind> persistent;
+  std::optional<OrderKind> order;
+  std::optional<int64_t> producerRegisters, consumerRegisters;
+
+  ScheduleFields() = default;
+  explicit ScheduleFields(ScheduleAttr attr);
+
+  /// Calls `visit(name, field)` for every field, in the order in which they print.
+  template <typename Visitor>
+  void visit(Visitor &&visit) {
+    visit("warp_specialize", warpSpecialize);
+    visit("consumers", consumers);
+    visit("stages", stages);
+    visit("outer_stages", outerStages);
+    visit("overlap", overlap);
+    visit("pingpong", pingpong);
+    visit("split", split);
+    visit("store", store);
+    visit("persistent", persistent);
+    visit("order", order);
+    visit("producer_registers", producerRegisters);
+    visit("consumer_registers", consumerRegisters);
+  }
+
+  /// The attribute; the fields must be in their ranges.
+  ScheduleAttr get(mlir::MLIRContext *context) const;
+  /// The attribute, or null with an error when a field is outside its range.
+  ScheduleAttr getChecked(mlir::MLIRContext *context,
+                          llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+};
+
+} // namespace tessera::tile
+
+#endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_H

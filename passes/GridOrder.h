@@ -1,0 +1,25 @@
+//===- GridOrder.h - How the work of a tile depends on its place ----------===//
+//
+// Whether a value grows with an index of the grid: tiles whose loops run longer should
+// start first.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_GRIDORDER_H
+#define TESSERA_PASSES_GRIDORDER_H
+
+#include "dialects/Tile/Tile.h"
+
+namespace tessera {
+
+enum class Trend { Constant, Increasing, Decreasing, Unknown };
+
+/// How `value` changes as `index` grows and all else stays.
+Trend trendOf(mlir::Value value, mlir::Value index);
+
+/// How the trip counts of the kernel's loops change as grid index `dim` grows.
+Trend workTrend(tile::KernelOp kernel, unsigned dim);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_GRIDORDER_H

@@ -1,0 +1,214 @@
+//===- Persistent.cpp - Thread blocks that walk over tiles ----------------===//
+//
+// Implements hop-persistent. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/HopPasses.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_PERSISTENT
+#include "passes/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using tile::OrderKind;
+using tile::PersistentKind;
+
+namespace {
+
+/// Bytes of the L2 cache that the tensors of a section may take (attention-systems: of 50 MB on H100
+/// and H200, 32 leave room for what streams through).
+constexpr int64_t sectionBytes = 32 << 20;
+
+/// Index arithmetic at one place.
+class IndexBuilder {
+public:
+  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  template <typename Op>
+  Value make(Value a, Value b) {
+    return Op::create(builder, loc, a, b);
+  }
+  Value mul(Value a, Value b) { return make<arith::MulIOp>(a, b); }
+  Value add(Value a, Value b) { return make<arith::AddIOp>(a, b); }
+  Value sub(Value a, Value b) { return make<arith::SubIOp>(a, b); }
+  Value div(Value a, Value b) { return make<arith::DivUIOp>(a, b); }
+  Value rem(Value a, Value b) { return make<arith::RemUIOp>(a, b); }
+  Value min(Value a, Value b) { return make<arith::MinUIOp>(a, b); }
+  Value max(Value a, Value b) { return make<arith::MaxUIOp>(a, b); }
+  Value extent(Attribute extent) {
+    if (auto name = dyn_cast<StringAttr>(extent))
+      return tile::DimOp::create(builder, loc, builder.getIndexType(), name);
+    return constant(cast<IntegerAttr>(extent).getInt());
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// The grid of a kernel, and the tile that a number means. Everything is computed from extents
+/// where it is needed: registers that live through a tile are dearer than a few divisions.
+class TileOrder {
+public:
+  TileOrder(hop::KernelOp kernel, OpBuilder &builder)
+      : kernel(kernel), order(*kernel.getSchedule().getOrder()) {
+    IndexBuilder b(builder, kernel.getLoc());
+    for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
+      Value extent = b.extent(dim.getExtent());
+      if (dim.getDivisor() != 1)
+        extent = b.make<arith::CeilDivUIOp>(extent, b.constant(dim.getDivisor()));
+      counts.push_back(extent);
+    }
+    outer = b.constant(1);
+    for (Value count : llvm::drop_begin(counts))
+      outer = b.mul(outer, count);
+  }
+
+  /// Tiles of the whole grid.
+  Value getTotal(OpBuilder &builder, Location loc) const {
+    return IndexBuilder(builder, loc).mul(counts.front(), outer);
+  }
+
+  SmallVector<Value> indicesOf(Value number, OpBuilder &builder, Location loc) const {
+    IndexBuilder b(builder, loc);
+    Value first, rest;
+    if (order == OrderKind::Linear) {
+      first = b.rem(number, counts.front());
+      rest = b.div(number, counts.front());
+    } else {
+      // Section by section; the last one may be smaller.
+      Value one = b.constant(1);
+      Value fitting = b.div(b.constant(sectionBytes), b.max(one, loadedBytes(kernel, b)));
+      Value section = b.min(outer, b.max(one, fitting));
+      Value tilesOfSection = b.mul(counts.front(), section);
+      Value start = b.mul(b.div(number, tilesOfSection), section);
+      Value size = b.min(section, b.sub(outer, start));
+      Value inSection = b.rem(number, tilesOfSection);
+      first = b.div(inSection, size);
+      rest = b.add(start, b.rem(inSection, size));
+      if (order == OrderKind::Descending)
+        first = b.sub(b.sub(counts.front(), b.constant(1)), first);
+    }
+    SmallVector<Value> indices = {first};
+    for (Value count : llvm::drop_begin(counts)) {
+      indices.push_back(b.rem(rest, count));
+      rest = b.div(rest, count);
+    }
+    return indices;
+  }
+
+private:
+  /// Bytes of the tensors that one section index loads in loops: every view's rows at its outer
+  /// indices.
+  static Value loadedBytes(hop::KernelOp kernel, IndexBuilder &b) {
+    Value bytes = b.constant(0);
+    llvm::SmallDenseSet<Value> seen;
+    kernel.walk([&](hop::PipeLoadOp load) {
+      if (!load->getParentOfType<scf::ForOp>() || !seen.insert(load.getView()).second)
+        return;
+      auto view = cast<tile::ViewType>(load.getView().getType());
+      Value size = b.constant(view.getElementBytes());
+      for (Attribute dim : view.getDims().take_back(2))
+        size = b.mul(size, b.extent(dim));
+      bytes = b.add(bytes, size);
+    });
+    return bytes;
+  }
+
+  hop::KernelOp kernel;
+  OrderKind order;
+  SmallVector<Value> counts; ///< tiles along each grid dimension
+  Value outer;               ///< tiles of one index of the first dimension
+};
+
+struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    PersistentKind kind = *kernel.getSchedule().getPersistent();
+    if (kind == PersistentKind::None)
+      return;
+    Value numbers;
+    if (kind == PersistentKind::Dynamic) {
+      if (failed(checkProducer(kernel)))
+        return signalPassFailure();
+      OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+      auto type = hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
+      numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles");
+    }
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      makeLoop(kernel, role, numbers);
+  }
+
+  LogicalResult checkProducer(hop::KernelOp kernel) {
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Producer)
+        return success();
+    return kernel.emitError("persistent = dynamic needs a producer, which fetches the next tile; use "
+                            "static with warp_specialize = false");
+  }
+
+  /// Moves the role's program into a loop over tiles.
+  void makeLoop(hop::KernelOp kernel, hop::RoleOp role, Value numbers) {
+    Block &body = role.getBody().front();
+    SmallVector<Operation *> program;
+    for (Operation &op : body)
+      program.push_back(&op);
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    Location loc = role.getLoc();
+    scf::WhileOp loop = createWhile(kernel, builder, loc);
+    if (numbers && role.getKind() == hop::RoleKind::Producer)
+      hop::ResetTilesOp::create(builder, loc);
+
+    Block *loopBody = loop.getAfterBody();
+    Value number = loopBody->getArgument(0);
+    builder.setInsertionPointToEnd(loopBody);
+    SmallVector<Value> indices = TileOrder(kernel, builder).indicesOf(number, builder, loc);
+    Value next;
+    if (numbers && role.getKind() == hop::RoleKind::Producer)
+      next = hop::NextTileOp::create(builder, loc, builder.getIndexType());
+    for (Operation *op : program)
+      op->moveBefore(loopBody, loopBody->end());
+    for (auto [i, index] : llvm::enumerate(indices))
+      kernel.getGridIndex(i).replaceUsesWithIf(
+          index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });
+    builder.setInsertionPointToEnd(loopBody);
+    if (numbers)
+      next = exchangeNumber(builder, loc, numbers, next);
+    else
+      next = arith::AddIOp::create(builder, loc, number,
+                                   hop::BlockCountOp::create(builder, loc, builder.getIndexType()));
+    scf::YieldOp::create(builder, loc, next);
+  }
+
+  /// while (number < tiles), from the block's own number on; the body is still empty.
+  scf::WhileOp createWhile(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
+    Value first = hop::BlockIndexOp::create(builder, loc, builder.getIndexType());
+    return scf::WhileOp::create(
+        builder, loc, TypeRange(builder.getIndexType()), ValueRange(first),
+        [&](OpBuilder &b, Location l, ValueRange arguments) {
+          Value total = TileOrder(kernel, b).getTotal(b, l);
+          Value more = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, arguments[0], total);
+          scf::ConditionOp::create(b, l, more, arguments);
+        },
+        [](OpBuilder &, Location, ValueRange) {});
+  }
+
+  /// The producer hands on the number that it fetched; the consumers take it.
+  Value exchangeNumber(OpBuilder &builder, Location loc, Value numbers, Value fetched) {
+    Type i32 = builder.getI32Type();
+    if (fetched) {
+      hop::PipePutOp::create(builder, loc, numbers, arith::IndexCastOp::create(builder, loc, i32, fetched));
+      return fetched;
+    }
+    Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), got);
+  }
+};
+
+} // namespace
