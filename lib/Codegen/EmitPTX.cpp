@@ -16,6 +16,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
@@ -146,6 +147,29 @@ void buildEmissionPipeline(OpPassManager &pm, bool lineInfo) {
   pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass(scope));
 }
 
+/// Runs the backend. What it cannot select ends the process, unless the program has enabled
+/// llvm::CrashRecoveryContext as the tools do; then it is an error at `loc`.
+static FailureOr<std::string> generate(llvm::TargetMachine &machine, llvm::Module &module,
+                                       Location loc) {
+  // On the heap, because they must not be destroyed after a crash.
+  auto ptx = std::make_unique<llvm::SmallString<0>>();
+  auto stream = std::make_unique<llvm::raw_svector_ostream>(*ptx);
+  auto passes = std::make_unique<llvm::legacy::PassManager>();
+  if (machine.addPassesToEmitFile(*passes, *stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+    emitError(loc) << "this LLVM's NVPTX backend cannot write assembly";
+    return failure();
+  }
+  llvm::CrashRecoveryContext recovery;
+  if (recovery.RunSafely([&] { passes->run(module); }))
+    return std::string(*ptx);
+  emitError(loc) << "LLVM's NVPTX backend cannot generate code for this module; its own message "
+                    "went to stderr";
+  (void)passes.release();
+  (void)stream.release();
+  (void)ptx.release();
+  return failure();
+}
+
 FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
                                TimingScope &timing) {
   Location loc = module.getLoc();
@@ -153,12 +177,12 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   if (!machine)
     return failure();
 
-  llvm::LLVMContext context;
-  bool failed = false;
-  context.setDiagnosticHandler(std::make_unique<DiagnosticBridge>(loc, failed));
+  auto context = std::make_unique<llvm::LLVMContext>();
+  bool refused = false;
+  context->setDiagnosticHandler(std::make_unique<DiagnosticBridge>(loc, refused));
 
   TimingScope translation = timing.nest("Translation to LLVM IR");
-  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, "tessera");
+  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, *context, "tessera");
   if (!ir)
     return failure();
   ir->setTargetTriple(machine->getTargetTriple());
@@ -174,17 +198,14 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   }
 
   TimingScope codegen = timing.nest("LLVM code generation");
-  llvm::SmallString<0> ptx;
-  llvm::raw_svector_ostream stream(ptx);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
-    emitError(loc) << "this LLVM's NVPTX backend cannot write assembly";
+  FailureOr<std::string> ptx = generate(*machine, *ir, loc);
+  if (failed(ptx)) {
+    // A code generator that was cut short leaves its module in no state to be destroyed.
+    (void)ir.release();
+    (void)context.release();
     return failure();
   }
-  passes.run(*ir);
-  if (failed)
-    return failure();
-  return std::string(ptx);
+  return refused ? FailureOr<std::string>(failure()) : ptx;
 }
 
 } // namespace tessera

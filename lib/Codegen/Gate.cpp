@@ -31,7 +31,10 @@ private:
     StringRef name = message.function;
     if (Operation *op = kernel(name.empty() ? ptx.kernelAt(message.ptxLine) : name))
       return op->getLoc();
-    return module.getLoc();
+    // A message that names no function can only be about the one that there is.
+    auto functions = llvm::make_filter_range(
+        module.getOps(), [](Operation &op) { return op.hasAttr("nvvm.kernel"); });
+    return llvm::hasSingleElement(functions) ? (*functions.begin()).getLoc() : module.getLoc();
   }
 
   bool promisesFit(Operation *op) {

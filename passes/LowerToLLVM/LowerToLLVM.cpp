@@ -96,6 +96,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
     function->setAttr("tessera.kernel", description);
+    // No schedule gets here for which the resource model of tile-choose-schedule found the registers short.
+    function->setAttr("tessera.no_spills", b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(b.getArrayAttr(b.getStrArrayAttr(
         {"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));

@@ -6,7 +6,6 @@
 // expected-error@below {{setmaxnreg is ignored because the code is relocatable}}
 // expected-note@below {{remove -c and --compile-only}}
 // expected-note@below {{ptxas says: (C7504)}}
-module {
 llvm.func @dot(%a: i64, %b: i64, %out: !llvm.ptr<1>)
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, nvvm.minctasm = 1 : i32} {
   %zero = llvm.mlir.zero : !acc
@@ -19,5 +18,4 @@ llvm.func @dot(%a: i64, %b: i64, %out: !llvm.ptr<1>)
   %w = llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;", "=f,0" %0 : (f32) -> f32
   llvm.store %w, %out : f32, !llvm.ptr<1>
   llvm.return
-}
 }

@@ -12,6 +12,7 @@
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 
 using namespace mlir;
 namespace cl = llvm::cl;
@@ -60,6 +61,8 @@ static LogicalResult writeCubin(Operation *op, raw_ostream &os) {
 }
 
 int main(int argc, char **argv) {
+  // An error that LLVM deems fatal then becomes one with a source location.
+  llvm::CrashRecoveryContext::Enable();
   TranslateFromMLIRRegistration ptx("mlir-to-ptx", "LLVM and NVVM dialects to PTX", writePTX,
                                     tessera::registerCodegenDialects);
   TranslateFromMLIRRegistration cubin("mlir-to-cubin",

@@ -1,6 +1,7 @@
 //===- main.cpp - The tessera command line --------------------------------===//
 
 #include "tools/tessera/Commands.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
@@ -36,6 +37,8 @@ static std::vector<std::string> getArguments(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  // An error that LLVM deems fatal then becomes one with a source location.
+  llvm::CrashRecoveryContext::Enable();
   CLI::App app("Tessera compiles kernels written at tile level to Hopper machine code.", "tessera");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");

@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
   tessera_compile_options options = {sizeof options};
   options.defines = &define;
   options.define_count = 1;
-  options.emit = TESSERA_EMIT_TILE;
+  options.bundle_ptx = 1;
   tessera_compilation *compilation;
   tessera_compile_status status = tessera_compile(text, length, "product.tile", &options,
                                                   print_diagnostic, &count, &compilation);
@@ -55,7 +55,14 @@ int main(int argc, char **argv) {
     return status;
   size_t size;
   const char *output = tessera_compilation_output(compilation, &size);
-  fwrite(output, 1, size, stdout);
+  tessera_bundle *bundle;
+  if (tessera_bundle_load(output, size, &bundle) != TESSERA_RUNTIME_SUCCESS) {
+    fprintf(stderr, "%s\n", tessera_last_error());
+    return 1;
+  }
+  printf("compiled %s, loaded %zu kernel\n", tessera_compilation_kernel_name(compilation, 0),
+         tessera_bundle_kernel_count(bundle));
+  tessera_bundle_destroy(bundle);
   tessera_compilation_destroy(compilation);
 
   options.emit = 99;

@@ -4,7 +4,7 @@
 
 int main(int argc, char **argv) {
   tessera::CompileOptions options;
-  options.emit = tessera::EmitKind::Scheduled;
+  options.bundlePtx = true;
   options.defines = {{"N", argv[2]}};
   tessera::CompileResult result =
       tessera::compileFile(argv[1], options, [](const tessera::Diagnostic &diagnostic) {
