@@ -117,6 +117,12 @@ TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kern
  * graph is captured. Errors: NO_DEVICE, DRIVER_ERROR. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device);
 
+/** The most blocks that a launch of a persistent kernel has on a device; a launch with less work
+ * has fewer. Loads the kernel's module. Errors: INVALID_ARGUMENT when the kernel is not persistent,
+ * NO_DEVICE, DRIVER_ERROR. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_capacity(tessera_kernel *kernel, int device,
+                                                              uint32_t *blocks);
+
 /** Launches a kernel.
  *
  *  `device` is a CUDA device number or TESSERA_CURRENT_DEVICE. When the current context of the
@@ -130,6 +136,12 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_prepare(tessera_kernel *ker
  * strides not negative, and they and the address multiples of the kernel's alignment (strides of
  * dimensions of extent 1 are ignored); addresses the device can reach, the first time each is seen.
  * A grid of size 0 launches nothing and is a success.
+ *
+ *  A kernel with a workspace allocates it at the first launch on each stream and keeps it, for
+ * streams of the same handle, until the bundle is destroyed. That launch must not be one that a
+ * CUDA graph captures (INVALID_ARGUMENT). A captured launch keeps the workspace of the stream on
+ * which it was captured, so such graphs must run neither beside each other nor beside launches on
+ * that stream.
  *
  *  Errors: INVALID_ARGUMENT, TYPE_MISMATCH, NO_DEVICE, DRIVER_ERROR. Faults inside the kernel come
  *  later, from whoever synchronizes. */

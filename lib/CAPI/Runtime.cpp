@@ -112,6 +112,11 @@ tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device
   return report(unwrap(kernel)->prepare(device));
 }
 
+tessera_runtime_status tessera_kernel_capacity(tessera_kernel *kernel, int device,
+                                               uint32_t *blocks) {
+  return report(unwrap(kernel)->getCapacity(device).moveInto(*blocks));
+}
+
 tessera_runtime_status tessera_kernel_launch(tessera_kernel *kernel, int device, void *stream,
                                              const tessera_argument *arguments, size_t count) {
   return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count)));

@@ -181,33 +181,53 @@ llvm::Error tessera::runtime::checkArguments(const KernelInfo &kernel,
   return checkRequirements(kernel, dims);
 }
 
-llvm::Expected<std::array<unsigned, 3>>
-tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+/// Checks the blocks of a kernel of which each has its place in the grid.
+static llvm::Error checkGrid(const KernelInfo &kernel, const std::array<int64_t, 3> &grid) {
   // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
   static constexpr int64_t kMaxBlocks[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
-  std::array<unsigned, 3> grid;
-  bool empty = false;
   for (unsigned i = 0; i < 3; ++i) {
-    int64_t blocks = llvm::divideCeil(kernel.grid[i].extent.evaluate(dims), kernel.grid[i].divisor);
-    if (blocks > kMaxBlocks[i])
+    if (grid[i] > kMaxBlocks[i])
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': the grid has {1} blocks in dimension {2}; the hardware takes "
                        "at most {3}: split the call",
-                       kernel.name, blocks, "xyz"[i], kMaxBlocks[i]);
-    if (blocks % kernel.cluster[i])
+                       kernel.name, grid[i], "xyz"[i], kMaxBlocks[i]);
+    if (grid[i] % kernel.cluster[i])
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': the grid has {1} blocks in dimension {2}, no multiple of the "
                        "{3} blocks of a cluster; compile with cluster 1 for this shape",
-                       kernel.name, blocks, "xyz"[i], kernel.cluster[i]);
-    grid[i] = blocks;
-    empty |= blocks == 0;
+                       kernel.name, grid[i], "xyz"[i], kernel.cluster[i]);
   }
-  if (empty)
+  return llvm::Error::success();
+}
+
+/// Makes one number of the grid that a persistent kernel walks over.
+static llvm::Error flattenGrid(const KernelInfo &kernel, std::array<int64_t, 3> &grid) {
+  uint64_t total = 1;
+  for (int64_t tiles : grid)
+    total = llvm::SaturatingMultiply<uint64_t>(total, tiles);
+  if (total > kMaxExtent)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "kernel '{0}': the grid has {1} x {2} x {3} tiles; a persistent kernel counts "
+                     "at most {4} in all: split the call",
+                     kernel.name, grid[0], grid[1], grid[2], kMaxExtent);
+  grid = {static_cast<int64_t>(total), 1, 1};
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::array<unsigned, 3>>
+tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+  std::array<int64_t, 3> grid;
+  for (auto [blocks, dim] : llvm::zip_equal(grid, kernel.grid))
+    blocks = llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+  if (llvm::Error error = kernel.persistent ? flattenGrid(kernel, grid) : checkGrid(kernel, grid))
+    return error;
+  if (llvm::is_contained(grid, 0))
     return std::array<unsigned, 3>{0, 0, 0};
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] == 0)
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': the extent '{1}' is 0; an extent is at least 1", kernel.name,
                        kernel.dims[i]);
-  return grid;
+  return std::array<unsigned, 3>{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
+                                 static_cast<unsigned>(grid[2])};
 }

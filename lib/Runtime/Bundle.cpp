@@ -27,6 +27,8 @@ namespace json = llvm::json;
 static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 /// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
 static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
+/// What cuMemAlloc aligns to, and so each workspace in its memory.
+static constexpr uint64_t kWorkspaceAlignment = 256;
 
 static const TypeInfo kElementTypes[] = {
     {"f16", TESSERA_TYPE_F16, 2, cuda::kTensorMapFloat16},
@@ -85,7 +87,9 @@ private:
   bool checkBox(const TensorMapRecipe &map, json::Path path);
   bool readParameters(const json::Array &array, json::Path path);
   bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
+  bool readWorkspace(const json::Object &object, json::Path path, LaunchParameter &parameter);
   bool readGrid(const json::Array &array, json::Path path);
+  bool readPersistent(const json::Object &object, json::Path path);
 
   KernelInfo &kernel;
 };
@@ -371,6 +375,19 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
   return checkBox(map, path.field("box"));
 }
 
+bool KernelReader::readWorkspace(const json::Object &object, json::Path path,
+                                 LaunchParameter &parameter) {
+  int64_t bytes;
+  if (!readInteger(object.get("bytes"), path.field("bytes"), 1, int64_t(1) << 40,
+                   "expected a number of bytes from 1 to 2^40", bytes))
+    return false;
+  parameter.kind = ParameterKind::Workspace;
+  parameter.bytes = 8;
+  parameter.workspaceOffset = llvm::alignTo(kernel.workspaceBytes, kWorkspaceAlignment);
+  kernel.workspaceBytes = parameter.workspaceOffset + bytes;
+  return true;
+}
+
 bool KernelReader::readParameter(const json::Object &object, json::Path path,
                                  LaunchParameter &parameter) {
   std::string kind, type;
@@ -402,9 +419,12 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
     return true;
   }
 
+  if (kind == "workspace")
+    return readWorkspace(object, path, parameter);
+
   if (kind != "dim" && kind != "stride")
-    return fail(path.field("kind"),
-                "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\" or \"scalar\"");
+    return fail(path.field("kind"), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
+                                    "\"scalar\" or \"workspace\"");
   if (!readString(object, "type", path, type))
     return false;
   if (type != "i32" && type != "i64")
@@ -456,6 +476,19 @@ bool KernelReader::readGrid(const json::Array &array, json::Path path) {
   });
 }
 
+bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
+  const json::Value *value = object.get("persistent");
+  if (!value)
+    return true;
+  std::optional<bool> persistent = value->getAsBoolean();
+  if (!persistent)
+    return fail(path.field("persistent"), "expected true or false");
+  kernel.persistent = *persistent;
+  if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
+    return fail(path.field("cluster"), "the clusters of a persistent kernel extend in x only");
+  return true;
+}
+
 bool KernelReader::read(const json::Value &value, json::Path path) {
   const json::Object *object = readObject(value, path);
   if (!object || !readString(*object, "name", path, kernel.name) ||
@@ -493,7 +526,8 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
       !readTriple(*object, "cluster", path, 8,
                   "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
       !readInteger(object->get("shared_memory"), path.field("shared_memory"), 0, 1 << 20,
-                   "expected a number of bytes", sharedMemory))
+                   "expected a number of bytes", sharedMemory) ||
+      !readPersistent(*object, path))
     return false;
   kernel.sharedMemory = sharedMemory;
   kernel.description = llvm::formatv("{0}", value).str();

@@ -83,19 +83,20 @@ struct TensorMapRecipe {
   int swizzle = 0; ///< CUtensorMapSwizzle
 };
 
-enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar };
+enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace };
 
 /// A parameter of the kernel's entry function.
 struct LaunchParameter {
   ParameterKind kind;
   unsigned argument = 0; ///< of TensorMap, Pointer, Stride and Scalar
   unsigned dim = 0;      ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
-  unsigned mapOfArgument = 0; ///< TensorMap: position in ArgumentInfo::tensorMaps
-  unsigned bytes = 0;         ///< size of the value: 128, 8 or 4
-  unsigned offset = 0;        ///< where the value lies in the block that a launch fills
+  unsigned mapOfArgument = 0;   ///< TensorMap: position in ArgumentInfo::tensorMaps
+  uint64_t workspaceOffset = 0; ///< Workspace: where it begins in the memory of a stream
+  unsigned bytes = 0;           ///< size of the value: 128, 8 or 4
+  unsigned offset = 0;          ///< where the value lies in the block that a launch fills
 };
 
-/// ceil(extent / divisor) blocks.
+/// ceil(extent / divisor) blocks, or clusters' worth of tiles of a persistent kernel.
 struct GridDim {
   Extent extent;
   int64_t divisor = 1;
@@ -109,7 +110,11 @@ struct KernelInfo {
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;
+  /// Device memory that a stream has for the kernel's workspaces.
+  uint64_t workspaceBytes = 0;
   std::array<GridDim, 3> grid;
+  /// The blocks walk over the grid by themselves; its clusters extend in x only.
+  bool persistent = false;
   std::array<unsigned, 3> block, cluster;
   unsigned sharedMemory = 0;
   /// The entry of "kernels", as JSON text.

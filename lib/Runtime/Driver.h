@@ -25,8 +25,12 @@ using Module = struct OpaqueModule *;
 using Function = struct OpaqueFunction *;
 using Stream = struct OpaqueStream *;
 
+/// CU_STREAM_PER_THREAD, which names another stream on each thread.
+inline const Stream kStreamPerThread = reinterpret_cast<Stream>(uintptr_t(2));
+
 // CUdevice_attribute
 constexpr int kMaxGridDimX = 5;
+constexpr int kMultiprocessorCount = 16;
 constexpr int kComputeCapabilityMajor = 75;
 constexpr int kComputeCapabilityMinor = 76;
 constexpr int kMaxSharedMemoryPerBlockOptin = 97;
@@ -40,6 +44,8 @@ constexpr int kJitErrorLogBuffer = 5;
 constexpr int kJitErrorLogBufferSizeBytes = 6;
 // CUmemorytype
 constexpr unsigned kMemoryTypeDevice = 2;
+// CUstreamCaptureStatus
+constexpr int kCaptureStatusNone = 0;
 // CUlaunchAttributeID
 constexpr int kLaunchAttributeClusterDimension = 4;
 // CUtensorMapDataType
@@ -104,6 +110,9 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
   X(moduleGetFunction, "cuModuleGetFunction",                                                      \
     Result(Function *function, Module module, const char *name))                                   \
   X(funcSetAttribute, "cuFuncSetAttribute", Result(Function function, int attribute, int value))   \
+  X(occupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",                                    \
+    Result(int *clusters, Function function, const LaunchConfig *config))                          \
+  X(streamIsCapturing, "cuStreamIsCapturing", Result(Stream stream, int *status))                  \
   X(pointerGetAttribute, "cuPointerGetAttribute",                                                  \
     Result(void *data, int attribute, DevicePointer pointer))                                      \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                \
@@ -114,6 +123,8 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
     Result(const LaunchConfig *config, Function function, void **parameters, void **extra))        \
   X(memAlloc, "cuMemAlloc", Result(DevicePointer *pointer, size_t bytes))                          \
   X(memFree, "cuMemFree", Result(DevicePointer pointer))                                           \
+  X(memsetD8Async, "cuMemsetD8Async",                                                              \
+    Result(DevicePointer to, unsigned char value, size_t bytes, Stream stream))                    \
   X(memcpyHtoD, "cuMemcpyHtoD", Result(DevicePointer to, const void *from, size_t bytes))          \
   X(memcpyDtoH, "cuMemcpyDtoH", Result(void *to, DevicePointer from, size_t bytes))
 

@@ -44,6 +44,8 @@ Bundle::~Bundle() {
     // The last launch may still run, and its caller may have no more use for the bundle.
     Context popped = nullptr;
     driver->ctxSynchronize();
+    for (KernelState &kernel : state->kernels)
+      kernel.workspaces.free(*driver);
     driver->moduleUnload(state->module);
     driver->ctxPopCurrent(&popped);
   }
@@ -108,26 +110,80 @@ static llvm::Error loadModule(const Driver &driver, const BundleInfo &info, Modu
                                   (log[0] ? llvm::Twine(" (") + log + ")" : llvm::Twine()));
 }
 
+static LaunchConfig makeConfig(const KernelInfo &kernel, std::array<unsigned, 3> grid,
+                               Stream stream, LaunchAttribute &cluster) {
+  cluster = {};
+  cluster.id = kLaunchAttributeClusterDimension;
+  cluster.value.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
+  bool hasCluster = kernel.cluster != std::array<unsigned, 3>{1, 1, 1};
+  return {grid[0],
+          grid[1],
+          grid[2],
+          kernel.block[0],
+          kernel.block[1],
+          kernel.block[2],
+          kernel.sharedMemory,
+          stream,
+          hasCluster ? &cluster : nullptr,
+          hasCluster ? 1u : 0u};
+}
+
+/// How many clusters of a persistent kernel the device runs at a time, with one block on a
+/// multiprocessor.
+static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelInfo &kernel,
+                                             Function function, Device device) {
+  int multiprocessors = 0, clusters = 0;
+  if (llvm::Error error =
+          driver.check(driver.deviceGetAttribute(&multiprocessors, kMultiprocessorCount, device),
+                       "cuDeviceGetAttribute"))
+    return error;
+  unsigned size = kernel.cluster[0], most = multiprocessors / size;
+  if (size == 1)
+    return most;
+  // Multiprocessors come in groups that a cluster does not straddle, and the groups are not equal.
+  LaunchAttribute cluster;
+  LaunchConfig config = makeConfig(kernel, {most * size, 1, 1}, nullptr, cluster);
+  if (llvm::Error error =
+          driver.check(driver.occupancyMaxActiveClusters(&clusters, function, &config),
+                       "kernel '" + kernel.name + "': cuOccupancyMaxActiveClusters"))
+    return error;
+  most = std::min(most, static_cast<unsigned>(clusters));
+  if (most == 0)
+    return makeError(TESSERA_RUNTIME_NO_DEVICE,
+                     "kernel '{0}': no cluster of {1} blocks fits on device {2}; compile with a "
+                     "smaller cluster",
+                     kernel.name, size, device);
+  return most;
+}
+
+llvm::Error Bundle::loadKernel(const Driver &driver, const ContextScope &scope,
+                               const KernelInfo &kernel, Module module, KernelState &state) {
+  if (llvm::Error error =
+          driver.check(driver.moduleGetFunction(&state.function, module, kernel.symbol.c_str()),
+                       "cuModuleGetFunction of '" + kernel.symbol + "'"))
+    return error;
+  if (kernel.sharedMemory > kDefaultSharedMemory)
+    if (llvm::Error error =
+            driver.check(driver.funcSetAttribute(state.function, kMaxDynamicSharedSizeBytes,
+                                                 kernel.sharedMemory),
+                         "kernel '" + kernel.name + "': cuFuncSetAttribute of " +
+                             llvm::Twine(kernel.sharedMemory) + " bytes of shared memory"))
+      return error;
+  for (const ArgumentInfo &argument : kernel.arguments)
+    state.caches.emplace_back(argument.dims.size(), argument.tensorMaps.size());
+  if (!kernel.persistent)
+    return llvm::Error::success();
+  return findCapacity(driver, kernel, state.function, scope.getDevice()).moveInto(state.capacity);
+}
+
 llvm::Error Bundle::load(const Driver &driver, const ContextScope &scope, ContextState &state) {
   if (llvm::Error error = checkDevice(driver, info, scope.getDevice()))
     return error;
   if (llvm::Error error = loadModule(driver, info, state.module))
     return error;
-  for (auto [kernel, kernelState] : llvm::zip_equal(info.kernels, state.kernels)) {
-    if (llvm::Error error = driver.check(
-            driver.moduleGetFunction(&kernelState.function, state.module, kernel.symbol.c_str()),
-            "cuModuleGetFunction of '" + kernel.symbol + "'"))
+  for (auto [kernel, kernelState] : llvm::zip_equal(info.kernels, state.kernels))
+    if (llvm::Error error = loadKernel(driver, scope, kernel, state.module, kernelState))
       return error;
-    if (kernel.sharedMemory > kDefaultSharedMemory)
-      if (llvm::Error error =
-              driver.check(driver.funcSetAttribute(kernelState.function, kMaxDynamicSharedSizeBytes,
-                                                   kernel.sharedMemory),
-                           "kernel '" + kernel.name + "': cuFuncSetAttribute of " +
-                               llvm::Twine(kernel.sharedMemory) + " bytes of shared memory"))
-        return error;
-    for (const ArgumentInfo &argument : kernel.arguments)
-      kernelState.caches.emplace_back(argument.dims.size(), argument.tensorMaps.size());
-  }
   return llvm::Error::success();
 }
 
@@ -165,10 +221,15 @@ public:
       pointers.push_back(bytes + parameter.offset);
   }
 
-  /// Fills in everything except the tensor maps.
+  /// Fills in everything except the tensor maps and the workspaces.
   llvm::Error fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims);
   void setTensorMap(const LaunchParameter &parameter, const TensorMap &map) {
     std::memcpy(bytes + parameter.offset, &map, sizeof(map));
+  }
+  void setWorkspaces(DevicePointer memory) {
+    for (const LaunchParameter &parameter : kernel.parameters)
+      if (parameter.kind == ParameterKind::Workspace)
+        set(parameter, memory + parameter.workspaceOffset);
   }
   void **getPointers() { return pointers.data(); }
 
@@ -203,6 +264,7 @@ llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::Array
   for (const LaunchParameter &parameter : kernel.parameters) {
     switch (parameter.kind) {
     case ParameterKind::TensorMap:
+    case ParameterKind::Workspace:
       break;
     case ParameterKind::Pointer:
       set(parameter, arguments[parameter.argument].pointer);
@@ -279,22 +341,28 @@ llvm::Error Kernel::prepare(int device) {
   return bundle.resolveContext(*driver, *scope).takeError();
 }
 
+llvm::Expected<unsigned> Kernel::getCapacity(int device) {
+  const KernelInfo &kernel = getInfo();
+  if (!kernel.persistent)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "kernel '{0}' is not persistent: its grid does not depend on the device",
+                     kernel.name);
+  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
+  if (!driver)
+    return driver.takeError();
+  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
+  if (!scope)
+    return scope.takeError();
+  llvm::Expected<Bundle::ContextState &> context = bundle.resolveContext(*driver, *scope);
+  if (!context)
+    return context.takeError();
+  return context->kernels[index].capacity * kernel.cluster[0];
+}
+
 static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel, Function function,
-                                  std::array<unsigned, 3> grid, void *stream, void **parameters) {
-  LaunchAttribute cluster = {};
-  cluster.id = kLaunchAttributeClusterDimension;
-  cluster.value.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
-  bool hasCluster = kernel.cluster != std::array<unsigned, 3>{1, 1, 1};
-  LaunchConfig config = {grid[0],
-                         grid[1],
-                         grid[2],
-                         kernel.block[0],
-                         kernel.block[1],
-                         kernel.block[2],
-                         kernel.sharedMemory,
-                         static_cast<Stream>(stream),
-                         hasCluster ? &cluster : nullptr,
-                         hasCluster ? 1u : 0u};
+                                  std::array<unsigned, 3> grid, Stream stream, void **parameters) {
+  LaunchAttribute cluster;
+  LaunchConfig config = makeConfig(kernel, grid, stream, cluster);
   Result result = driver.launchKernelEx(&config, function, parameters, nullptr);
   if (result == 0)
     return llvm::Error::success();
@@ -306,7 +374,8 @@ static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel
                    driver.describe(result));
 }
 
-llvm::Error Kernel::launch(int device, void *stream, llvm::ArrayRef<Argument> arguments) {
+llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argument> arguments) {
+  auto stream = static_cast<Stream>(streamHandle);
   const KernelInfo &kernel = getInfo();
   DimValues dims;
   if (llvm::Error error = checkArguments(kernel, arguments, dims))
@@ -343,6 +412,14 @@ llvm::Error Kernel::launch(int device, void *stream, llvm::ArrayRef<Argument> ar
         if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
           block.setTensorMap(parameter, state.caches[i].getMap(*slot, parameter.mapOfArgument));
     }
+    if (kernel.workspaceBytes) {
+      llvm::Expected<DevicePointer> memory = state.workspaces.resolve(*driver, kernel, stream);
+      if (!memory)
+        return memory.takeError();
+      block.setWorkspaces(*memory);
+    }
   }
+  if (kernel.persistent)
+    (*grid)[0] = std::min((*grid)[0], state.capacity) * kernel.cluster[0];
   return launchFunction(*driver, kernel, state.function, *grid, stream, block.getPointers());
 }

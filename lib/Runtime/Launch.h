@@ -11,6 +11,7 @@
 #include "lib/Runtime/Driver.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <array>
 #include <memory>
@@ -31,8 +32,9 @@ using DimValues = llvm::SmallVector<int64_t, 16>;
 llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments,
                            DimValues &dims);
 
-/// The blocks of a launch; all zero when there is nothing to do. Errors: INVALID_ARGUMENT when a
-/// size exceeds what the hardware numbers or is no multiple of the cluster.
+/// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
+/// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
+/// hardware numbers or is no multiple of the cluster.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
 
@@ -65,6 +67,22 @@ private:
   std::vector<cuda::TensorMap> maps;
 };
 
+/// The workspaces of a kernel in one context, one for each stream.
+class WorkspaceCache {
+public:
+  /// The memory of `stream` for the kernel's workspaces: KernelInfo::workspaceBytes, zeroed on the
+  /// stream before the first use. The context is current. Errors: DRIVER_ERROR, INVALID_ARGUMENT
+  /// when the stream is capturing and has no memory yet.
+  llvm::Expected<cuda::DevicePointer> resolve(const cuda::Driver &driver, const KernelInfo &kernel,
+                                              cuda::Stream stream);
+  /// Frees the memory, of which there is no use any more. The context is current.
+  void free(const cuda::Driver &driver);
+
+private:
+  /// By stream and, for the stream that each thread has of its own, thread.
+  llvm::DenseMap<std::pair<cuda::Stream, uint64_t>, cuda::DevicePointer> memory;
+};
+
 class Bundle;
 
 /// A kernel of a bundle.
@@ -75,6 +93,8 @@ public:
   const KernelInfo &getInfo() const;
   /// See tessera_kernel_prepare.
   llvm::Error prepare(int device);
+  /// See tessera_kernel_capacity.
+  llvm::Expected<unsigned> getCapacity(int device);
   /// See tessera_kernel_launch.
   llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments);
 
@@ -102,8 +122,11 @@ private:
   /// A kernel in one context.
   struct KernelState {
     cuda::Function function = nullptr;
+    /// Of a persistent kernel: the clusters of a launch, at most.
+    unsigned capacity = 0;
     std::mutex mutex; ///< guards the caches
     std::vector<ArgumentCache> caches;
+    WorkspaceCache workspaces;
   };
   /// The module in one context.
   struct ContextState {
@@ -115,6 +138,8 @@ private:
 
   Bundle(BundleInfo info, const cuda::Driver *driver);
   llvm::Expected<const cuda::Driver &> resolveDriver();
+  llvm::Error loadKernel(const cuda::Driver &driver, const cuda::ContextScope &scope,
+                         const KernelInfo &kernel, cuda::Module module, KernelState &state);
   llvm::Expected<ContextState &> resolveContext(const cuda::Driver &driver,
                                                 const cuda::ContextScope &scope);
   llvm::Error load(const cuda::Driver &driver, const cuda::ContextScope &scope,

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import math
 import numbers
 import operator
 import os
@@ -188,8 +189,11 @@ class Kernel:
         )
         return f"<tessera kernel {self.name}({arguments})>"
 
-    def grid(self, **dims):
-        """The blocks of a launch, (x, y, z), for extents by name. Raises TypeError."""
+    def grid(self, device=_library.CURRENT_DEVICE, /, **dims):
+        """The blocks of a launch, (x, y, z), for extents by name.
+
+        The grid of a persistent kernel depends on the device. Raises TypeError, DeviceError, DriverError.
+        """
         blocks = []
         for entry in self.description["grid"]:
             extent = entry["extent"]
@@ -198,7 +202,15 @@ class Kernel:
                     raise TypeError(f"{self.name}.grid() needs the extent '{extent}'")
                 extent = dims[extent]
             blocks.append(-(-extent // entry["divisor"]))
+        if self.description.get("persistent"):
+            blocks = [min(math.prod(blocks) * self.description["cluster"][0], self._capacity(device))]
         return tuple(blocks + [1] * (3 - len(blocks)))
+
+    def _capacity(self, device):
+        """The most blocks that a launch of a persistent kernel has on a device."""
+        blocks = ctypes.c_uint32()
+        _library.check(_library.runtime().tessera_kernel_capacity(self._handle, device, ctypes.byref(blocks)))
+        return blocks.value
 
     def prepare(self, device=_library.CURRENT_DEVICE):
         """Loads the code on a device, so that the first launch does not (before a graph's capture)."""

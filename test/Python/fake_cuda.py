@@ -12,14 +12,29 @@ MEMORY = 1 << 40  # addresses of device n: [MEMORY * (n + 1), MEMORY * (n + 2))
 library = ctypes.CDLL("libcuda.so.1")
 library.fake_cuda_launch_count.restype = ctypes.c_size_t
 library.fake_cuda_encode_count.restype = ctypes.c_size_t
+library.fake_cuda_allocation_count.restype = ctypes.c_size_t
 
 PARAMETERS = [ctypes.c_char * 128, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_int64]
 
 
 def reset():
     library.fake_cuda_reset()
-    sizes = (ctypes.c_uint * len(PARAMETERS))(*map(ctypes.sizeof, PARAMETERS))
+    set_parameters(PARAMETERS)
+
+
+def set_parameters(types):
+    """Other parameters than those of `bundle` are to be recorded, until the next reset."""
+    sizes = (ctypes.c_uint * len(types))(*map(ctypes.sizeof, types))
     library.fake_cuda_set_parameter_sizes(sizes, ctypes.c_size_t(len(sizes)))
+
+
+def set_capturing(stream):
+    """A stream captures a graph from now on; 0: none does."""
+    library.fake_cuda_set_capturing(ctypes.c_void_p(stream))
+
+
+def allocation_count():
+    return library.fake_cuda_allocation_count()
 
 
 def launch_count():
@@ -37,8 +52,8 @@ def last_launch():
     return tuple(numbers[:3]), tuple(numbers[3:6]), tuple(numbers[6:9]), numbers[9], numbers[10], stream.value
 
 
-def last_parameter(index):
-    value = PARAMETERS[index]()
+def last_parameter(index, kind=None):
+    value = (kind or PARAMETERS[index])()
     library.fake_cuda_last_parameter(ctypes.c_size_t(index), ctypes.byref(value))
     return value.value
 

@@ -2,6 +2,7 @@
 """Loading and launching through the package, the real library and a fake driver."""
 
 import ctypes
+import gc
 import os
 import sys
 import tempfile
@@ -173,6 +174,57 @@ class Launches(LaunchCase):
         x, y = (fake_torch.Tensor((2, 0, 64)) for _ in range(2))
         self.kernel(x, y, 1, 1)
         self.assertEqual(fake_cuda.launch_count(), 0)
+
+
+class Persistent(LaunchCase):
+    WORKSPACE = len(fake_cuda.PARAMETERS)
+
+    def setUp(self):
+        super().setUp()
+        parameters = self.kernel.description["launch_parameters"] + [{"kind": "workspace", "bytes": 4}]
+        self.changes = {"persistent": True, "launch_parameters": parameters}
+        self.kernel = tessera.Bundle(fake_cuda.bundle(**self.changes)).kernel()
+        fake_cuda.set_parameters([*fake_cuda.PARAMETERS, ctypes.c_uint64])
+
+    def workspace(self, stream):
+        self.kernel(*tensors(), 1, 1, stream=stream)
+        return fake_cuda.last_parameter(self.WORKSPACE, ctypes.c_uint64)
+
+    def test_grid(self):
+        for shape in ((2, 300), (2, 128 * 66), (70, 257), (1, 0)):
+            x, y = (fake_torch.Tensor((*shape, 64)) for _ in range(2))
+            grid = self.kernel.grid(0, B=shape[0], S=shape[1])
+            self.assertEqual(grid, (min(shape[0] * -(-shape[1] // 128), 132), 1, 1))
+            self.kernel(x, y, 1, 1)
+            if grid[0]:
+                self.assertEqual(fake_cuda.last_launch()[0], grid)
+        self.assertEqual(fake_cuda.launch_count(), 3)
+        with self.assertRaisesRegex(tessera.DeviceError, "there is no CUDA device 7"):
+            self.kernel.grid(7, B=1, S=1)
+
+    def test_clusters(self):
+        self.kernel = tessera.Bundle(fake_cuda.bundle(cluster=[2, 1, 1], **self.changes)).kernel()
+        self.assertEqual(self.kernel.grid(0, B=2, S=300), (12, 1, 1))
+        self.assertEqual(self.kernel.grid(0, B=60, S=129), (120, 1, 1))
+        self.kernel(*tensors(), 1, 1)
+        self.assertEqual(fake_cuda.last_launch()[0], (12, 1, 1))
+
+    def test_workspaces(self):
+        first, second = self.workspace(0x66), self.workspace(0x77)
+        self.assertNotEqual(first, second)
+        self.assertEqual((self.workspace(0x66), self.workspace(0x77)), (first, second))
+        self.assertEqual(fake_cuda.allocation_count(), 2)
+        self.kernel = None
+        gc.collect()
+        self.assertEqual(fake_cuda.allocation_count(), 0)
+
+    def test_capture(self):
+        fake_cuda.set_capturing(0x66)
+        self.assertRefuses(ValueError, "launch the kernel once on the stream before", *tensors(), 1, 1, stream=0x66)
+        fake_cuda.set_capturing(0)
+        first = self.workspace(0x66)
+        fake_cuda.set_capturing(0x66)
+        self.assertEqual(self.workspace(0x66), first)
 
 
 class Refusals(LaunchCase):

@@ -122,6 +122,43 @@ TEST(BundleTest, ChecksTensorMaps) {
             "bundle.kernels[0].launch_parameters[0].dims[1].stride_of_dim");
 }
 
+TEST(BundleTest, ReadsPersistentKernelsAndWorkspaces) {
+  json::Value bundle = makeBundle();
+  json::Object &kernel = getKernel(bundle);
+  EXPECT_FALSE(llvm::cantFail(readBundle(toText(bundle))).kernels[0].persistent);
+  kernel["persistent"] = true;
+  kernel["cluster"] = json::Array{2, 1, 1};
+  for (int64_t bytes : {300, 4})
+    kernel.getArray("launch_parameters")
+        ->push_back(json::Object{{"kind", "workspace"}, {"bytes", bytes}});
+  BundleInfo info = llvm::cantFail(readBundle(toText(bundle)));
+  EXPECT_TRUE(info.kernels[0].persistent);
+  llvm::ArrayRef<LaunchParameter> parameters = info.kernels[0].parameters;
+  EXPECT_EQ(parameters[8].offset, 304u);
+  EXPECT_EQ(parameters[8].bytes, 8u);
+  EXPECT_EQ(parameters[8].workspaceOffset, 0u);
+  EXPECT_EQ(parameters[9].offset, 312u);
+  EXPECT_EQ(parameters[9].workspaceOffset, 512u);
+  EXPECT_EQ(info.kernels[0].workspaceBytes, 516u);
+}
+
+TEST(BundleTest, ChecksPersistentKernelsAndWorkspaces) {
+  EXPECT_EQ(readChanged([](json::Object &kernel) { kernel["persistent"] = 1; }),
+            "damaged bundle: expected true or false at bundle.kernels[0].persistent");
+  EXPECT_EQ(readChanged([](json::Object &kernel) {
+              kernel["persistent"] = true;
+              kernel["cluster"] = json::Array{1, 2, 1};
+            }),
+            "damaged bundle: the clusters of a persistent kernel extend in x only at "
+            "bundle.kernels[0].cluster");
+  for (json::Value bytes : {json::Value(0), json::Value("4"), json::Value((int64_t(1) << 40) + 1)})
+    EXPECT_EQ(readChanged([&](json::Object &kernel) {
+                parameter(kernel, 7) = json::Object{{"kind", "workspace"}, {"bytes", bytes}};
+              }),
+              "damaged bundle: expected a number of bytes from 1 to 2^40 at "
+              "bundle.kernels[0].launch_parameters[7].bytes");
+}
+
 TEST(BundleTest, RefusesTooManyParameters) {
   EXPECT_EQ(readChanged([](json::Object &kernel) {
               json::Array &parameters = *kernel.getArray("launch_parameters");

@@ -46,4 +46,10 @@ EXPORT void fake_cuda_last_parameter(size_t index, void *bytes) {
   memcpy(bytes, parameter.data(), parameter.size());
 }
 
+/// `stream` captures a graph from now on; null: none does.
+EXPORT void fake_cuda_set_capturing(void *stream) { fake::getState().capturing = stream; }
+
+/// The allocations that live.
+EXPORT size_t fake_cuda_allocation_count() { return fake::getState().memory.size(); }
+
 EXPORT size_t fake_cuda_encode_count() { return fake::getState().encodes.size(); }

@@ -76,10 +76,23 @@ strncpy(name, "Fake Hopper", size);
 return 0;
 }
 FAKE(cuDeviceGetAttribute, int *value, int attribute, Device)
-*value = attribute == kComputeCapabilityMajor   ? getState().capabilityMajor
-         : attribute == kComputeCapabilityMinor ? getState().capabilityMinor
-                                                : getState().sharedMemory;
-return 0;
+++getState().attributeQueries;
+switch (attribute) {
+case kComputeCapabilityMajor:
+  *value = getState().capabilityMajor;
+  return 0;
+case kComputeCapabilityMinor:
+  *value = getState().capabilityMinor;
+  return 0;
+case kMultiprocessorCount:
+  *value = getState().multiprocessors;
+  return 0;
+case kMaxSharedMemoryPerBlockOptin:
+  *value = getState().sharedMemory;
+  return 0;
+default:
+  return 1;
+}
 }
 FAKE(cuDevicePrimaryCtxRetain, Context *context, Device device)
 *context = toContext(device);
@@ -128,6 +141,20 @@ return 0;
 FAKE(cuFuncSetAttribute, Function, int attribute, int value)
 if (attribute == kMaxDynamicSharedSizeBytes)
   getState().sharedMemoryRequests.push_back(value);
+return 0;
+}
+FAKE(cuOccupancyMaxActiveClusters, int *clusters, Function function, const LaunchConfig *config)
+++getState().occupancyQueries;
+bool hasCluster =
+    config->attributeCount == 1 && config->attributes[0].id == kLaunchAttributeClusterDimension;
+if (!function || !hasCluster || config->gridX % config->attributes[0].value.cluster.x)
+  return 1;
+*clusters = getState().activeClusters;
+return 0;
+}
+FAKE(cuStreamIsCapturing, Stream stream, int *status)
+++getState().captureQueries;
+*status = stream && stream == getState().capturing;
 return 0;
 }
 FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
@@ -181,9 +208,18 @@ return 0;
 }
 FAKE(cuMemAlloc, DevicePointer *pointer, size_t bytes)
 *pointer = reinterpret_cast<DevicePointer>(malloc(bytes));
+getState().memory[*pointer] = bytes;
+return 0;
+}
+FAKE(cuMemsetD8Async, DevicePointer to, unsigned char value, size_t bytes, Stream stream)
+memset(reinterpret_cast<void *>(to), value, bytes);
+if (value == 0 && getState().memory.at(to) == bytes)
+  getState().zeroed[to] = stream;
 return 0;
 }
 FAKE(cuMemFree, DevicePointer pointer)
+getState().memory.erase(pointer);
+getState().zeroed.erase(pointer);
 free(reinterpret_cast<void *>(pointer));
 return 0;
 }
@@ -233,11 +269,14 @@ void *tessera::runtime::fake::find(const char *name) {
       FAKE_ENTRY(cuModuleUnload),
       FAKE_ENTRY(cuModuleGetFunction),
       FAKE_ENTRY(cuFuncSetAttribute),
+      FAKE_ENTRY(cuOccupancyMaxActiveClusters),
+      FAKE_ENTRY(cuStreamIsCapturing),
       FAKE_ENTRY(cuPointerGetAttribute),
       FAKE_ENTRY(cuTensorMapEncodeTiled),
       FAKE_ENTRY(cuLaunchKernelEx),
       FAKE_ENTRY(cuMemAlloc),
       FAKE_ENTRY(cuMemFree),
+      FAKE_ENTRY(cuMemsetD8Async),
       FAKE_ENTRY(cuMemcpyHtoD),
       FAKE_ENTRY(cuMemcpyDtoH),
   };

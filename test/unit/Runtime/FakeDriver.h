@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,11 @@ struct State {
   int deviceCount = 2;
   int capabilityMajor = 9, capabilityMinor = 0;
   int sharedMemory = 232448;
+  int multiprocessors = 132;
+  /// What cuOccupancyMaxActiveClusters answers.
+  int activeClusters = 60;
+  /// The stream that captures a graph.
+  void *capturing = nullptr;
   int version = 12040;
   /// The function of the driver that fails, and how.
   std::string failing;
@@ -61,6 +67,11 @@ struct State {
   std::vector<EncodeRecord> encodes;
   std::vector<int> sharedMemoryRequests;
   unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
+  /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamIsCapturing.
+  unsigned attributeQueries = 0, occupancyQueries = 0, captureQueries = 0;
+  /// Memory that is allocated, and the stream on which it was zeroed as a whole.
+  std::map<uint64_t, size_t> memory;
+  std::map<uint64_t, void *> zeroed;
 };
 
 /// The state of the driver, of which there is one in a process.

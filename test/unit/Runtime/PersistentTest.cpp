@@ -1,0 +1,275 @@
+//===- PersistentTest.cpp - Persistent grids and workspaces ---------------===//
+
+#include "FakeDriver.h"
+#include "TestBundle.h"
+
+#include "lib/Runtime/Error.h"
+#include "lib/Runtime/Launch.h"
+
+#include "gtest/gtest.h"
+
+#include <set>
+#include <thread>
+
+using namespace tessera::runtime;
+using namespace tessera::runtime::test;
+namespace json = llvm::json;
+
+namespace {
+
+/// The test kernel, persistent, with a workspace as its last parameter. Its tiles are 3 x 4 x 2.
+class PersistentTest : public testing::Test {
+protected:
+  static constexpr unsigned kWorkspace = 8; ///< the number of the parameter
+  static constexpr uint64_t kBytes = 12;
+
+  void SetUp() override {
+    fake::reset();
+    fake::setCurrentDevice(0);
+    fake::getState().parameterSizes = kParameterSizes;
+    fake::getState().parameterSizes.push_back(8);
+    kernel()["persistent"] = true;
+    kernel()
+        .getArray("launch_parameters")
+        ->push_back(json::Object{{"kind", "workspace"}, {"bytes", int64_t(kBytes)}});
+  }
+
+  json::Object &kernel() { return getKernel(description); }
+
+  std::unique_ptr<Bundle> load() {
+    return llvm::cantFail(Bundle::create(toText(description), &fake::getTable()));
+  }
+
+  /// The text of the error of a launch, "" for none.
+  std::string launch(Bundle &bundle, uintptr_t stream = 0, int device = -1) {
+    return takeText(bundle.getKernels()[0].launch(device, reinterpret_cast<void *>(stream),
+                                                  arguments.arguments));
+  }
+
+  /// The text of an error, "" for none; its status in `status`.
+  std::string takeText(llvm::Error error) {
+    status = TESSERA_RUNTIME_SUCCESS;
+    std::string text;
+    llvm::handleAllErrors(std::move(error), [&](const RuntimeError &failure) {
+      status = failure.getStatus();
+      text = failure.getText();
+    });
+    return text;
+  }
+
+  /// The grid of a launch of the kernel, as it is described now.
+  std::array<unsigned, 3> gridOfLaunch() {
+    EXPECT_EQ(launch(*load()), "");
+    return fake::getState().launches.back().grid;
+  }
+
+  static uint64_t workspaceOf(const fake::LaunchRecord &record) {
+    return record.get<uint64_t>(kWorkspace);
+  }
+  static uint64_t lastWorkspace() { return workspaceOf(fake::getState().launches.back()); }
+
+  json::Value description = makeBundle();
+  TestArguments arguments;
+  tessera_runtime_status status = TESSERA_RUNTIME_SUCCESS;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+TEST_F(PersistentTest, HasABlockForEachMultiprocessorAtMost) {
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{24, 1, 1}));
+  fake::getState().multiprocessors = 24;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{24, 1, 1}));
+  fake::getState().multiprocessors = 7;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{7, 1, 1}));
+  EXPECT_EQ(fake::getState().occupancyQueries, 0u);
+}
+
+TEST_F(PersistentTest, CountsClusters) {
+  kernel()["cluster"] = json::Array{2, 1, 1};
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{48, 1, 1}));
+  EXPECT_EQ(fake::getState().launches.back().cluster, (std::array<unsigned, 3>{2, 1, 1}));
+  // An odd multiprocessor stays idle.
+  fake::getState().multiprocessors = 15;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{14, 1, 1}));
+  // Two blocks may fit on a multiprocessor, but one is what the kernel counts on.
+  fake::getState().activeClusters = 14;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{14, 1, 1}));
+  fake::getState().activeClusters = 5;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{10, 1, 1}));
+}
+
+TEST_F(PersistentTest, AsksTheDriverOnce) {
+  kernel()["cluster"] = json::Array{4, 1, 1};
+  std::unique_ptr<Bundle> bundle = load();
+  ASSERT_EQ(launch(*bundle), "");
+  fake::State &state = fake::getState();
+  EXPECT_EQ(state.occupancyQueries, 1u);
+  unsigned attributes = state.attributeQueries, captures = state.captureQueries;
+  ASSERT_EQ(launch(*bundle), "");
+  EXPECT_EQ(state.occupancyQueries, 1u);
+  EXPECT_EQ(state.attributeQueries, attributes);
+  EXPECT_EQ(state.captureQueries, captures);
+  EXPECT_EQ(state.memory.size(), 1u);
+  EXPECT_EQ(llvm::cantFail(bundle->getKernels()[0].getCapacity(0)), 132u);
+  EXPECT_EQ(state.occupancyQueries, 1u);
+}
+
+TEST_F(PersistentTest, EmptyGridLaunchesNothing) {
+  for (int i : {TestArguments::Q, TestArguments::K, TestArguments::O, TestArguments::LSE})
+    arguments.shapes[i][2] = 0;
+  EXPECT_EQ(launch(*load()), "");
+  EXPECT_TRUE(fake::getState().launches.empty());
+  EXPECT_TRUE(fake::getState().memory.empty());
+}
+
+TEST_F(PersistentTest, TakesGridsBeyondTheHardwaresInYAndZ) {
+  for (int i : {TestArguments::Q, TestArguments::K, TestArguments::O, TestArguments::LSE})
+    arguments.shapes[i][0] = 65536;
+  EXPECT_EQ(gridOfLaunch(), (std::array<unsigned, 3>{132, 1, 1}));
+  for (int i : {TestArguments::Q, TestArguments::K, TestArguments::O, TestArguments::LSE}) {
+    arguments.shapes[i][0] = 1 << 30;
+    arguments.strides[i][0] = 8;
+  }
+  EXPECT_EQ(launch(*load()),
+            "kernel 'attend': the grid has 3 x 4 x 1073741824 tiles; a persistent kernel counts at "
+            "most 2147483647 in all: split the call");
+  EXPECT_EQ(status, TESSERA_RUNTIME_INVALID_ARGUMENT);
+}
+
+TEST_F(PersistentTest, RefusesDevicesWithoutRoomForACluster) {
+  kernel()["cluster"] = json::Array{8, 1, 1};
+  fake::getState().activeClusters = 0;
+  EXPECT_EQ(launch(*load()), "kernel 'attend': no cluster of 8 blocks fits on device 0; compile "
+                             "with a smaller cluster");
+  EXPECT_EQ(status, TESSERA_RUNTIME_NO_DEVICE);
+  fake::getState().failing = "cuOccupancyMaxActiveClusters";
+  EXPECT_EQ(launch(*load()), "kernel 'attend': cuOccupancyMaxActiveClusters: "
+                             "CUDA_ERROR_INVALID_VALUE (invalid argument)");
+}
+
+TEST_F(PersistentTest, OnlyPersistentKernelsHaveACapacity) {
+  kernel().erase("persistent");
+  std::unique_ptr<Bundle> bundle = load();
+  EXPECT_EQ(takeText(bundle->getKernels()[0].getCapacity(0).takeError()),
+            "kernel 'attend' is not persistent: its grid does not depend on the device");
+  EXPECT_EQ(status, TESSERA_RUNTIME_INVALID_ARGUMENT);
+}
+
+//===----------------------------------------------------------------------===//
+// Workspaces
+//===----------------------------------------------------------------------===//
+
+TEST_F(PersistentTest, EachStreamHasAWorkspace) {
+  std::unique_ptr<Bundle> bundle = load();
+  std::set<uint64_t> workspaces;
+  for (uintptr_t stream : {0x100, 0x200, 0x0}) {
+    ASSERT_EQ(launch(*bundle, stream), "");
+    uint64_t workspace = lastWorkspace();
+    EXPECT_TRUE(workspaces.insert(workspace).second);
+    EXPECT_EQ(fake::getState().memory.at(workspace), kBytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(fake::getState().zeroed.at(workspace)), stream);
+    ASSERT_EQ(launch(*bundle, stream), "");
+    EXPECT_EQ(lastWorkspace(), workspace);
+  }
+  EXPECT_EQ(fake::getState().memory.size(), 3u);
+  bundle.reset();
+  EXPECT_TRUE(fake::getState().memory.empty());
+}
+
+TEST_F(PersistentTest, EachContextAndKernelHasAWorkspace) {
+  json::Object second = kernel();
+  second["name"] = "second";
+  description.getAsObject()->getArray("kernels")->push_back(std::move(second));
+  std::unique_ptr<Bundle> bundle = load();
+  ASSERT_EQ(launch(*bundle), "");
+  ASSERT_FALSE(bundle->getKernels()[1].launch(-1, nullptr, arguments.arguments));
+  for (int i = 0; i < TestArguments::Scale; ++i)
+    arguments.arguments[i].pointer += fake::kMemory;
+  ASSERT_EQ(launch(*bundle, 0, /*device=*/1), "");
+  EXPECT_EQ(fake::getState().memory.size(), 3u);
+  bundle.reset();
+  EXPECT_TRUE(fake::getState().memory.empty());
+}
+
+TEST_F(PersistentTest, SeveralWorkspacesAreApart) {
+  kernel()
+      .getArray("launch_parameters")
+      ->push_back(json::Object{{"kind", "workspace"}, {"bytes", 1000}});
+  fake::getState().parameterSizes.push_back(8);
+  std::unique_ptr<Bundle> bundle = load();
+  ASSERT_EQ(launch(*bundle), "");
+  EXPECT_EQ(fake::getState().launches.back().get<uint64_t>(kWorkspace + 1), lastWorkspace() + 256);
+  EXPECT_EQ(fake::getState().memory.at(lastWorkspace()), 1256u);
+}
+
+TEST_F(PersistentTest, ThreadsDoNotShareTheStreamOfEachThread) {
+  std::unique_ptr<Bundle> bundle = load();
+  constexpr uintptr_t kPerThread = 2;
+  for (int i = 0; i < 3; ++i)
+    std::thread([&] {
+      for (int launches = 0; launches < 2; ++launches)
+        llvm::cantFail(bundle->getKernels()[0].launch(0, reinterpret_cast<void *>(kPerThread),
+                                                      arguments.arguments));
+    }).join();
+  std::set<uint64_t> workspaces;
+  for (const fake::LaunchRecord &record : fake::getState().launches)
+    workspaces.insert(workspaceOf(record));
+  EXPECT_EQ(fake::getState().launches.size(), 6u);
+  EXPECT_EQ(workspaces.size(), 3u);
+}
+
+TEST_F(PersistentTest, ThreadsShareTheWorkspaceOfAStream) {
+  std::unique_ptr<Bundle> bundle = load();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (uintptr_t i = 0; i < 200; ++i)
+        llvm::cantFail(bundle->getKernels()[0].launch(0, reinterpret_cast<void *>(0x100 * (i % 5)),
+                                                      arguments.arguments));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(fake::getState().memory.size(), 5u);
+  ASSERT_EQ(fake::getState().launches.size(), 800u);
+  for (const fake::LaunchRecord &record : fake::getState().launches)
+    ASSERT_EQ(fake::getState().zeroed.at(workspaceOf(record)), record.stream);
+}
+
+TEST_F(PersistentTest, CapturesOnlyAfterALaunch) {
+  constexpr uintptr_t kStream = 0x100;
+  std::unique_ptr<Bundle> bundle = load();
+  fake::getState().capturing = reinterpret_cast<void *>(kStream);
+  EXPECT_EQ(launch(*bundle, kStream),
+            "kernel 'attend' needs 12 bytes of workspace on this stream, which cannot be allocated "
+            "while the stream is capturing a graph; launch the kernel once on the stream before "
+            "the capture");
+  EXPECT_EQ(status, TESSERA_RUNTIME_INVALID_ARGUMENT);
+  EXPECT_TRUE(fake::getState().memory.empty());
+  EXPECT_EQ(launch(*bundle, 0x200), ""); // Another stream.
+  fake::getState().capturing = nullptr;
+  EXPECT_EQ(launch(*bundle, kStream), "");
+  fake::getState().capturing = reinterpret_cast<void *>(kStream);
+  EXPECT_EQ(launch(*bundle, kStream), "");
+  EXPECT_EQ(fake::getState().launches.size(), 3u);
+}
+
+TEST_F(PersistentTest, NamesTheDriversErrorsAndTriesAgain) {
+  std::unique_ptr<Bundle> bundle = load();
+  fake::getState().failing = "cuMemAlloc";
+  EXPECT_EQ(launch(*bundle), "kernel 'attend': cuMemAlloc of 12 bytes of workspace: "
+                             "CUDA_ERROR_INVALID_VALUE (invalid argument)");
+  EXPECT_EQ(status, TESSERA_RUNTIME_DRIVER_ERROR);
+  fake::getState().failing = "cuMemsetD8Async";
+  EXPECT_EQ(launch(*bundle), "kernel 'attend': cuMemsetD8Async of the workspace: "
+                             "CUDA_ERROR_INVALID_VALUE (invalid argument)");
+  EXPECT_TRUE(fake::getState().memory.empty());
+  fake::getState().failing = "cuStreamIsCapturing";
+  EXPECT_EQ(launch(*bundle), "cuStreamIsCapturing: CUDA_ERROR_INVALID_VALUE (invalid argument)");
+  fake::getState().failing = "";
+  EXPECT_EQ(launch(*bundle), "");
+  EXPECT_EQ(fake::getState().launches.size(), 1u);
+}
