@@ -15,26 +15,31 @@ import common
 from common import cases
 
 TOKENS, HIDDEN = 16384, 2048
+PEERS = ("fa3", "cudnn", "fa2")
 
 
 def parse_arguments():
-    parser = common.argument_parser(__doc__)
+    parser = add_peer_options(common.argument_parser(__doc__))
     parser.add_argument("--d", default="64,128,256", help="head dimensions")
     parser.add_argument("--seqlens", default="512,1024,2048,4096,8192,16384")
     parser.add_argument("--masks", default="full,causal")
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
-    parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
     return parser.parse_args()
 
 
-class Problem:
-    """Tensors of one point of the grid."""
+def add_peer_options(parser):
+    parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    return parser
 
-    def __init__(self, d, seqlen, causal, dtype):
+
+class Problem:
+    """Tensors of one point of the grid, or of another batch and number of heads."""
+
+    def __init__(self, d, seqlen, causal, dtype, batch=None, heads=None):
         import torch
 
         self.d, self.seqlen, self.causal = d, seqlen, causal
-        self.batch, self.heads = max(1, TOKENS // seqlen), HIDDEN // d
+        self.batch, self.heads = batch or max(1, TOKENS // seqlen), heads or HIDDEN // d
         self.scale = 1 / math.sqrt(d)
         self.dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
         shape = (self.batch, seqlen, self.heads, d)
@@ -120,49 +125,37 @@ def peers(problem, options):
     return {name: function for name, function in found.items() if function}
 
 
-def relative_error(out, problem):
-    """Of our result against PyTorch's flash backend: a kernel that is wrong is not worth timing."""
+def prepare(problem):
+    """What `common.measure_kernels` wants, with errors against PyTorch's flash backend."""
     import torch
 
     q, k, v = problem.transposed()
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=problem.causal, scale=problem.scale)
     expected = expected.transpose(1, 2).float()
-    return ((out.float() - expected).norm() / expected.norm()).item()
+
+    def prepare_kernel(kernel):
+        run, out = tessera_contestant(kernel, problem)
+        return run, lambda: ((out.float() - expected).norm() / expected.norm()).item()
+
+    return prepare_kernel
 
 
-def measure(kernel, problem, options, stopwatch):
-    """The record of one point of the grid."""
-    import torch
-
-    run, out = tessera_contestant(kernel, problem)
-    run()
-    torch.cuda.synchronize()
-    error = relative_error(out, problem)
-    record = {"d": problem.d, "mask": "causal" if problem.causal else "full", "seqlen": problem.seqlen,
-              "batch": problem.batch, "heads": problem.heads, "schedule": kernel.schedule, "error": error}  # fmt: skip
-    if not error < 1e-2:
-        record["wrong"] = True
-        return record
-    contestants = {"tessera": run, **({} if options.no_peers else peers(problem, options))}
-    record["timings"] = stopwatch.compare(contestants)
-    for timing in record["timings"].values():
-        timing["tflops"] = problem.flops / timing["ms"] / 1e9
-    return record
+def measure(kernels, problem, options, stopwatch):
+    """The records of one point of the grid."""
+    point = {"d": problem.d, "mask": "causal" if problem.causal else "full", "seqlen": problem.seqlen,
+             "batch": problem.batch, "heads": problem.heads}  # fmt: skip
+    return common.measure_kernels(
+        point,
+        problem.flops,
+        kernels,
+        prepare(problem),
+        lambda: {} if options.no_peers else peers(problem, options),
+        stopwatch,
+    )
 
 
 def to_row(record):
-    row = {key: record[key] for key in ("d", "mask", "seqlen")}
-    timings = record.get("timings", {})
-    for name in ("tessera", "fa3", "cudnn", "fa2"):
-        row[name] = timings.get(name, {}).get("tflops")
-    if record.get("wrong"):
-        row["tessera"] = f"wrong ({record['error']:.2g})"
-    rivals = [row[name] for name in ("fa3", "cudnn", "fa2") if row[name]]
-    row["to best"] = f"{row['tessera'] / max(rivals):.2f}" if timings and rivals else None
-    row["MHz"] = timings.get("tessera", {}).get("mhz")
-    row["W"] = timings.get("tessera", {}).get("watts")
-    row["schedule"] = record["schedule"]
-    return row
+    return common.to_row(record, ("d", "mask", "seqlen"), PEERS)
 
 
 def main():
@@ -171,19 +164,24 @@ def main():
 
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    schedules = common.wanted_schedules(options)
+    hidden = ("schedule",) if len(schedules) == 1 else ()
     records, host = [], None
     for d in map(int, options.d.split(",")):
         for mask in options.masks.split(","):
-            configuration = cases.attention(options.dtype, d, d, mask == "causal", options.schedule)
-            kernel = common.load_kernel(source, configuration)
-            for seqlen in map(int, options.seqlens.split(",")) if kernel else ():
+            kernels = common.load_kernels(
+                source, [cases.attention(options.dtype, d, d, mask == "causal", schedule) for schedule in schedules]
+            )
+            for seqlen in map(int, options.seqlens.split(",")) if kernels else ():
                 torch.manual_seed(0)
                 problem = Problem(d, seqlen, mask == "causal", options.dtype)
-                records.append(measure(kernel, problem, options, stopwatch))
-                shown = {key: value for key, value in to_row(records[-1]).items() if value is not None}
-                print(", ".join(f"{key} {common.format_cell(value)}" for key, value in shown.items()), flush=True)
-                if host is None and not records[-1].get("wrong"):
-                    host = host_microseconds(kernel)
+                measured = measure(kernels, problem, options, stopwatch)
+                for record in measured:
+                    common.print_row(to_row(record), *hidden)
+                records += measured
+                right = [record["variant"] for record in measured if not record.get("wrong")]
+                if host is None and right:
+                    host = host_microseconds(kernels[right[0]])
     machine = dict(common.describe_gpu(), host_us_per_call=host)
     method = (
         f"Attention forward, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."

@@ -19,9 +19,12 @@ sys.path.insert(0, os.path.join(ROOT, "test", "gpu"))
 import cases  # noqa: E402
 import kernels  # noqa: E402
 
+# A kernel whose result is further from the peers', relative to the norm, is wrong and not worth timing.
+MAX_ERROR = 1e-2
 
-def argument_parser(description, gpu=True):
-    """The options that every benchmark has."""
+
+def argument_parser(description, gpu=True, schedules=True):
+    """The options that every benchmark has: on the GPU if `gpu`, and with schedules of choice if `schedules`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"), metavar="DIR", help="for results")
     parser.add_argument("--date", default=datetime.date.today().isoformat(), help="for the names of the results")
@@ -30,7 +33,12 @@ def argument_parser(description, gpu=True):
         parser.add_argument(
             "--bundles", metavar="DIR", help="of test/gpu/build_bundles.py; otherwise libtessera compiles"
         )
-        parser.add_argument("--schedule", default="", help="instead of the compiler's choice")
+        if schedules:
+            group = parser.add_mutually_exclusive_group()
+            group.add_argument("--schedule", default="", help="instead of the compiler's choice")
+            group.add_argument(
+                "--schedules", metavar="A;B;...", help="several, timed in turns; 'default' is the compiler's choice"
+            )
         parser.add_argument("--milliseconds", type=float, default=100, help="of timed work for each contestant")
         parser.add_argument("--rounds", type=int, default=4, help="in which the contestants take turns")
         parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
@@ -145,6 +153,14 @@ def host_microseconds(function, calls=2000):
     return best / (calls // 5) * 1e6
 
 
+def wanted_schedules(options):
+    """The schedules to time, in order; an empty one is the compiler's choice."""
+    if options.schedules is None:
+        return [options.schedule]
+    wanted = [schedule.strip() for schedule in options.schedules.split(";")]
+    return list(dict.fromkeys("" if schedule == "default" else schedule for schedule in wanted))
+
+
 def load_kernel(source, configuration):
     """The kernel, or None after a line that says why there is none."""
     try:
@@ -152,6 +168,64 @@ def load_kernel(source, configuration):
     except (kernels.Missing, kernels.Refused) as error:
         print(f"{configuration['name']}: {error}", flush=True)
         return None
+
+
+def load_kernels(source, configurations):
+    """{what to call it: kernel} of configurations of one kernel that differ in their schedules, less those that there
+    are not, of which a line says why."""
+    loaded = {c.get("variant") or c["schedule"] or "default": load_kernel(source, c) for c in configurations}
+    return {name: kernel for name, kernel in loaded.items() if kernel}
+
+
+def measure_kernels(point, flops, kernels, prepare, find_peers, stopwatch):
+    """Records of one point, a dict, one for each of the kernels of `load_kernels`.
+
+    `prepare` makes of a kernel a function without arguments that launches it, and one that gives the error of its
+    result. All kernels that are right are timed in turns with the functions that `find_peers` returns by name.
+    """
+    records, contestants = [], {}
+    for name, kernel in kernels.items():
+        run, find_error = prepare(kernel)
+        run()
+        record = {**point, "variant": name, "schedule": kernel.schedule, "error": find_error()}
+        records.append(record)
+        if record["error"] < MAX_ERROR:
+            contestants["tessera", name] = run
+        else:
+            record["wrong"] = True
+    if not contestants:
+        return records
+    rivals = find_peers()
+    timings = stopwatch.compare({**contestants, **rivals})
+    for timing in timings.values():
+        timing["tflops"] = flops / timing["ms"] / 1e9
+    for record in records:
+        if not record.get("wrong"):
+            own = timings["tessera", record["variant"]]
+            record["timings"] = {"tessera": own, **{name: timings[name] for name in rivals}}
+    return records
+
+
+def to_row(record, columns, peers):
+    """The row of a table for a record: `columns` of the point, the schedule that was asked for, TFLOP/s of ours and
+    of the peers, our share of the best peer's, and the state of the GPU while ours ran."""
+    timings = record.get("timings", {})
+    row = {**{column: record[column] for column in columns}, "schedule": record["variant"]}
+    for name in ("tessera", *peers):
+        row[name] = timings.get(name, {}).get("tflops")
+    if record.get("wrong"):
+        row["tessera"] = f"wrong ({record['error']:.2g})"
+    rivals = [row[name] for name in peers if row[name]]
+    row["to best"] = f"{row['tessera'] / max(rivals):.2f}" if timings and rivals else None
+    row["MHz"] = timings.get("tessera", {}).get("mhz")
+    row["W"] = timings.get("tessera", {}).get("watts")
+    return row
+
+
+def print_row(row, *hidden):
+    """A line of what a row has, but for the columns `hidden`."""
+    shown = {key: value for key, value in row.items() if value is not None and key not in hidden}
+    print(", ".join(f"{key} {format_cell(value)}" for key, value in shown.items()), flush=True)
 
 
 def describe_gpu():

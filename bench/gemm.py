@@ -13,7 +13,8 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def measure(kernel, transposed, size, options, stopwatch):
+def measure(kernels, transposed, size, options, stopwatch):
+    """The records of one size."""
     import torch
 
     m, n, k = size
@@ -22,51 +23,31 @@ def measure(kernel, transposed, size, options, stopwatch):
     a = torch.randn((m, k), device="cuda", dtype=dtype)
     b = torch.randn((n, k) if transposed else (k, n), device="cuda", dtype=dtype)
     right = b.t() if transposed else b
-    c, expected = torch.full((m, n), float("nan"), device="cuda", dtype=dtype), torch.empty(
-        (m, n), device="cuda", dtype=dtype
-    )
-    torch.matmul(a, right, out=expected)
-    kernel(a, b, c)
-    torch.cuda.synchronize()
-    error = ((c.float() - expected.float()).norm() / expected.float().norm()).item()
-    record = {
-        "m": m,
-        "n": n,
-        "k": k,
-        "b": "[N, K]" if transposed else "[K, N]",
-        "schedule": kernel.schedule,
-        "error": error,
-    }
-    if not error < 1e-2:
-        record["wrong"] = True
-        return record
-    contestants = {"tessera": lambda: kernel(a, b, c)}
-    if not options.no_peers:
-        contestants["cublas"] = lambda: torch.matmul(a, right, out=expected)
-    record["timings"] = stopwatch.compare(contestants)
-    for timing in record["timings"].values():
-        timing["tflops"] = 2 * m * n * k / timing["ms"] / 1e9
-    return record
+    expected = torch.matmul(a, right)
+    scratch = torch.empty_like(expected)
+
+    def prepare(kernel):
+        c = torch.full_like(expected, float("nan"))
+        return (
+            lambda: kernel(a, b, c),
+            lambda: ((c.float() - expected.float()).norm() / expected.float().norm()).item(),
+        )
+
+    point = {"m": m, "n": n, "k": k, "b": "[N, K]" if transposed else "[K, N]"}
+    peers = {} if options.no_peers else {"cublas": lambda: torch.matmul(a, right, out=scratch)}
+    return common.measure_kernels(point, 2 * m * n * k, kernels, prepare, lambda: peers, stopwatch)
 
 
 def to_row(record):
-    row = {key: record[key] for key in ("m", "n", "k", "b")}
-    timings = record.get("timings", {})
-    for name in ("tessera", "cublas"):
-        row[name] = timings.get(name, {}).get("tflops")
-    if record.get("wrong"):
-        row["tessera"] = f"wrong ({record['error']:.2g})"
-    row["to cublas"] = f"{row['tessera'] / row['cublas']:.2f}" if row["cublas"] else None
-    row["MHz"] = timings.get("tessera", {}).get("mhz")
-    row["W"] = timings.get("tessera", {}).get("watts")
-    row["schedule"] = record["schedule"]
-    return row
+    return common.to_row(record, ("m", "n", "k", "b"), ("cublas",))
 
 
 def main():
     options = parse_arguments()
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    schedules = common.wanted_schedules(options)
+    hidden = ("schedule",) if len(schedules) == 1 else ()
     records = []
     for transposed in (True, False):
         parameters = {
@@ -75,11 +56,14 @@ def main():
             "BIAS": "false",
             "ACTIVATION": "none",
         }
-        kernel = common.load_kernel(source, cases.configuration(cases.GEMM, parameters, options.schedule))
-        for size in options.sizes.split(",") if kernel else ():
-            records.append(measure(kernel, transposed, tuple(map(int, size.split("x"))), options, stopwatch))
-            shown = {key: value for key, value in to_row(records[-1]).items() if value is not None}
-            print(", ".join(f"{key} {common.format_cell(value)}" for key, value in shown.items()), flush=True)
+        kernels = common.load_kernels(
+            source, [cases.configuration(cases.GEMM, parameters, schedule) for schedule in schedules]
+        )
+        for size in options.sizes.split(",") if kernels else ():
+            measured = measure(kernels, transposed, tuple(map(int, size.split("x"))), options, stopwatch)
+            for record in measured:
+                common.print_row(to_row(record), *hidden)
+            records += measured
     method = (
         f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )

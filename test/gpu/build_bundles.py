@@ -5,6 +5,9 @@
 
 DIR then holds a bundle for each configuration and index.json; carry it to the GPU and run
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
+
+--extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule"}, for the benchmarks:
+bench/ablation.json, or what `./dev bench attention --schedules` is to time. With --groups= nothing else is compiled.
 """
 
 import argparse
@@ -27,6 +30,7 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=2, help="compilations at a time")
     parser.add_argument("--only", default="", metavar="TEXT", help="only configurations whose name has TEXT")
     parser.add_argument("--groups", default=",".join(cases.GROUPS), help="comma-separated, of the default")
+    parser.add_argument("--extra", metavar="FILE", help="JSON with more configurations, see above")
     parser.add_argument("--ptxas", help="passed on to the compiler")
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one compilation")
     return parser.parse_args()
@@ -59,6 +63,37 @@ def compile_bundle(options, configuration):
     return entry
 
 
+def read_extra(path):
+    """The configurations of a file as --extra takes it."""
+    try:
+        with open(path) as file:
+            entries = json.load(file)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"--extra {path}: {error}")
+    if not isinstance(entries, list):
+        raise SystemExit(f"--extra {path}: expected an array of objects")
+    for number, entry in enumerate(entries):
+        fits = isinstance(entry, dict) and isinstance(entry.get("kernel"), str)
+        fits = fits and isinstance(entry.get("parameters"), dict) and isinstance(entry.get("schedule", ""), str)
+        if not fits:
+            raise SystemExit(
+                f'--extra {path}: entry {number} is no {{"kernel": NAME, "parameters": OBJECT, "schedule": TEXT}}'
+            )
+        if not os.path.exists(os.path.join(ROOT, "kernels", entry["kernel"] + ".tile")):
+            raise SystemExit(f"--extra {path}: entry {number}: there is no kernels/{entry['kernel']}.tile")
+        yield dict(cases.configuration(entry["kernel"], entry["parameters"], entry.get("schedule", "")), group="extra")
+
+
+def wanted_configurations(options):
+    """What to compile; a configuration that several ask for once."""
+    groups = [group for group in options.groups.split(",") if group]
+    found = [*cases.configurations(groups), *(read_extra(options.extra) if options.extra else ())]
+    unique = {}
+    for configuration in found:
+        unique.setdefault(configuration["name"], configuration)
+    return [configuration for name, configuration in unique.items() if options.only in name]
+
+
 def report(entry):
     """Prints a line; returns whether the entry is as it should be."""
     if "bundle" in entry:
@@ -88,7 +123,7 @@ def main():
     if not os.access(options.tessera, os.X_OK):
         raise SystemExit(f"{options.tessera} is no program; build it (./dev build) or use --tessera")
     os.makedirs(options.out, exist_ok=True)
-    wanted = [c for c in cases.configurations(options.groups.split(",")) if options.only in c["name"]]
+    wanted = wanted_configurations(options)
     entries, fine = [], True
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for entry in pool.map(lambda configuration: compile_bundle(options, configuration), wanted):

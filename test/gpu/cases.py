@@ -39,6 +39,7 @@ MEMCHECK_GEMM_SHAPES = ((129, 257, 65), (300, 1, 77))
 
 def configuration(kernel, parameters, schedule=""):
     """A kernel to compile. `name` is unique and fit for a file name."""
+    parameters = {key: str(value).lower() if isinstance(value, bool) else value for key, value in parameters.items()}
     values = "_".join(f"{key}{value}" for key, value in parameters.items())
     suffix = "_" + schedule.replace("=", "").replace(",", "_") if schedule else ""
     return {

@@ -33,7 +33,8 @@ class BundleDirectory:
 
     @staticmethod
     def _key(entry):
-        return entry["kernel"], tuple(sorted(entry["parameters"].items())), entry["schedule"]
+        parameters = tuple(sorted((name, str(value)) for name, value in entry["parameters"].items()))
+        return entry["kernel"], parameters, entry["schedule"]
 
     def load(self, configuration):
         entry = self.entries.get(self._key(configuration))
