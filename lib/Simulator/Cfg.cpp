@@ -113,5 +113,8 @@ void tessera::sim::detail::computeReconvergence(Program &p) {
       continue;
     // A loop without exit never reaches the exit block: its lanes simply never join.
     inst.reconverge = idom[b] < 0 || unsigned(idom[b]) == exit ? -1 : int(start[idom[b]]);
+    // Lanes that would only meet to exit exit on their own, as ptxas has it.
+    if (inst.reconverge >= 0 && isLeave(p.insts[inst.reconverge]) && p.insts[inst.reconverge].guard.reg < 0)
+      inst.reconverge = -1;
   }
 }

@@ -254,6 +254,7 @@ struct Cluster {
   std::vector<uint64_t> opcodeCounts;
   uint64_t wgmmas = 0, tmaOps = 0;
   bool failed = false; ///< deadlocked or aborted
+  GlobalMemory::Buffer *lastBuffer = nullptr; ///< found by the last global access
 
   uint32_t newAgent(std::string name, Warp *warp = nullptr) {
     agentNames.push_back(std::move(name));

@@ -109,9 +109,7 @@ bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t addres
 static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane, AccessKind kind,
                           Place &out) {
   GlobalMemory &memory = *e.run->launch->memory;
-  thread_local GlobalMemory::Buffer *last = nullptr;
-  thread_local GlobalMemory *lastOf = nullptr;
-  GlobalMemory::Buffer *b = lastOf == &memory ? last : nullptr;
+  GlobalMemory::Buffer *b = e.cluster->lastBuffer;
   if (!b || address < b->base || address - b->base > b->size || bytes > b->size - (address - b->base))
     b = memory.find(address, bytes);
   if (!b) {
@@ -124,8 +122,7 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
              llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes, address, where).str(), lane);
     return false;
   }
-  last = b;
-  lastOf = &memory;
+  e.cluster->lastBuffer = b;
   if (b->readOnly && kind != AccessKind::Read) {
     e.report(DiagKind::OutOfBounds, i, "write to read-only buffer '" + b->name + "'", lane);
     return false;
