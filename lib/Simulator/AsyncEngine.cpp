@@ -131,6 +131,8 @@ void completeOnBarrier(Cluster &cluster, const AsyncOp &op, Cta &cta) {
 
 bool destinationUsable(Cluster &cluster, const AsyncOp &op, Cta &cta, Mbarrier *&b) {
   b = cta.mbarrier(op.mbarOffset);
+  if (cta.exited && cluster.liveWarps == 0)
+    return false; // reported when the CTA exited
   if (cta.exited) {
     addDiagnostic(cluster, DiagKind::PeerExited, op.warp, op.inst, op.lane,
                   llvm::formatv("bulk copy lands in CTA {0} of the cluster, which has exited", cta.rank).str());
