@@ -1,7 +1,8 @@
 //===- Ast.h - PTX as parsed ------------------------------------*- C++ -*-===//
 //
-// What the parser makes of PTX text: functions with register tables, variables and statements. Names of
-// registers are resolved here (blocks nest, inline assembly declares its own); opcodes are not looked at.
+// What the parser makes of PTX text: functions with register tables, variables and statements.
+// Names of registers are resolved here (blocks nest, inline assembly declares its own); opcodes are
+// not looked at.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_SIMULATOR_AST_H
@@ -45,7 +46,8 @@ struct Statement {
   unsigned line = 0;
   unsigned loc = 0;   ///< index into ParsedModule::locs; 0: none
   unsigned scope = 0; ///< for labels
-  /// Destination and sources in order; a `d|p` pair is two consecutive operands with pairedFirst set.
+  /// Destination and sources in order; a `d|p` pair is two consecutive operands with pairedFirst
+  /// set.
   std::vector<Operand> operands;
   bool pairedFirst = false;
 };

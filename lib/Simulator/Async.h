@@ -6,7 +6,8 @@
 
 namespace tessera::sim::detail {
 
-/// Performs (or performs the next half of) a pending operation; true when it is finished and must be removed.
+/// Performs (or performs the next half of) a pending operation; true when it is finished and must
+/// be removed.
 bool completeAsync(Cluster &cluster, AsyncOp &op);
 /// A group's operation has read its sources, or has finished.
 void advanceGroups(AsyncGroups &groups, uint32_t index, uint8_t state);

@@ -1,7 +1,8 @@
 //===- AsyncEngine.cpp - Completion of bulk copies ------------------------===//
 //
-// A load writes shared memory and completes bytes on its mbarrier in one step; a store reads its sources in one
-// step and writes global memory in another, since wait_group.read and wait_group tell the two apart.
+// A load writes shared memory and completes bytes on its mbarrier in one step; a store reads its
+// sources in one step and writes global memory in another, since wait_group.read and wait_group
+// tell the two apart.
 //
 //===----------------------------------------------------------------------===//
 #include "Async.h"
@@ -46,10 +47,11 @@ struct ConflictOnce {
   }
 };
 
-/// Calls fn(sharedOffset, globalPointer, bytes) for every 16-byte unit (or part of one) of the box that lies in the
-/// tensor, and outside(sharedOffset, bytes) for the rest.
+/// Calls fn(sharedOffset, globalPointer, bytes) for every 16-byte unit (or part of one) of the box
+/// that lies in the tensor, and outside(sharedOffset, bytes) for the rest.
 template <class In, class Out>
-void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint32_t base, In in, Out outside) {
+void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint32_t base, In in,
+             Out outside) {
   uint32_t es = m.elementSize(), inner = m.extent(0), rows = 1;
   for (unsigned d = 1; d < m.rank; ++d)
     rows *= m.extent(d);
@@ -64,7 +66,9 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
       inside &= c >= 0 && c < int64_t(m.dims[d]);
       offset += c * int64_t(m.strides[d - 1]);
     }
-    auto element = [&](uint32_t x) { return int64_t(op.coords[0]) + int64_t(x) * m.elementStrides[0]; };
+    auto element = [&](uint32_t x) {
+      return int64_t(op.coords[0]) + int64_t(x) * m.elementStrides[0];
+    };
     uint64_t first = m.address + uint64_t(offset);
     // Where the row lies in the tensor, as a range of box elements.
     uint32_t lo = 0, hi = inside ? inner : 0;
@@ -82,7 +86,8 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
       else {
         if (!missing)
           addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
-                        llvm::formatv("the tensor map reaches {0} bytes at global address {1:x}, which are in no buffer",
+                        llvm::formatv("the tensor map reaches {0} bytes at global address {1:x}, "
+                                      "which are in no buffer",
                                       bytes, start)
                             .str());
         missing = true;
@@ -121,7 +126,8 @@ void fillOutside(uint8_t *p, uint32_t bytes, const TensorMapRecord &m) {
   }
 }
 
-/// Tells the destination's mbarrier; reports when it is not in the phase that the copy was issued for.
+/// Tells the destination's mbarrier; reports when it is not in the phase that the copy was issued
+/// for.
 void completeOnBarrier(Cluster &cluster, const AsyncOp &op, Cta &cta) {
   Mbarrier *b = cta.mbarrier(op.mbarOffset);
   if (!b)
@@ -134,21 +140,27 @@ bool destinationUsable(Cluster &cluster, const AsyncOp &op, Cta &cta, Mbarrier *
   if (cta.exited && cluster.liveWarps == 0)
     return false; // reported when the CTA exited
   if (cta.exited) {
-    addDiagnostic(cluster, DiagKind::PeerExited, op.warp, op.inst, op.lane,
-                  llvm::formatv("bulk copy lands in CTA {0} of the cluster, which has exited", cta.rank).str());
+    addDiagnostic(
+        cluster, DiagKind::PeerExited, op.warp, op.inst, op.lane,
+        llvm::formatv("bulk copy lands in CTA {0} of the cluster, which has exited", cta.rank)
+            .str());
     return false;
   }
   if (!b) {
     addDiagnostic(cluster, DiagKind::UninitialisedBarrier, op.warp, op.inst, op.lane,
-                  describeShared(*cluster.run, op.mbarOffset) + " was invalidated while a bulk copy was to complete on it");
+                  describeShared(*cluster.run, op.mbarOffset) +
+                      " was invalidated while a bulk copy was to complete on it");
     return false;
   }
   if (b->phase != op.phaseAtIssue[cta.rank])
-    addDiagnostic(cluster, DiagKind::TransactionUnderflow, op.warp, op.inst, op.lane,
-                  llvm::formatv("bulk copy of {0} bytes issued in phase {1} of {2} lands in phase {3}: the barrier "
-                                "completed without waiting for it",
-                                op.bytes, op.phaseAtIssue[cta.rank], describeShared(*cluster.run, op.mbarOffset), b->phase)
-                      .str());
+    addDiagnostic(
+        cluster, DiagKind::TransactionUnderflow, op.warp, op.inst, op.lane,
+        llvm::formatv(
+            "bulk copy of {0} bytes issued in phase {1} of {2} lands in phase {3}: the barrier "
+            "completed without waiting for it",
+            op.bytes, op.phaseAtIssue[cta.rank], describeShared(*cluster.run, op.mbarOffset),
+            b->phase)
+            .str());
   return true;
 }
 
@@ -165,8 +177,10 @@ void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
   if (op.kind == AsyncOp::BulkLoad) {
     GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
     if (!g) {
-      addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
-                    llvm::formatv("{0} bytes at global address {1:x} are in no buffer", op.bytes, op.global).str());
+      addDiagnostic(
+          cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
+          llvm::formatv("{0} bytes at global address {1:x} are in no buffer", op.bytes, op.global)
+              .str());
     } else {
       memcpy(shared + op.remoteOffset, g->data + (op.global - g->base), op.bytes);
     }
@@ -193,7 +207,9 @@ void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
   completeOnBarrier(cluster, op, cta);
 }
 
-uint64_t reduceUnit(uint64_t old, uint64_t value, AtomicOp op, Ty ty) { return applyAtomic(op, old, value, 0, ty); }
+uint64_t reduceUnit(uint64_t old, uint64_t value, AtomicOp op, Ty ty) {
+  return applyAtomic(op, old, value, 0, ty);
+}
 
 Ty typeOfTensor(TensorElement t) {
   switch (t) {
@@ -211,7 +227,8 @@ Ty typeOfTensor(TensorElement t) {
     return Ty::BF16;
   case TensorElement::F64:
     return Ty::F64;
-  case TensorElement::U8: case TensorElement::U16:
+  case TensorElement::U8:
+  case TensorElement::U16:
     return Ty::None;
   default:
     return Ty::F32;
@@ -219,7 +236,8 @@ Ty typeOfTensor(TensorElement t) {
 }
 
 /// Copies or combines `bytes` of data.
-void combine(Cluster &cluster, uint8_t *to, const uint8_t *from, uint32_t bytes, const AsyncOp &op, Ty ty) {
+void combine(Cluster &cluster, uint8_t *to, const uint8_t *from, uint32_t bytes, const AsyncOp &op,
+             Ty ty) {
   if (op.reduceOp < 0) {
     memcpy(to, from, bytes);
     return;
@@ -240,7 +258,8 @@ void readSources(Cluster &cluster, AsyncOp &op) {
   Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
   ConflictOnce report{cluster, op};
   Cta &cta = *op.shared;
-  op.held.assign(cta.shared.begin() + op.sharedOffset, cta.shared.begin() + op.sharedOffset + op.bytes);
+  op.held.assign(cta.shared.begin() + op.sharedOffset,
+                 cta.shared.begin() + op.sharedOffset + op.bytes);
   auto reads = [&](uint32_t offset, uint32_t bytes) {
     report(cta.shadow.read(offset, bytes, a, op.order), a, false);
   };
@@ -252,7 +271,9 @@ void readSources(Cluster &cluster, AsyncOp &op) {
   memcpy(&m, op.tensorMap.data(), 128);
   walkBox(
       cluster, op, m, op.sharedOffset,
-      [&](uint32_t where, const uint8_t *, uint32_t, uint32_t n) { reads(where, n * m.elementSize()); },
+      [&](uint32_t where, const uint8_t *, uint32_t, uint32_t n) {
+        reads(where, n * m.elementSize());
+      },
       [](uint32_t, uint32_t) {});
 }
 
@@ -261,10 +282,13 @@ void writeGlobal(Cluster &cluster, AsyncOp &op) {
     GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
     if (!g || g->readOnly) {
       addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
-                    llvm::formatv("{0} bytes at global address {1:x} are in no writable buffer", op.bytes, op.global).str());
+                    llvm::formatv("{0} bytes at global address {1:x} are in no writable buffer",
+                                  op.bytes, op.global)
+                        .str());
       return;
     }
-    combine(cluster, g->data + (op.global - g->base), op.held.data(), op.bytes, op, Ty(op.reduceType));
+    combine(cluster, g->data + (op.global - g->base), op.held.data(), op.bytes, op,
+            Ty(op.reduceType));
     return;
   }
   TensorMapRecord m;
@@ -275,8 +299,9 @@ void writeGlobal(Cluster &cluster, AsyncOp &op) {
       cluster, op, m, op.sharedOffset,
       [&](uint32_t where, uint8_t *global, uint32_t first, uint32_t n) {
         for (uint32_t k = 0; k < n; k += stride == 1 ? n : 1)
-          combine(cluster, global + size_t(first + k * stride) * es, op.held.data() + (where - op.sharedOffset) + k * es,
-                  stride == 1 ? n * es : es, op, ty);
+          combine(cluster, global + size_t(first + k * stride) * es,
+                  op.held.data() + (where - op.sharedOffset) + k * es, stride == 1 ? n * es : es,
+                  op, ty);
       },
       [](uint32_t, uint32_t) {});
 }
@@ -291,8 +316,10 @@ void sharedCopy(Cluster &cluster, AsyncOp &op) {
   if (op.reduceOp >= 0)
     report(op.remote->shadow.read(op.remoteOffset, op.bytes, a, op.order), a, false);
   report(op.remote->shadow.write(op.remoteOffset, op.bytes, a, op.order), a, true);
-  std::vector<uint8_t> data(op.shared->shared.begin() + op.sharedOffset, op.shared->shared.begin() + op.sharedOffset + op.bytes);
-  combine(cluster, op.remote->shared.data() + op.remoteOffset, data.data(), op.bytes, op, Ty(op.reduceType));
+  std::vector<uint8_t> data(op.shared->shared.begin() + op.sharedOffset,
+                            op.shared->shared.begin() + op.sharedOffset + op.bytes);
+  combine(cluster, op.remote->shared.data() + op.remoteOffset, data.data(), op.bytes, op,
+          Ty(op.reduceType));
   completeOnBarrier(cluster, op, *op.mbarCta);
 }
 

@@ -1,7 +1,7 @@
 //===- Cfg.cpp - Where divergent branches reconverge ----------------------===//
 //
-// Immediate post-dominators over basic blocks, by the iterative algorithm of Cooper, Harvey and Kennedy on the reversed
-// control-flow graph. A virtual exit block joins every ret, exit and trap.
+// Immediate post-dominators over basic blocks, by the iterative algorithm of Cooper, Harvey and
+// Kennedy on the reversed control-flow graph. A virtual exit block joins every ret, exit and trap.
 //
 //===----------------------------------------------------------------------===//
 #include "Decoder.h"
@@ -10,7 +10,8 @@ using namespace tessera::sim::detail;
 
 void tessera::sim::detail::computeReconvergence(Program &p) {
   unsigned n = p.insts.size();
-  // Handlers that end a block set target >= 0 (bra), a branch table (brx), or leave (ret): the decoder marks them.
+  // Handlers that end a block set target >= 0 (bra), a branch table (brx), or leave (ret): the
+  // decoder marks them.
   auto isLeave = [&](const Inst &i) { return i.flags & FlagLeaves; };
   auto isBranch = [&](const Inst &i) { return i.target >= 0 || (i.flags & FlagTable); };
   std::vector<int> blockOf(n, -1);
@@ -114,7 +115,8 @@ void tessera::sim::detail::computeReconvergence(Program &p) {
     // A loop without exit never reaches the exit block: its lanes simply never join.
     inst.reconverge = idom[b] < 0 || unsigned(idom[b]) == exit ? -1 : int(start[idom[b]]);
     // Lanes that would only meet to exit exit on their own, as ptxas has it.
-    if (inst.reconverge >= 0 && isLeave(p.insts[inst.reconverge]) && p.insts[inst.reconverge].guard.reg < 0)
+    if (inst.reconverge >= 0 && isLeave(p.insts[inst.reconverge]) &&
+        p.insts[inst.reconverge].guard.reg < 0)
       inst.reconverge = -1;
   }
 }

@@ -1,9 +1,10 @@
 //===- Clock.h - Vector clocks ----------------------------------*- C++ -*-===//
 //
-// An agent is a warp, the wgmma engine of a warpgroup, an mbarrier (for the bulk copies that complete on it), or
-// the bulk or cp.async groups of a thread. A clock says, for every agent, up to which of its epochs everything
-// happened before. `fenced` is the same for what a proxy fence made visible to the async proxy
-// (PTX ISA, memory consistency model: proxy-preserved base causality order).
+// An agent is a warp, the wgmma engine of a warpgroup, an mbarrier (for the bulk copies that
+// complete on it), or the bulk or cp.async groups of a thread. A clock says, for every agent, up to
+// which of its epochs everything happened before. `fenced` is the same for what a proxy fence made
+// visible to the async proxy (PTX ISA, memory consistency model: proxy-preserved base causality
+// order).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_SIMULATOR_CLOCK_H

@@ -11,14 +11,32 @@ unsigned tessera::sim::detail::tyBits(Ty t) {
   switch (t) {
   case Ty::Pred:
     return 1;
-  case Ty::B8: case Ty::U8: case Ty::S8:
+  case Ty::B8:
+  case Ty::U8:
+  case Ty::S8:
     return 8;
-  case Ty::B16: case Ty::U16: case Ty::S16: case Ty::F16: case Ty::BF16: case Ty::E4M3x2: case Ty::E5M2x2:
+  case Ty::B16:
+  case Ty::U16:
+  case Ty::S16:
+  case Ty::F16:
+  case Ty::BF16:
+  case Ty::E4M3x2:
+  case Ty::E5M2x2:
     return 16;
-  case Ty::B32: case Ty::U32: case Ty::S32: case Ty::F32: case Ty::F16x2: case Ty::BF16x2: case Ty::TF32:
-  case Ty::U16x2: case Ty::S16x2:
+  case Ty::B32:
+  case Ty::U32:
+  case Ty::S32:
+  case Ty::F32:
+  case Ty::F16x2:
+  case Ty::BF16x2:
+  case Ty::TF32:
+  case Ty::U16x2:
+  case Ty::S16x2:
     return 32;
-  case Ty::B64: case Ty::U64: case Ty::S64: case Ty::F64:
+  case Ty::B64:
+  case Ty::U64:
+  case Ty::S64:
+  case Ty::F64:
     return 64;
   case Ty::B128:
     return 128;
@@ -34,13 +52,31 @@ bool tessera::sim::detail::tySigned(Ty t) {
 
 Ty tessera::sim::detail::parseTy(StringRef s) {
   return llvm::StringSwitch<Ty>(s)
-      .Case("pred", Ty::Pred).Case("b8", Ty::B8).Case("b16", Ty::B16).Case("b32", Ty::B32)
-      .Case("b64", Ty::B64).Case("b128", Ty::B128).Case("u8", Ty::U8).Case("u16", Ty::U16)
-      .Case("u32", Ty::U32).Case("u64", Ty::U64).Case("s8", Ty::S8).Case("s16", Ty::S16)
-      .Case("s32", Ty::S32).Case("s64", Ty::S64).Case("f16", Ty::F16).Case("f16x2", Ty::F16x2)
-      .Case("bf16", Ty::BF16).Case("bf16x2", Ty::BF16x2).Case("f32", Ty::F32).Case("f64", Ty::F64)
-      .Case("e4m3x2", Ty::E4M3x2).Case("e5m2x2", Ty::E5M2x2).Case("tf32", Ty::TF32)
-      .Case("u16x2", Ty::U16x2).Case("s16x2", Ty::S16x2)
+      .Case("pred", Ty::Pred)
+      .Case("b8", Ty::B8)
+      .Case("b16", Ty::B16)
+      .Case("b32", Ty::B32)
+      .Case("b64", Ty::B64)
+      .Case("b128", Ty::B128)
+      .Case("u8", Ty::U8)
+      .Case("u16", Ty::U16)
+      .Case("u32", Ty::U32)
+      .Case("u64", Ty::U64)
+      .Case("s8", Ty::S8)
+      .Case("s16", Ty::S16)
+      .Case("s32", Ty::S32)
+      .Case("s64", Ty::S64)
+      .Case("f16", Ty::F16)
+      .Case("f16x2", Ty::F16x2)
+      .Case("bf16", Ty::BF16)
+      .Case("bf16x2", Ty::BF16x2)
+      .Case("f32", Ty::F32)
+      .Case("f64", Ty::F64)
+      .Case("e4m3x2", Ty::E4M3x2)
+      .Case("e5m2x2", Ty::E5M2x2)
+      .Case("tf32", Ty::TF32)
+      .Case("u16x2", Ty::U16x2)
+      .Case("s16x2", Ty::S16x2)
       .Default(Ty::None);
 }
 
@@ -114,7 +150,10 @@ bool Decoder::count(size_t low, size_t high) {
 }
 
 int Decoder::newReg(RegClass cls) {
-  unsigned words = cls == RegClass::Pred ? 1 : cls == RegClass::R64 ? 64 : cls == RegClass::R128 ? 128 : 32;
+  unsigned words = cls == RegClass::Pred   ? 1
+                   : cls == RegClass::R64  ? 64
+                   : cls == RegClass::R128 ? 128
+                                           : 32;
   if (cls != RegClass::Pred)
     p.regWords = (p.regWords + 15) & ~15u;
   p.regOffset.push_back(p.regWords);
@@ -223,27 +262,51 @@ static const struct {
   const char *name;
   SpecialReg reg;
 } kSpecial[] = {
-    {"%tid.x", SpecialReg::TidX}, {"%tid.y", SpecialReg::TidY}, {"%tid.z", SpecialReg::TidZ},
-    {"%ntid.x", SpecialReg::NtidX}, {"%ntid.y", SpecialReg::NtidY}, {"%ntid.z", SpecialReg::NtidZ},
-    {"%ctaid.x", SpecialReg::CtaidX}, {"%ctaid.y", SpecialReg::CtaidY}, {"%ctaid.z", SpecialReg::CtaidZ},
-    {"%nctaid.x", SpecialReg::NctaidX}, {"%nctaid.y", SpecialReg::NctaidY}, {"%nctaid.z", SpecialReg::NctaidZ},
-    {"%laneid", SpecialReg::LaneId}, {"%warpid", SpecialReg::WarpId}, {"%nwarpid", SpecialReg::NwarpId},
-    {"%smid", SpecialReg::SmId}, {"%nsmid", SpecialReg::NsmId}, {"%gridid", SpecialReg::GridId},
-    {"%lanemask_eq", SpecialReg::LanemaskEq}, {"%lanemask_lt", SpecialReg::LanemaskLt},
-    {"%lanemask_le", SpecialReg::LanemaskLe}, {"%lanemask_gt", SpecialReg::LanemaskGt},
+    {"%tid.x", SpecialReg::TidX},
+    {"%tid.y", SpecialReg::TidY},
+    {"%tid.z", SpecialReg::TidZ},
+    {"%ntid.x", SpecialReg::NtidX},
+    {"%ntid.y", SpecialReg::NtidY},
+    {"%ntid.z", SpecialReg::NtidZ},
+    {"%ctaid.x", SpecialReg::CtaidX},
+    {"%ctaid.y", SpecialReg::CtaidY},
+    {"%ctaid.z", SpecialReg::CtaidZ},
+    {"%nctaid.x", SpecialReg::NctaidX},
+    {"%nctaid.y", SpecialReg::NctaidY},
+    {"%nctaid.z", SpecialReg::NctaidZ},
+    {"%laneid", SpecialReg::LaneId},
+    {"%warpid", SpecialReg::WarpId},
+    {"%nwarpid", SpecialReg::NwarpId},
+    {"%smid", SpecialReg::SmId},
+    {"%nsmid", SpecialReg::NsmId},
+    {"%gridid", SpecialReg::GridId},
+    {"%lanemask_eq", SpecialReg::LanemaskEq},
+    {"%lanemask_lt", SpecialReg::LanemaskLt},
+    {"%lanemask_le", SpecialReg::LanemaskLe},
+    {"%lanemask_gt", SpecialReg::LanemaskGt},
     {"%lanemask_ge", SpecialReg::LanemaskGe},
-    {"%cluster_ctaid.x", SpecialReg::ClusterCtaidX}, {"%cluster_ctaid.y", SpecialReg::ClusterCtaidY},
-    {"%cluster_ctaid.z", SpecialReg::ClusterCtaidZ}, {"%cluster_nctaid.x", SpecialReg::ClusterNctaidX},
-    {"%cluster_nctaid.y", SpecialReg::ClusterNctaidY}, {"%cluster_nctaid.z", SpecialReg::ClusterNctaidZ},
-    {"%cluster_ctarank", SpecialReg::ClusterCtarank}, {"%cluster_nctarank", SpecialReg::ClusterNctarank},
-    {"%clusterid.x", SpecialReg::ClusteridX}, {"%clusterid.y", SpecialReg::ClusteridY},
-    {"%clusterid.z", SpecialReg::ClusteridZ}, {"%nclusterid.x", SpecialReg::NclusteridX},
-    {"%nclusterid.y", SpecialReg::NclusteridY}, {"%nclusterid.z", SpecialReg::NclusteridZ},
+    {"%cluster_ctaid.x", SpecialReg::ClusterCtaidX},
+    {"%cluster_ctaid.y", SpecialReg::ClusterCtaidY},
+    {"%cluster_ctaid.z", SpecialReg::ClusterCtaidZ},
+    {"%cluster_nctaid.x", SpecialReg::ClusterNctaidX},
+    {"%cluster_nctaid.y", SpecialReg::ClusterNctaidY},
+    {"%cluster_nctaid.z", SpecialReg::ClusterNctaidZ},
+    {"%cluster_ctarank", SpecialReg::ClusterCtarank},
+    {"%cluster_nctarank", SpecialReg::ClusterNctarank},
+    {"%clusterid.x", SpecialReg::ClusteridX},
+    {"%clusterid.y", SpecialReg::ClusteridY},
+    {"%clusterid.z", SpecialReg::ClusteridZ},
+    {"%nclusterid.x", SpecialReg::NclusteridX},
+    {"%nclusterid.y", SpecialReg::NclusteridY},
+    {"%nclusterid.z", SpecialReg::NclusteridZ},
     {"%is_explicit_cluster", SpecialReg::IsExplicitCluster},
-    {"%dynamic_smem_size", SpecialReg::DynamicSmemSize}, {"%total_smem_size", SpecialReg::TotalSmemSize},
+    {"%dynamic_smem_size", SpecialReg::DynamicSmemSize},
+    {"%total_smem_size", SpecialReg::TotalSmemSize},
     {"%aggr_smem_size", SpecialReg::AggrSmemSize},
-    {"%clock", SpecialReg::Clock}, {"%clock64", SpecialReg::Clock64},
-    {"%globaltimer", SpecialReg::GlobalTimer}, {"%globaltimer_lo", SpecialReg::GlobalTimerLo},
+    {"%clock", SpecialReg::Clock},
+    {"%clock64", SpecialReg::Clock64},
+    {"%globaltimer", SpecialReg::GlobalTimer},
+    {"%globaltimer_lo", SpecialReg::GlobalTimerLo},
     {"%globaltimer_hi", SpecialReg::GlobalTimerHi},
 };
 
@@ -293,7 +356,8 @@ bool Decoder::src(const Operand &o, Ty ty, bool wider) {
   case Operand::Special:
     for (const auto &special : kSpecial)
       if (o.name == special.name) {
-        // Special registers are 32 bits wide but may be read into wider registers; %tid in 16-bit ones too.
+        // Special registers are 32 bits wide but may be read into wider registers; %tid in 16-bit
+        // ones too.
         ops.push_back(hidden(special.reg, 0, cls));
         return true;
       }
@@ -374,14 +438,15 @@ bool Decoder::labelTarget(const Operand &o) {
 
 void Decoder::tableTarget(StringRef label, unsigned entry) {
   p.branchTables.back().push_back(-1);
-  fixes.push_back({unsigned(p.insts.size()), label, s->scope, s->line, int(p.branchTables.size()) - 1, int(entry)});
+  fixes.push_back({unsigned(p.insts.size()), label, s->scope, s->line,
+                   int(p.branchTables.size()) - 1, int(entry)});
 }
 
 Error Decoder::decode(const Statement &statement) {
   static const DecodeFn families[] = {
-      decodeMove,   decodeInteger, decodeFloat,  decodeSelect,  decodeBits,   decodeConvert,
-      decodeMemory, decodeControl, decodeWarp,   decodeBarrier, decodeHalf,   decodeMbarrier,
-      decodeFence,  decodeBulk,    decodeCpAsync, decodeWgmma,  decodeMatrix, decodeAtomic,
+      decodeMove,   decodeInteger, decodeFloat,   decodeSelect,  decodeBits,   decodeConvert,
+      decodeMemory, decodeControl, decodeWarp,    decodeBarrier, decodeHalf,   decodeMbarrier,
+      decodeFence,  decodeBulk,    decodeCpAsync, decodeWgmma,   decodeMatrix, decodeAtomic,
   };
   s = &statement;
   why.clear();
@@ -420,8 +485,8 @@ Error Decoder::decode(const Statement &statement) {
   if (inst.flags & FlagCounted)
     inst.counter = p.counters++;
   std::string name = opcode.str();
-  if (parts.size() > 1 && (opcode == "wgmma" || opcode == "mbarrier" || opcode == "fence" || opcode == "cp" ||
-                           opcode == "bar" || opcode == "barrier"))
+  if (parts.size() > 1 && (opcode == "wgmma" || opcode == "mbarrier" || opcode == "fence" ||
+                           opcode == "cp" || opcode == "bar" || opcode == "barrier"))
     name += ("." + parts[1]).str();
   auto id = opcodeIds.try_emplace(name, p.opcodeNames.size());
   if (id.second)
@@ -434,14 +499,16 @@ Error Decoder::decode(const Statement &statement) {
 Error Decoder::finish() {
   for (const Fix &fix : fixes) {
     int32_t target = -1;
-    for (int scope = fix.scope; scope >= 0 && target < 0; scope = p.function->scopes[scope].parent) {
+    for (int scope = fix.scope; scope >= 0 && target < 0;
+         scope = p.function->scopes[scope].parent) {
       auto it = p.function->scopes[scope].labels.find(fix.label);
       if (it != p.function->scopes[scope].labels.end())
         target = it->second;
     }
     if (target < 0)
-      return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s:%u: label '%s' is not defined",
-                                     p.module->fileName.c_str(), fix.line, fix.label.str().c_str());
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "%s:%u: label '%s' is not defined", p.module->fileName.c_str(),
+                                     fix.line, fix.label.str().c_str());
     if (fix.table >= 0)
       p.branchTables[fix.table][fix.entry] = target;
     else

@@ -1,8 +1,8 @@
 //===- Decoder.h - Statement to Inst ----------------------------*- C++ -*-===//
 //
-// Each family of instructions has a file Exec*.cpp with its handlers and one decode function here. A decode
-// function consumes the opcode's modifiers one by one; whatever nobody consumed is refused, so that no
-// modifier is ever ignored by accident.
+// Each family of instructions has a file Exec*.cpp with its handlers and one decode function here.
+// A decode function consumes the opcode's modifiers one by one; whatever nobody consumed is
+// refused, so that no modifier is ever ignored by accident.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_SIMULATOR_DECODER_H
@@ -16,8 +16,32 @@ namespace tessera::sim::detail {
 
 /// Scalar types of instructions.
 enum class Ty : uint8_t {
-  None, Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64,
-  F16, F16x2, BF16, BF16x2, F32, F64, E4M3x2, E5M2x2, TF32, U16x2, S16x2
+  None,
+  Pred,
+  B8,
+  B16,
+  B32,
+  B64,
+  B128,
+  U8,
+  U16,
+  U32,
+  U64,
+  S8,
+  S16,
+  S32,
+  S64,
+  F16,
+  F16x2,
+  BF16,
+  BF16x2,
+  F32,
+  F64,
+  E4M3x2,
+  E5M2x2,
+  TF32,
+  U16x2,
+  S16x2
 };
 unsigned tyBits(Ty t);
 bool tySigned(Ty t);
@@ -36,7 +60,8 @@ public:
   const Statement *s = nullptr;
   Inst inst;
   llvm::SmallVector<Op, 8> ops;
-  llvm::SmallVector<llvm::StringRef, 12> mods; ///< modifiers not yet consumed; mods[0] follows the opcode
+  llvm::SmallVector<llvm::StringRef, 12>
+      mods; ///< modifiers not yet consumed; mods[0] follows the opcode
 
   bool has(llvm::StringRef m) const { return llvm::is_contained(mods, m); }
   bool take(llvm::StringRef m); ///< consumes the first such modifier
@@ -49,21 +74,22 @@ public:
   bool count(size_t n); ///< refuses unless there are n operands
   bool count(size_t low, size_t high);
 
-  /// Appends an operand. `ty` gives the meaning of a literal; the register must have the same width (wider
-  /// is allowed with `wider`).
+  /// Appends an operand. `ty` gives the meaning of a literal; the register must have the same width
+  /// (wider is allowed with `wider`).
   bool dst(const Operand &o, Ty ty, bool wider = false);
   bool src(const Operand &o, Ty ty, bool wider = false);
   bool dstPred(const Operand &o);
   bool srcPred(const Operand &o);
-  /// Appends the base register of an address (64 bits wide; 32 for shared unless a 64-bit register is given)
-  /// and sets inst.imm to its offset.
+  /// Appends the base register of an address (64 bits wide; 32 for shared unless a 64-bit register
+  /// is given) and sets inst.imm to its offset.
   bool address(const Operand &o, Space space, bool setImm = true);
   bool vectorOf(const Operand &o, unsigned n, Ty ty, bool isDst, bool wider = false);
   Op constant(uint64_t bits, RegClass cls);
   Op hidden(SpecialReg r, uint32_t value, RegClass cls);
   int newReg(RegClass cls);
   bool symbolValue(const Operand &o, Op &out, RegClass cls);
-  /// An integer literal operand (after constant folding of nothing: PTX requires an immediate there).
+  /// An integer literal operand (after constant folding of nothing: PTX requires an immediate
+  /// there).
   bool immediate(const Operand &o, int64_t &value);
   bool labelTarget(const Operand &o);
   /// Entry `entry` of the branch table that was added last.

@@ -11,7 +11,8 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 operation, 8-15 type; aux: space, bit 8 own CTA only, bit 9 red, bits 16- elements.
+// select: bits 0-7 operation, 8-15 type; aux: space, bit 8 own CTA only, bit 9 red, bits 16-
+// elements.
 
 uint64_t applyInt(AtomicOp op, uint64_t old, uint64_t b, uint64_t c, Ty ty) {
   bool isSigned = tySigned(ty);
@@ -60,11 +61,13 @@ uint64_t halfAtomic(AtomicOp op, uint32_t old, uint32_t b, bool bf) {
 
 } // namespace
 
-uint64_t tessera::sim::detail::applyAtomic(AtomicOp op, uint64_t old, uint64_t b, uint64_t c, Ty ty) {
+uint64_t tessera::sim::detail::applyAtomic(AtomicOp op, uint64_t old, uint64_t b, uint64_t c,
+                                           Ty ty) {
   switch (ty) {
   case Ty::F32:
     if (op == AAdd)
-      return bitCast<uint32_t>(canonical(bitCast<float>(uint32_t(old)) + bitCast<float>(uint32_t(b))));
+      return bitCast<uint32_t>(
+          canonical(bitCast<float>(uint32_t(old)) + bitCast<float>(uint32_t(b))));
     return applyInt(op, old, b, c, Ty::B32);
   case Ty::F64:
     return bitCast<uint64_t>(bitCast<double>(old) + bitCast<double>(b));
@@ -81,7 +84,8 @@ uint64_t tessera::sim::detail::applyAtomic(AtomicOp op, uint64_t old, uint64_t b
 }
 
 int tessera::sim::detail::takeAtomicOp(Decoder &d) {
-  static const char *names[] = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"};
+  static const char *names[] = {"add", "and", "or",  "xor", "exch",
+                                "cas", "inc", "dec", "min", "max"};
   for (int k = 0; k < 10; ++k)
     if (d.take(names[k]))
       return k;
@@ -104,20 +108,24 @@ Step atomic(Exec &e, const Inst &i) {
     unsigned l = llvm::countr_zero(lanes);
     uint64_t address = addressAt(e, i, first, l);
     if (address % (bytes * elements)) {
-      e.report(DiagKind::Misaligned, i,
-               llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes * elements).str(), l);
+      e.report(
+          DiagKind::Misaligned, i,
+          llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes * elements).str(),
+          l);
       continue;
     }
     Place place;
     Space space = Space(i.aux & 255);
-    bool found = space == Space::Shared
-                     ? resolveShared(e, i, address, bytes * elements, l, i.aux >> 8 & 1, place)
-                     : resolve(e, i, space, address, bytes * elements, l, AccessKind::Update, place);
+    bool found =
+        space == Space::Shared
+            ? resolveShared(e, i, address, bytes * elements, l, i.aux >> 8 & 1, place)
+            : resolve(e, i, space, address, bytes * elements, l, AccessKind::Update, place);
     if (!found)
       continue;
     if (place.cta)
       noteShared(e, i, place, bytes * elements, l, AccessKind::Update, true);
-    // Every atomic orders: this may hide a race that relaxed semantics leave, and never invents one.
+    // Every atomic orders: this may hide a race that relaxed semantics leave, and never invents
+    // one.
     strongAcquire(e, address);
     for (unsigned k = 0; k < elements; ++k) {
       uint64_t b = lane(e, i, first + 1 + k, l);
@@ -169,7 +177,8 @@ bool tessera::sim::detail::decodeAtomic(Decoder &d, StringRef opcode) {
       (isHalf && op != AAdd && op != AMin && op != AMax) || tyBits(ty) < 16)
     return d.refuse("with this operation and type is not modelled");
   d.inst.select = op | uint32_t(ty) << 8;
-  d.inst.aux = uint32_t(m.space) | (m.space == Space::Shared && !m.cluster ? 256u : 0u) | (isRed ? 512u : 0u) | n << 16;
+  d.inst.aux = uint32_t(m.space) | (m.space == Space::Shared && !m.cluster ? 256u : 0u) |
+               (isRed ? 512u : 0u) | n << 16;
   d.inst.fn = &atomic;
   d.inst.flags |= FlagCounted;
   unsigned at = 0;

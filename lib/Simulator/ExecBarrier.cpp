@@ -48,7 +48,9 @@ Step bar(Exec &e, const Inst &i) {
   }
   if (hasCount && (count == 0 || count % kLanes != 0)) {
     e.report(DiagKind::NamedBarrierCount, i,
-             llvm::formatv("the count of {0} is {1}, not a multiple of 32", describeBarrier(*e.run, id), count).str());
+             llvm::formatv("the count of {0} is {1}, not a multiple of 32",
+                           describeBarrier(*e.run, id), count)
+                 .str());
     return Step::Next;
   }
   NamedBarrier &b = e.cta->barriers[id];
@@ -57,17 +59,21 @@ Step bar(Exec &e, const Inst &i) {
     b.firstSite = &i - e.p->insts.data();
     b.reduction = kind == BarRedAnd ? 1 : 0;
   } else if (b.expected != count) {
-    auto text = [&](uint32_t n) { return n == ~0u ? std::string("all threads") : std::to_string(n); };
+    auto text = [&](uint32_t n) {
+      return n == ~0u ? std::string("all threads") : std::to_string(n);
+    };
     e.report(DiagKind::NamedBarrierCount, i,
-             describeBarrier(*e.run, id) + " is used with count " + text(count) + " while others wait for " +
-                 text(b.expected),
+             describeBarrier(*e.run, id) + " is used with count " + text(count) +
+                 " while others wait for " + text(b.expected),
              -1, {"the first arrival is at " + describeSite(*e.run, b.firstSite)});
   }
   if (llvm::is_contained(b.members, e.warp->index) && (i.flags & FlagAligned))
     e.report(DiagKind::NamedBarrierCount, i,
-             describeWarp(*e.warp) + " arrives twice at " + describeBarrier(*e.run, id) + " before it completes", -1,
-             {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}", b.arrived,
-                            b.expected == ~0u ? threadsOfLiveWarps(*e.cta) : b.expected,
+             describeWarp(*e.warp) + " arrives twice at " + describeBarrier(*e.run, id) +
+                 " before it completes",
+             -1,
+             {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}",
+                            b.arrived, b.expected == ~0u ? threadsOfLiveWarps(*e.cta) : b.expected,
                             describeSite(*e.run, b.firstSite))
                   .str()});
   b.members.push_back(e.warp->index);
@@ -87,8 +93,8 @@ Step bar(Exec &e, const Inst &i) {
   checkNamedBarriers(*e.cta);
   if (b.expected != ~0u && b.arrived > b.expected)
     e.report(DiagKind::NamedBarrierCount, i,
-             llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived, describeBarrier(*e.run, id),
-                           b.expected)
+             llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived,
+                           describeBarrier(*e.run, id), b.expected)
                  .str());
   e.cluster->event();
   if (kind == BarArrive)
@@ -103,7 +109,8 @@ Step clusterArrive(Exec &e, const Inst &i) {
   Warp &w = *e.warp;
   Cluster &c = *e.cluster;
   if (w.clusterArrived)
-    e.report(DiagKind::InvalidOperation, i, "barrier.cluster.arrive twice without barrier.cluster.wait in between");
+    e.report(DiagKind::InvalidOperation, i,
+             "barrier.cluster.arrive twice without barrier.cluster.wait in between");
   w.clusterArrived = true;
   w.clusterGeneration = c.clusterGeneration;
   if (i.select) { // release
@@ -118,7 +125,8 @@ Step clusterArrive(Exec &e, const Inst &i) {
 
 Step clusterWait(Exec &e, const Inst &i) {
   if (!e.warp->clusterArrived)
-    e.report(DiagKind::InvalidOperation, i, "barrier.cluster.wait without barrier.cluster.arrive before it");
+    e.report(DiagKind::InvalidOperation, i,
+             "barrier.cluster.wait without barrier.cluster.arrive before it");
   e.split->wait.kind = Wait::ClusterBarrier;
   e.split->wait.value = i.select;
   return Step::Block;
@@ -131,8 +139,8 @@ Step setMaxNReg(Exec &e, const Inst &i) {
   bool increase = i.select;
   if (increase ? want < w.registers : want > w.registers) {
     e.report(DiagKind::RegisterPool, i,
-             llvm::formatv("setmaxnreg.{0} to {1} registers per thread by a warp that has {2}", increase ? "inc" : "dec",
-                           want, w.registers)
+             llvm::formatv("setmaxnreg.{0} to {1} registers per thread by a warp that has {2}",
+                           increase ? "inc" : "dec", want, w.registers)
                  .str());
     return Step::Next;
   }

@@ -7,16 +7,35 @@ using llvm::StringRef;
 
 namespace {
 
-template <class C> struct And { static C f(C a, C b) { return a & b; } };
-template <class C> struct Or { static C f(C a, C b) { return a | b; } };
-template <class C> struct Xor { static C f(C a, C b) { return a ^ b; } };
-template <class C> struct Not { static C f(C a) { return ~a; } };
-template <class C> struct Cnot { static C f(C a) { return a == 0; } };
-/// Shift amounts are 32-bit and clamp to the width.
-template <class C> struct Shl {
-  static C f(C a, uint32_t b) { return b >= 8 * sizeof(C) ? 0 : C(std::make_unsigned_t<C>(a) << b); }
+template <class C>
+struct And {
+  static C f(C a, C b) { return a & b; }
 };
-template <class C> struct Shr {
+template <class C>
+struct Or {
+  static C f(C a, C b) { return a | b; }
+};
+template <class C>
+struct Xor {
+  static C f(C a, C b) { return a ^ b; }
+};
+template <class C>
+struct Not {
+  static C f(C a) { return ~a; }
+};
+template <class C>
+struct Cnot {
+  static C f(C a) { return a == 0; }
+};
+/// Shift amounts are 32-bit and clamp to the width.
+template <class C>
+struct Shl {
+  static C f(C a, uint32_t b) {
+    return b >= 8 * sizeof(C) ? 0 : C(std::make_unsigned_t<C>(a) << b);
+  }
+};
+template <class C>
+struct Shr {
   static C f(C a, uint32_t b) {
     uint32_t width = 8 * sizeof(C);
     if (b >= width)
@@ -24,9 +43,16 @@ template <class C> struct Shr {
     return a >> b;
   }
 };
-template <class C> struct Popc { static uint32_t f(C a) { return llvm::popcount(std::make_unsigned_t<C>(a)); } };
-template <class C> struct Clz { static uint32_t f(C a) { return llvm::countl_zero(std::make_unsigned_t<C>(a)); } };
-template <class C> struct Brev {
+template <class C>
+struct Popc {
+  static uint32_t f(C a) { return llvm::popcount(std::make_unsigned_t<C>(a)); }
+};
+template <class C>
+struct Clz {
+  static uint32_t f(C a) { return llvm::countl_zero(std::make_unsigned_t<C>(a)); }
+};
+template <class C>
+struct Brev {
   static C f(C a) {
     C r = 0;
     for (unsigned i = 0; i < 8 * sizeof(C); ++i)
@@ -35,7 +61,8 @@ template <class C> struct Brev {
   }
 };
 /// Position of the most significant bit that differs from the sign; all ones when there is none.
-template <class C, bool Shift> struct Bfind {
+template <class C, bool Shift>
+struct Bfind {
   static uint32_t f(C a) {
     using V = std::make_unsigned_t<C>;
     V v = std::is_signed_v<C> && a < 0 ? ~V(a) : V(a);
@@ -45,7 +72,8 @@ template <class C, bool Shift> struct Bfind {
     return Shift ? z : 8 * sizeof(C) - 1 - z;
   }
 };
-template <class C> struct Bfe {
+template <class C>
+struct Bfe {
   static C f(C a, uint32_t b, uint32_t c) {
     using V = std::make_unsigned_t<C>;
     uint32_t width = 8 * sizeof(C), pos = b & 255, len = c & 255;
@@ -62,7 +90,8 @@ template <class C> struct Bfe {
     return sign ? C(r | ~mask) : C(r);
   }
 };
-template <class C> Step bfi(Exec &e, const Inst &i) {
+template <class C>
+Step bfi(Exec &e, const Inst &i) {
   using S = typename Lane<C>::Storage;
   const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
   const uint32_t *c = e.src<uint32_t>(i, 3), *len = e.src<uint32_t>(i, 4);
@@ -93,7 +122,8 @@ Step lop3(Exec &e, const Inst &i) {
   e.store(i, 0, r);
   return Step::Next;
 }
-template <bool Left, bool Clamp> struct Shf {
+template <bool Left, bool Clamp>
+struct Shf {
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t n = Clamp ? std::min(c, 32u) : c & 31;
     uint64_t v = uint64_t(b) << 32 | a;
@@ -168,19 +198,22 @@ Step predLogic(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-template <template <class> class O> Handler pickBinary(Ty ty) {
+template <template <class> class O>
+Handler pickBinary(Ty ty) {
   return forInteger(ty, [](auto v) -> Handler {
     using C = decltype(v);
     return &binary<C, C, C, O<C>>;
   });
 }
-template <template <class> class O> Handler pickShift(Ty ty) {
+template <template <class> class O>
+Handler pickShift(Ty ty) {
   return forInteger(ty, [](auto v) -> Handler {
     using C = decltype(v);
     return &binary<C, C, uint32_t, O<C>>;
   });
 }
-template <template <class> class O> Handler pickCount(Ty ty) {
+template <template <class> class O>
+Handler pickCount(Ty ty) {
   switch (tyBits(ty)) {
   case 32:
     return &unary<uint32_t, uint32_t, O<uint32_t>>;
@@ -209,7 +242,10 @@ static bool decodeLogic(Decoder &d, StringRef opcode) {
   if (ty == Ty::Pred) {
     if (opcode == "cnot")
       return d.refuse("with this type is not modelled");
-    d.inst.select = opcode == "and" ? PredAnd : opcode == "or" ? PredOr : opcode == "xor" ? PredXor : PredNot;
+    d.inst.select = opcode == "and"   ? PredAnd
+                    : opcode == "or"  ? PredOr
+                    : opcode == "xor" ? PredXor
+                                      : PredNot;
     return d.dstPred(o[0]) && d.srcPred(o[1]) && (n == 1 || d.srcPred(o[2])) && done(d, &predLogic);
   }
   if (!d.dst(o[0], ty) || !d.src(o[1], ty) || (n == 2 && !d.src(o[2], ty)))
@@ -222,7 +258,8 @@ static bool decodeLogic(Decoder &d, StringRef opcode) {
     return done(d, pickBinary<Xor>(ty));
   return done(d, forInteger(ty, [&](auto v) -> Handler {
                 using C = decltype(v);
-                return opcode == "not" ? Handler(&unary<C, C, Not<C>>) : Handler(&unary<C, C, Cnot<C>>);
+                return opcode == "not" ? Handler(&unary<C, C, Not<C>>)
+                                       : Handler(&unary<C, C, Cnot<C>>);
               }));
 }
 
@@ -243,15 +280,16 @@ static bool decodeFields(Decoder &d, StringRef opcode) {
   if (tyBits(ty) != 32 && tyBits(ty) != 64)
     return d.refuse("with this type is not modelled");
   if (opcode == "bfe") {
-    if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], Ty::U32) || !d.src(o[3], Ty::U32))
+    if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], Ty::U32) ||
+        !d.src(o[3], Ty::U32))
       return false;
     return done(d, forInteger(ty, [](auto v) -> Handler {
                   using C = decltype(v);
                   return &ternary<C, C, uint32_t, uint32_t, Bfe<C>>;
                 }));
   }
-  if (!d.count(5) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) || !d.src(o[3], Ty::U32) ||
-      !d.src(o[4], Ty::U32))
+  if (!d.count(5) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) ||
+      !d.src(o[3], Ty::U32) || !d.src(o[4], Ty::U32))
     return false;
   return done(d, tyBits(ty) == 32 ? &bfi<uint32_t> : &bfi<uint64_t>);
 }
@@ -286,7 +324,8 @@ bool tessera::sim::detail::decodeBits(Decoder &d, StringRef opcode) {
     if (ty != Ty::B32 || !d.count(5) || !d.immediate(o[4], lut))
       return d.refuse("with this type is not modelled");
     d.inst.imm = lut;
-    return d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], ty) && d.src(o[3], ty) && done(d, &lop3);
+    return d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], ty) && d.src(o[3], ty) &&
+           done(d, &lop3);
   }
   if (opcode == "shf") {
     bool left = d.take("l"), right = d.take("r"), clamp = d.take("clamp"), wrap = d.take("wrap");
@@ -296,7 +335,8 @@ bool tessera::sim::detail::decodeBits(Decoder &d, StringRef opcode) {
     if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) || !d.src(o[3], ty))
       return false;
     using T = uint32_t;
-    return done(d, left ? (clamp ? &ternary<T, T, T, T, Shf<true, true>> : &ternary<T, T, T, T, Shf<true, false>>)
+    return done(d, left ? (clamp ? &ternary<T, T, T, T, Shf<true, true>>
+                                 : &ternary<T, T, T, T, Shf<true, false>>)
                         : (clamp ? &ternary<T, T, T, T, Shf<false, true>>
                                  : &ternary<T, T, T, T, Shf<false, false>>));
   }
@@ -308,7 +348,8 @@ bool tessera::sim::detail::decodeBits(Decoder &d, StringRef opcode) {
         d.inst.select = m + 1;
     if (ty != Ty::B32 || !d.count(4))
       return d.refuse("with this type is not modelled");
-    return d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], ty) && d.src(o[3], ty) && done(d, &prmt);
+    return d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], ty) && d.src(o[3], ty) &&
+           done(d, &prmt);
   }
   return false;
 }

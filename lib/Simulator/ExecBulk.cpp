@@ -12,18 +12,21 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 AsyncOp::Kind, 8-15 rank, 16 multicast, 17 prefetch only, 18- reduction: op + 1, 24- type.
-// Every address is two operands: base and constant offset.
+// select: bits 0-7 AsyncOp::Kind, 8-15 rank, 16 multicast, 17 prefetch only, 18- reduction: op + 1,
+// 24- type. Every address is two operands: base and constant offset.
 uint64_t addressOp(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  uint64_t base = e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
+  uint64_t base =
+      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
   uint64_t address = base + e.src<uint64_t>(i, n + 1)[l];
   return e.op(i, n).cls == RegClass::R64 ? address : uint32_t(address);
 }
 
-bool misaligned(Exec &e, const Inst &i, const char *what, uint64_t value, uint32_t align, unsigned l) {
+bool misaligned(Exec &e, const Inst &i, const char *what, uint64_t value, uint32_t align,
+                unsigned l) {
   if (value % align == 0)
     return false;
-  e.report(DiagKind::Misaligned, i, llvm::formatv("{0} {1:x} is not a multiple of {2}", what, value, align).str(), l);
+  e.report(DiagKind::Misaligned, i,
+           llvm::formatv("{0} {1:x} is not a multiple of {2}", what, value, align).str(), l);
   return true;
 }
 
@@ -40,7 +43,9 @@ bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncO
     e.report(DiagKind::BadDescriptor, i,
              r.magic != TensorMapRecord::kMagic
                  ? llvm::formatv("there is no tensor map at {0:x}", address).str()
-                 : llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}", address, r.rank, rank).str(),
+                 : llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}",
+                                 address, r.rank, rank)
+                       .str(),
              l);
     return false;
   }
@@ -51,7 +56,8 @@ bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncO
 /// The mbarrier of a load; records the phase that each destination's barrier is in.
 bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
   Place p;
-  if (misaligned(e, i, "mbarrier address", address, 8, l) || !resolveShared(e, i, address, 8, l, false, p))
+  if (misaligned(e, i, "mbarrier address", address, 8, l) ||
+      !resolveShared(e, i, address, 8, l, false, p))
     return false;
   op.mbarCta = p.cta;
   op.mbarOffset = p.offset;
@@ -62,16 +68,22 @@ bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp
     if (!b) {
       e.report(DiagKind::UninitialisedBarrier, i,
                describeShared(*e.run, p.offset) + " is not an initialised mbarrier" +
-                   (cta.get() == e.cta ? "" : llvm::formatv(" in CTA {0} of the cluster", cta->rank).str()),
+                   (cta.get() == e.cta
+                        ? ""
+                        : llvm::formatv(" in CTA {0} of the cluster", cta->rank).str()),
                l);
       return false;
     }
     if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
       e.report(DiagKind::UninitialisedBarrier, i,
-               describeShared(*e.run, p.offset) + " is used without synchronisation with its initialisation", l,
-               {"it is initialised at " + describeSite(*e.run, b->initSite)});
+               describeShared(*e.run, p.offset) +
+                   " is used without synchronisation with its initialisation",
+               l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
     if (cta->exited) {
-      e.report(DiagKind::PeerExited, i, llvm::formatv("bulk copy into CTA {0} of the cluster, which has exited", cta->rank).str(), l);
+      e.report(
+          DiagKind::PeerExited, i,
+          llvm::formatv("bulk copy into CTA {0} of the cluster, which has exited", cta->rank).str(),
+          l);
       return false;
     }
     op.phaseAtIssue[cta->rank] = b->phase;
@@ -104,7 +116,8 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
   bool isTensor = op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
   uint32_t align = isTensor ? 128 : 16;
   // Operand order: loads [dst] [source] [mbar], stores [destination] [src].
-  if (op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::BulkLoad || op.kind == AsyncOp::SharedCopy) {
+  if (op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::BulkLoad ||
+      op.kind == AsyncOp::SharedCopy) {
     uint64_t dst = next(), src = next();
     if (isTensor) {
       coordinates();
@@ -112,7 +125,8 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
         return false;
     } else {
       op.bytes = e.src<uint32_t>(i, at++)[l];
-      if (misaligned(e, i, "size", op.bytes, 16, l) || misaligned(e, i, "source address", src, 16, l))
+      if (misaligned(e, i, "size", op.bytes, 16, l) ||
+          misaligned(e, i, "source address", src, 16, l))
         return false;
     }
     uint64_t mbar = next();
@@ -120,11 +134,15 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
       op.multicast = e.src<uint32_t>(i, at++)[l] & 0xffff;
       if (op.multicast == 0 || op.multicast >> e.cluster->ctas.size()) {
         e.report(DiagKind::InvalidOperation, i,
-                 llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast, e.cluster->ctas.size()).str(), l);
+                 llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
+                               e.cluster->ctas.size())
+                     .str(),
+                 l);
         return false;
       }
     }
-    if (misaligned(e, i, "shared memory address", dst, align, l) || !resolveShared(e, i, dst, op.bytes, l, false, p))
+    if (misaligned(e, i, "shared memory address", dst, align, l) ||
+        !resolveShared(e, i, dst, op.bytes, l, false, p))
       return false;
     op.remote = p.cta;
     op.remoteOffset = p.offset;
@@ -147,11 +165,13 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
   uint64_t src = next();
   if (!isTensor) {
     op.bytes = e.src<uint32_t>(i, at++)[l];
-    if (misaligned(e, i, "size", op.bytes, 16, l) || misaligned(e, i, "destination address", dst, 16, l))
+    if (misaligned(e, i, "size", op.bytes, 16, l) ||
+        misaligned(e, i, "destination address", dst, 16, l))
       return false;
   }
   op.global = dst;
-  if (misaligned(e, i, "shared memory address", src, align, l) || !resolveShared(e, i, src, op.bytes, l, true, p))
+  if (misaligned(e, i, "shared memory address", src, align, l) ||
+      !resolveShared(e, i, src, op.bytes, l, true, p))
     return false;
   op.shared = p.cta;
   op.sharedOffset = p.offset;
@@ -188,7 +208,8 @@ Step prefetch(Exec &e, const Inst &i) {
     if (AsyncOp::Kind(i.select & 255) == AsyncOp::TensorLoad)
       fetchTensorMap(e, i, addressOp(e, i, 0, l), l, op);
     else
-      resolve(e, i, Space::Global, addressOp(e, i, 0, l), e.src<uint32_t>(i, 2)[l], l, AccessKind::Read, p);
+      resolve(e, i, Space::Global, addressOp(e, i, 0, l), e.src<uint32_t>(i, 2)[l], l,
+              AccessKind::Read, p);
   }
   return Step::Next;
 }
@@ -295,7 +316,8 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
     d.inst.select |= tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad;
     if (!d.count((tensor ? 1 : 2) + hint))
       return false;
-    return tensor ? tensorOperand(d, o[0], rank) : addressPair(d, o[0], Space::Global) && d.src(o[1], Ty::U32);
+    return tensor ? tensorOperand(d, o[0], rank)
+                  : addressPair(d, o[0], Space::Global) && d.src(o[1], Ty::U32);
   }
   d.inst.fn = &issue;
   // The first state space is the destination.
@@ -310,14 +332,17 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
   bool toShared = spaces[0] != "global", fromShared = spaces[1] != "global";
   bool multicast = d.take("multicast::cluster");
   bool mbar = d.take("mbarrier::complete_tx::bytes"), group = d.take("bulk_group");
-  if (mbar != toShared || group == toShared || (!toShared && !fromShared) || (multicast && fromShared))
+  if (mbar != toShared || group == toShared || (!toShared && !fromShared) ||
+      (multicast && fromShared))
     return d.refuse("in this form is not modelled");
   if (multicast)
     d.inst.select |= 1u << 16;
   if (reduce && !decodeReduce(d, tensor))
     return false;
   if (toShared) {
-    d.inst.select |= tensor ? AsyncOp::TensorLoad : fromShared ? AsyncOp::SharedCopy : AsyncOp::BulkLoad;
+    d.inst.select |= tensor       ? AsyncOp::TensorLoad
+                     : fromShared ? AsyncOp::SharedCopy
+                                  : AsyncOp::BulkLoad;
     if ((tensor && (fromShared || reduce)) || !d.count((tensor ? 3 : 4) + multicast + hint))
       return d.refuse("in this form is not modelled");
     if (!addressPair(d, o[0], Space::Shared))
@@ -326,7 +351,8 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
     if (tensor) {
       if (!tensorOperand(d, o[1], rank))
         return false;
-    } else if (!addressPair(d, o[1], fromShared ? Space::Shared : Space::Global) || !d.src(o[at++], Ty::U32)) {
+    } else if (!addressPair(d, o[1], fromShared ? Space::Shared : Space::Global) ||
+               !d.src(o[at++], Ty::U32)) {
       return false;
     }
     return addressPair(d, o[at], Space::Shared) && (!multicast || d.src(o[at + 1], Ty::B16));

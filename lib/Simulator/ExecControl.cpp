@@ -100,8 +100,8 @@ Step branchTable(Exec &e, const Inst &i) {
     if ((e.active >> l & 1) && index[l] == index[first])
       same |= 1u << l;
   if (index[first] >= table.size()) {
-    e.report(DiagKind::InvalidOperation, i, llvm::formatv("branch index {0} is outside of the table", index[first]).str(),
-             first);
+    e.report(DiagKind::InvalidOperation, i,
+             llvm::formatv("branch index {0} is outside of the table", index[first]).str(), first);
     exitLanes(e, same);
     return Step::Stop;
   }
@@ -110,8 +110,8 @@ Step branchTable(Exec &e, const Inst &i) {
     e.split->pc = target;
     return Step::Jump;
   }
-  // The other active lanes come back to this instruction; a guard that is false falls through, and PTX forbids
-  // guards on brx other than for the whole warp.
+  // The other active lanes come back to this instruction; a guard that is false falls through, and
+  // PTX forbids guards on brx other than for the whole warp.
   diverge(e, i, same, target, same == e.active ? e.split->pc + 1 : e.split->pc);
   return Step::Stop;
 }

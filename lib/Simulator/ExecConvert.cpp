@@ -13,7 +13,13 @@ using llvm::StringRef;
 
 namespace {
 
-enum : uint32_t { CFtz = 1u << 20, CSat = 1u << 21, CSatFinite = 1u << 22, CRelu = 1u << 23, CInteger = 1u << 24 };
+enum : uint32_t {
+  CFtz = 1u << 20,
+  CSat = 1u << 21,
+  CSatFinite = 1u << 22,
+  CRelu = 1u << 23,
+  CInteger = 1u << 24
+};
 // select: bits 0-7 destination type, 8-15 source type, 16-19 rounding, then the flags above.
 Ty dstTy(uint32_t s) { return Ty(s & 255); }
 Ty srcTy(uint32_t s) { return Ty(s >> 8 & 255); }
@@ -36,10 +42,14 @@ void storeBits(Exec &e, const Inst &i, const uint64_t *r) {
 int64_t signExtend(uint64_t v, unsigned bits) { return int64_t(v << (64 - bits)) >> (64 - bits); }
 uint64_t zeroExtend(uint64_t v, unsigned bits) { return bits == 64 ? v : v & ((1ull << bits) - 1); }
 
-/// A destination register wider than the type is filled by sign or zero extension (section 9.7.9.21, table 29).
+/// A destination register wider than the type is filled by sign or zero extension
+/// (section 9.7.9.21, table 29).
 uint64_t extendTo(uint64_t v, Ty ty, RegClass cls) {
   unsigned bits = tyBits(ty);
-  unsigned have = cls == RegClass::R64 ? 64 : cls == RegClass::R32 ? 32 : cls == RegClass::R16 ? 16 : 8;
+  unsigned have = cls == RegClass::R64   ? 64
+                  : cls == RegClass::R32 ? 32
+                  : cls == RegClass::R16 ? 16
+                                         : 8;
   uint64_t r = tySigned(ty) ? uint64_t(signExtend(v, bits)) : zeroExtend(v, bits);
   return zeroExtend(r, have);
 }
@@ -121,7 +131,10 @@ Step floatToInt(Exec &e, const Inst &i) {
 }
 
 int hostMode(Rounding mode) {
-  return mode == Rounding::Zero ? FE_TOWARDZERO : mode == Rounding::Down ? FE_DOWNWARD : mode == Rounding::Up ? FE_UPWARD : FE_TONEAREST;
+  return mode == Rounding::Zero   ? FE_TOWARDZERO
+         : mode == Rounding::Down ? FE_DOWNWARD
+         : mode == Rounding::Up   ? FE_UPWARD
+                                  : FE_TONEAREST;
 }
 
 /// Saturation to [0, 1]: NaN becomes zero.
@@ -171,7 +184,8 @@ Step intToFloat(Exec &e, const Inst &i) {
       }
       fesetround(FE_TONEAREST);
     } else {
-      // Every 16-bit format rounds integers beyond 2^53 the same way after a sticky bit replaces the low ones.
+      // Every 16-bit format rounds integers beyond 2^53 the same way after a sticky bit replaces
+      // the low ones.
       bool negative = isSigned && int64_t(v) < 0;
       uint64_t m = negative ? 0 - v : v;
       if (m >> 53)
@@ -271,10 +285,15 @@ bool tessera::sim::detail::decodeConvert(Decoder &d, StringRef opcode) {
     return false;
   if (d.has("pack"))
     return d.refuse("modifier .pack is not modelled");
-  static const std::pair<const char *, Rounding> modes[] = {
-      {"rn", Rounding::Nearest}, {"rz", Rounding::Zero}, {"rm", Rounding::Down}, {"rp", Rounding::Up}, {"rna", Rounding::NearestAway}};
-  static const std::pair<const char *, Rounding> integral[] = {
-      {"rni", Rounding::Nearest}, {"rzi", Rounding::Zero}, {"rmi", Rounding::Down}, {"rpi", Rounding::Up}};
+  static const std::pair<const char *, Rounding> modes[] = {{"rn", Rounding::Nearest},
+                                                            {"rz", Rounding::Zero},
+                                                            {"rm", Rounding::Down},
+                                                            {"rp", Rounding::Up},
+                                                            {"rna", Rounding::NearestAway}};
+  static const std::pair<const char *, Rounding> integral[] = {{"rni", Rounding::Nearest},
+                                                               {"rzi", Rounding::Zero},
+                                                               {"rmi", Rounding::Down},
+                                                               {"rpi", Rounding::Up}};
   Rounding mode = Rounding::Nearest;
   bool rounded = false, toInteger = false;
   for (auto [name, m] : modes)
@@ -287,8 +306,9 @@ bool tessera::sim::detail::decodeConvert(Decoder &d, StringRef opcode) {
       mode = m;
       toInteger = true;
     }
-  uint32_t flags = (d.take("ftz") ? CFtz : 0) | (d.take("satfinite") ? CSatFinite : 0) | (d.take("sat") ? CSat : 0) |
-                   (d.take("relu") ? CRelu : 0) | (toInteger ? CInteger : 0);
+  uint32_t flags = (d.take("ftz") ? CFtz : 0) | (d.take("satfinite") ? CSatFinite : 0) |
+                   (d.take("sat") ? CSat : 0) | (d.take("relu") ? CRelu : 0) |
+                   (toInteger ? CInteger : 0);
   Ty to = d.takeType(), from = d.takeType();
   const auto &o = d.s->operands;
   d.inst.select = uint32_t(to) | uint32_t(from) << 8 | uint32_t(mode) << 16 | flags;

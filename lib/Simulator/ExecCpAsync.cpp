@@ -24,7 +24,8 @@ AsyncGroups &groupsOf(Exec &e) {
 }
 
 uint64_t baseOf(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  uint64_t base = e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
+  uint64_t base =
+      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
   return base + e.src<uint64_t>(i, n + 1)[l];
 }
 
@@ -42,11 +43,14 @@ Step copy(Exec &e, const Inst &i) {
     if (i.select == 2 && (e.pred(i, 4) >> l & 1))
       sourceBytes = 0;
     if (dst % bytes || src % bytes) {
-      e.report(DiagKind::Misaligned, i, llvm::formatv("cp.async of {0} bytes from {1:x} to {2:x}", bytes, src, dst).str(), l);
+      e.report(DiagKind::Misaligned, i,
+               llvm::formatv("cp.async of {0} bytes from {1:x} to {2:x}", bytes, src, dst).str(),
+               l);
       continue;
     }
     if (sourceBytes > bytes) {
-      e.report(DiagKind::InvalidOperation, i, llvm::formatv("source size {0} is more than {1}", sourceBytes, bytes).str(), l);
+      e.report(DiagKind::InvalidOperation, i,
+               llvm::formatv("source size {0} is more than {1}", sourceBytes, bytes).str(), l);
       continue;
     }
     Place to, from;
@@ -81,8 +85,8 @@ Step waitGroup(Exec &e, const Inst &i) {
   return Step::Block;
 }
 
-/// Arrives on an mbarrier when the thread's earlier cp.async are complete. Without .noinc the pending count grows by one
-/// first, so that the arrival has no net effect on it.
+/// Arrives on an mbarrier when the thread's earlier cp.async are complete. Without .noinc the
+/// pending count grows by one first, so that the arrival has no net effect on it.
 Step arrive(Exec &e, const Inst &i) {
   auto op = std::make_unique<AsyncOp>();
   op->kind = AsyncOp::CpAsyncArrive;
@@ -99,7 +103,8 @@ Step arrive(Exec &e, const Inst &i) {
       continue;
     Mbarrier *b = e.cta->mbarrier(p.offset);
     if (!b) {
-      e.report(DiagKind::UninitialisedBarrier, i, describeShared(*e.run, p.offset) + " is not an initialised mbarrier", l);
+      e.report(DiagKind::UninitialisedBarrier, i,
+               describeShared(*e.run, p.offset) + " is not an initialised mbarrier", l);
       continue;
     }
     if (!i.select)

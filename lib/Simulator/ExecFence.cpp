@@ -1,7 +1,8 @@
 //===- ExecFence.cpp - fence, membar (PTX ISA 9.7.13.4) -------------------===//
 //
-// Memory fences order a warp's own accesses, which the simulator executes in order anyway; what matters to
-// the checks is the proxy fence: it makes what happened before visible to the async proxy.
+// Memory fences order a warp's own accesses, which the simulator executes in order anyway; what
+// matters to the checks is the proxy fence: it makes what happened before visible to the async
+// proxy.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
@@ -34,12 +35,14 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
   d.inst.fn = &nothing;
   if (d.take("proxy")) {
     if (d.take("async") || d.take("async::generic")) {
-      // Between the generic and the async proxy, for all or for some state spaces. Only shared memory is tracked.
+      // Between the generic and the async proxy, for all or for some state spaces. Only shared
+      // memory is tracked.
       bool globalOnly = d.take("global");
       for (const char *space : {"shared::cta", "shared::cluster", "shared"})
         d.take(space);
       d.inst.fn = globalOnly ? &nothing : &proxyFence;
-      for (const char *order : {"acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "cluster", "cta"})
+      for (const char *order : {"acquire", "release", "sync_restrict::shared::cta",
+                                "sync_restrict::shared::cluster", "cluster", "cta"})
         d.take(order);
       return d.count(0);
     }
@@ -59,7 +62,8 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
     d.take("cluster");
     return d.count(0);
   }
-  for (const char *m : {"sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "cta", "cluster", "gpu", "sys"})
+  for (const char *m : {"sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
+                        "sync_restrict::shared::cluster", "cta", "cluster", "gpu", "sys"})
     d.take(m);
   return d.count(0);
 }

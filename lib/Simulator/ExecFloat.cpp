@@ -1,7 +1,8 @@
 //===- ExecFloat.cpp - f32 and f64 arithmetic (PTX ISA 9.7.3) -------------===//
 //
-// Compiled with -frounding-math: directed rounding switches the host's mode around a warp instruction. The
-// approximations are computed in double precision and rounded, which is inside of the error the ISA documents.
+// Compiled with -frounding-math: directed rounding switches the host's mode around a warp
+// instruction. The approximations are computed in double precision and rounded, which is inside of
+// the error the ISA documents.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
@@ -13,16 +14,38 @@ using llvm::StringRef;
 
 namespace {
 
-struct AddF { template <class T> static T f(T a, T b, T) { return a + b; } };
-struct SubF { template <class T> static T f(T a, T b, T) { return a - b; } };
-struct MulF { template <class T> static T f(T a, T b, T) { return a * b; } };
-struct DivF { template <class T> static T f(T a, T b, T) { return a / b; } };
+struct AddF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a + b;
+  }
+};
+struct SubF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a - b;
+  }
+};
+struct MulF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a * b;
+  }
+};
+struct DivF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a / b;
+  }
+};
 struct FmaF {
   static float f(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
   static double f(double a, double b, double c) { return __builtin_fma(a, b, c); }
 };
-template <bool PropagateNaN, bool IsMax> struct MinMaxF {
-  template <class T> static T f(T a, T b, T) {
+template <bool PropagateNaN, bool IsMax>
+struct MinMaxF {
+  template <class T>
+  static T f(T a, T b, T) {
     if (a != a || b != b)
       return PropagateNaN ? (a != a ? a : b) : (a != a ? b : a);
     if (a == b) // +0 > -0
@@ -30,18 +53,51 @@ template <bool PropagateNaN, bool IsMax> struct MinMaxF {
     return (a > b) == IsMax ? a : b;
   }
 };
-struct RcpF { template <class T> static T f(T a, T, T) { return T(1) / a; } };
-struct SqrtF { template <class T> static T f(T a, T, T) { return std::sqrt(a); } };
-struct RsqrtF {
-  template <class T> static T f(T a, T, T) { return T(1.0 / std::sqrt(double(a))); }
+struct RcpF {
+  template <class T>
+  static T f(T a, T, T) {
+    return T(1) / a;
+  }
 };
-struct Ex2F { static float f(float a, float, float) { return std::exp2(a); } };
-struct Lg2F { static float f(float a, float, float) { return float(std::log2(double(a))); } };
-struct SinF { static float f(float a, float, float) { return float(std::sin(double(a))); } };
-struct CosF { static float f(float a, float, float) { return float(std::cos(double(a))); } };
-struct TanhF { static float f(float a, float, float) { return float(std::tanh(double(a))); } };
-struct AbsF { template <class T> static T f(T a, T, T) { return std::fabs(a); } };
-struct NegF { template <class T> static T f(T a, T, T) { return -a; } };
+struct SqrtF {
+  template <class T>
+  static T f(T a, T, T) {
+    return std::sqrt(a);
+  }
+};
+struct RsqrtF {
+  template <class T>
+  static T f(T a, T, T) {
+    return T(1.0 / std::sqrt(double(a)));
+  }
+};
+struct Ex2F {
+  static float f(float a, float, float) { return std::exp2(a); }
+};
+struct Lg2F {
+  static float f(float a, float, float) { return float(std::log2(double(a))); }
+};
+struct SinF {
+  static float f(float a, float, float) { return float(std::sin(double(a))); }
+};
+struct CosF {
+  static float f(float a, float, float) { return float(std::cos(double(a))); }
+};
+struct TanhF {
+  static float f(float a, float, float) { return float(std::tanh(double(a))); }
+};
+struct AbsF {
+  template <class T>
+  static T f(T a, T, T) {
+    return std::fabs(a);
+  }
+};
+struct NegF {
+  template <class T>
+  static T f(T a, T, T) {
+    return -a;
+  }
+};
 
 enum : uint32_t { SelFtz = 1, SelSat = 2, SelRoundShift = 2 };
 
@@ -78,7 +134,8 @@ int hostRounding(uint32_t select) {
   }
 }
 
-template <class F, unsigned N> Step op32(Exec &e, const Inst &i) {
+template <class F, unsigned N>
+Step op32(Exec &e, const Inst &i) {
   float r[kLanes];
   if (int mode = hostRounding(i.select); mode != FE_TONEAREST) {
     fesetround(mode);
@@ -101,7 +158,8 @@ __attribute__((target("avx2,fma"))) Step fma32Fast(Exec &e, const Inst &i) {
 }
 #endif
 
-template <class F, unsigned N> Step op64(Exec &e, const Inst &i) {
+template <class F, unsigned N>
+Step op64(Exec &e, const Inst &i) {
   const double *a = e.src<double>(i, 1);
   const double *b = N > 1 ? e.src<double>(i, 2) : a;
   const double *c = N > 2 ? e.src<double>(i, 3) : a;
@@ -115,7 +173,8 @@ template <class F, unsigned N> Step op64(Exec &e, const Inst &i) {
 }
 
 /// neg and abs only change the sign bit: NaNs keep their payload.
-template <class S, bool Abs> Step signOp(Exec &e, const Inst &i) {
+template <class S, bool Abs>
+Step signOp(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1);
   constexpr S sign = S(1) << (8 * sizeof(S) - 1);
   S r[kLanes];
@@ -129,7 +188,8 @@ template <class S, bool Abs> Step signOp(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-template <class S> Step copysign(Exec &e, const Inst &i) {
+template <class S>
+Step copysign(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
   constexpr S sign = S(1) << (8 * sizeof(S) - 1);
   S r[kLanes];
@@ -139,7 +199,8 @@ template <class S> Step copysign(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-/// Gross approximation of a double reciprocal: the low word of the result is zero (PTX ISA rcp.approx.ftz.f64).
+/// Gross approximation of a double reciprocal: the low word of the result is zero (PTX ISA
+/// rcp.approx.ftz.f64).
 struct RcpApprox64 {
   static double f(double a, double, double) {
     return bitCast<double>(bitCast<uint64_t>(1.0 / a) & 0xffffffff00000000ull);
@@ -147,7 +208,8 @@ struct RcpApprox64 {
 };
 
 enum TestKind : uint32_t { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
-template <class T> Step testp(Exec &e, const Inst &i) {
+template <class T>
+Step testp(Exec &e, const Inst &i) {
   const T *a = e.src<T>(i, 1);
   uint32_t r = 0;
   for (unsigned l = 0; l < kLanes; ++l) {
@@ -179,7 +241,8 @@ template <class T> Step testp(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-template <class F, unsigned N> Handler pick(Ty ty) {
+template <class F, unsigned N>
+Handler pick(Ty ty) {
   if (ty == Ty::F32)
     return &op32<F, N>;
   return &op64<F, N>;
@@ -191,8 +254,9 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
   bool f32 = d.has("f32"), f64 = d.has("f64");
   if (f32 == f64)
     return false;
-  static const char *names[] = {"add", "sub", "mul", "div", "fma", "mad", "min", "max", "rcp", "sqrt", "rsqrt",
-                                "ex2", "lg2", "sin", "cos", "tanh", "abs", "neg", "copysign", "testp"};
+  static const char *names[] = {"add", "sub",  "mul",  "div",   "fma",      "mad",  "min",
+                                "max", "rcp",  "sqrt", "rsqrt", "ex2",      "lg2",  "sin",
+                                "cos", "tanh", "abs",  "neg",   "copysign", "testp"};
   if (!llvm::is_contained(names, opcode))
     return false;
   const auto &o = d.s->operands;
@@ -201,12 +265,14 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
     return true;
   };
   if (opcode == "testp") {
-    static const char *kinds[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+    static const char *kinds[] = {"finite",     "infinite", "number",
+                                  "notanumber", "normal",   "subnormal"};
     for (unsigned k = 0; k < 6; ++k)
       if (d.take(kinds[k]))
         d.inst.select = k;
     Ty ty = d.takeType();
-    return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty) && finish(f32 ? &testp<float> : &testp<double>);
+    return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty) &&
+           finish(f32 ? &testp<float> : &testp<double>);
   }
   uint32_t round = 0;
   bool rounded = true;
@@ -223,7 +289,9 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
   Ty ty = d.takeType();
   d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | round << SelRoundShift;
   unsigned n = opcode == "fma" || opcode == "mad" ? 3
-               : llvm::is_contained({"add", "sub", "mul", "div", "min", "max", "copysign"}, opcode) ? 2 : 1;
+               : llvm::is_contained({"add", "sub", "mul", "div", "min", "max", "copysign"}, opcode)
+                   ? 2
+                   : 1;
   if (!d.count(n + 1) || !d.dst(o[0], ty))
     return false;
   for (unsigned k = 1; k <= n; ++k)

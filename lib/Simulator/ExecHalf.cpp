@@ -1,7 +1,7 @@
 //===- ExecHalf.cpp - f16 and bf16 arithmetic (PTX ISA 9.7.4) -------------===//
 //
-// A sum or product of two such numbers rounded to f32 and then to 16 bits is rounded correctly (24 >= 2p + 2 bits);
-// fma goes through a double rounded to odd.
+// A sum or product of two such numbers rounded to f32 and then to 16 bits is rounded correctly (24
+// >= 2p + 2 bits); fma goes through a double rounded to odd.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"

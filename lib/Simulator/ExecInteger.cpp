@@ -6,17 +6,40 @@ using llvm::StringRef;
 
 namespace {
 
-template <class C> using U = std::make_unsigned_t<C>;
+template <class C>
+using U = std::make_unsigned_t<C>;
 
-template <class C> struct Add { static C f(C a, C b) { return U<C>(a) + U<C>(b); } };
-template <class C> struct Sub { static C f(C a, C b) { return U<C>(a) - U<C>(b); } };
-template <class C> struct Min { static C f(C a, C b) { return a < b ? a : b; } };
-template <class C> struct Max { static C f(C a, C b) { return a > b ? a : b; } };
-template <class C> struct Neg { static C f(C a) { return U<C>(0) - U<C>(a); } };
-template <class C> struct Abs { static C f(C a) { return a < 0 ? C(U<C>(0) - U<C>(a)) : a; } };
+template <class C>
+struct Add {
+  static C f(C a, C b) { return U<C>(a) + U<C>(b); }
+};
+template <class C>
+struct Sub {
+  static C f(C a, C b) { return U<C>(a) - U<C>(b); }
+};
+template <class C>
+struct Min {
+  static C f(C a, C b) { return a < b ? a : b; }
+};
+template <class C>
+struct Max {
+  static C f(C a, C b) { return a > b ? a : b; }
+};
+template <class C>
+struct Neg {
+  static C f(C a) { return U<C>(0) - U<C>(a); }
+};
+template <class C>
+struct Abs {
+  static C f(C a) { return a < 0 ? C(U<C>(0) - U<C>(a)) : a; }
+};
 
-template <class C> C mulLo(C a, C b) { return C(uint64_t(a) * uint64_t(b)); }
-template <class C> C mulHi(C a, C b) {
+template <class C>
+C mulLo(C a, C b) {
+  return C(uint64_t(a) * uint64_t(b));
+}
+template <class C>
+C mulHi(C a, C b) {
   if constexpr (sizeof(C) == 8) {
     if constexpr (std::is_signed_v<C>)
       return C(__int128(a) * b >> 64);
@@ -28,15 +51,29 @@ template <class C> C mulHi(C a, C b) {
     return C(uint64_t(a) * uint64_t(b) >> (8 * sizeof(C)));
   }
 }
-template <class C> struct MulLo { static C f(C a, C b) { return mulLo(a, b); } };
-template <class C> struct MulHi { static C f(C a, C b) { return mulHi(a, b); } };
-template <class C> struct MadLo { static C f(C a, C b, C c) { return U<C>(mulLo(a, b)) + U<C>(c); } };
-template <class C> struct MadHi { static C f(C a, C b, C c) { return U<C>(mulHi(a, b)) + U<C>(c); } };
-template <class C> struct Sad {
+template <class C>
+struct MulLo {
+  static C f(C a, C b) { return mulLo(a, b); }
+};
+template <class C>
+struct MulHi {
+  static C f(C a, C b) { return mulHi(a, b); }
+};
+template <class C>
+struct MadLo {
+  static C f(C a, C b, C c) { return U<C>(mulLo(a, b)) + U<C>(c); }
+};
+template <class C>
+struct MadHi {
+  static C f(C a, C b, C c) { return U<C>(mulHi(a, b)) + U<C>(c); }
+};
+template <class C>
+struct Sad {
   static C f(C a, C b, C c) { return U<C>(c) + (a < b ? U<C>(b) - U<C>(a) : U<C>(a) - U<C>(b)); }
 };
 /// The machine's result of a division by zero is all ones (unspecified by the ISA).
-template <class C> struct Div {
+template <class C>
+struct Div {
   static C f(C a, C b) {
     if (b == 0)
       return C(-1);
@@ -45,7 +82,8 @@ template <class C> struct Div {
     return a / b;
   }
 };
-template <class C> struct Rem {
+template <class C>
+struct Rem {
   static C f(C a, C b) {
     if (b == 0)
       return a;
@@ -54,8 +92,12 @@ template <class C> struct Rem {
     return a % b;
   }
 };
-template <class C, class W> struct MulWide { static W f(C a, C b) { return W(a) * W(b); } };
-template <class C, class W> struct MadWide {
+template <class C, class W>
+struct MulWide {
+  static W f(C a, C b) { return W(a) * W(b); }
+};
+template <class C, class W>
+struct MadWide {
   static W f(C a, C b, W c) { return U<W>(W(a) * W(b)) + U<W>(c); }
 };
 struct AddSat {
@@ -71,39 +113,49 @@ struct SubSat {
   }
 };
 /// mul24 and mad24 (.lo): 24-bit operands, 32-bit result.
-template <class C> C low24(C v) {
+template <class C>
+C low24(C v) {
   if constexpr (std::is_signed_v<C>)
     return C(U<C>(v) << 8) >> 8;
   else
     return v & 0xffffff;
 }
-template <class C> struct Mul24 { static C f(C a, C b) { return mulLo(low24(a), low24(b)); } };
-template <class C> struct Mad24 {
+template <class C>
+struct Mul24 {
+  static C f(C a, C b) { return mulLo(low24(a), low24(b)); }
+};
+template <class C>
+struct Mad24 {
   static C f(C a, C b, C c) { return U<C>(mulLo(low24(a), low24(b))) + U<C>(c); }
 };
 
-template <template <class> class O> Handler binaryOf(Ty ty) {
+template <template <class> class O>
+Handler binaryOf(Ty ty) {
   return forInteger(ty, [](auto v) -> Handler {
     using C = decltype(v);
     return &binary<C, C, C, O<C>>;
   });
 }
-template <template <class> class O> Handler ternaryOf(Ty ty) {
+template <template <class> class O>
+Handler ternaryOf(Ty ty) {
   return forInteger(ty, [](auto v) -> Handler {
     using C = decltype(v);
     return &ternary<C, C, C, C, O<C>>;
   });
 }
-template <template <class> class O> Handler unaryOf(Ty ty) {
+template <template <class> class O>
+Handler unaryOf(Ty ty) {
   return forInteger(ty, [](auto v) -> Handler {
     using C = decltype(v);
     return &unary<C, C, O<C>>;
   });
 }
 
-/// Extended precision: select bit 0 reads the carry, bit 1 writes it; the operation is a template argument.
+/// Extended precision: select bit 0 reads the carry, bit 1 writes it; the operation is a template
+/// argument.
 enum Extended { ExtAdd, ExtSub, ExtMadLo, ExtMadHi };
-template <class C, Extended Kind> Step extended(Exec &e, const Inst &i) {
+template <class C, Extended Kind>
+Step extended(Exec &e, const Inst &i) {
   using S = typename Lane<C>::Storage;
   const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
   const S *c = Kind >= ExtMadLo ? e.src<S>(i, 3) : nullptr;
@@ -128,13 +180,16 @@ template <class C, Extended Kind> Step extended(Exec &e, const Inst &i) {
   e.store(i, 0, r);
   return Step::Next;
 }
-template <Extended Kind> Handler extendedOf(Ty ty) {
+template <Extended Kind>
+Handler extendedOf(Ty ty) {
   switch (ty) {
-  case Ty::U32: case Ty::B32:
+  case Ty::U32:
+  case Ty::B32:
     return &extended<uint32_t, Kind>;
   case Ty::S32:
     return &extended<int32_t, Kind>;
-  case Ty::U64: case Ty::B64:
+  case Ty::U64:
+  case Ty::B64:
     return &extended<uint64_t, Kind>;
   case Ty::S64:
     return &extended<int64_t, Kind>;
@@ -144,14 +199,16 @@ template <Extended Kind> Handler extendedOf(Ty ty) {
 }
 
 /// dp4a / dp2a: the types of a and b are template arguments (PTX ISA 9.7.1).
-template <class A, class B> struct Dp4a {
+template <class A, class B>
+struct Dp4a {
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) {
     for (unsigned i = 0; i < 4; ++i)
       c += uint32_t(int32_t(A(a >> (8 * i))) * int32_t(B(b >> (8 * i))));
     return c;
   }
 };
-template <class A, class B, bool High> struct Dp2a {
+template <class A, class B, bool High>
+struct Dp2a {
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) {
     using A16 = std::conditional_t<std::is_signed_v<A>, int16_t, uint16_t>;
     for (unsigned i = 0; i < 2; ++i)
@@ -189,7 +246,11 @@ static bool decodeMul(Decoder &d, StringRef opcode) {
   Ty ty = d.takeType();
   const auto &o = d.s->operands;
   if (wide) {
-    Ty out = ty == Ty::U16 ? Ty::U32 : ty == Ty::S16 ? Ty::S32 : ty == Ty::U32 ? Ty::U64 : ty == Ty::S32 ? Ty::S64 : Ty::None;
+    Ty out = ty == Ty::U16   ? Ty::U32
+             : ty == Ty::S16 ? Ty::S32
+             : ty == Ty::U32 ? Ty::U64
+             : ty == Ty::S32 ? Ty::S64
+                             : Ty::None;
     if (out == Ty::None || cc)
       return d.refuse("with this type is not modelled");
     if (!d.count(mad ? 4 : 3) || !d.dst(o[0], out) || !d.src(o[1], ty) || !d.src(o[2], ty))
@@ -199,7 +260,8 @@ static bool decodeMul(Decoder &d, StringRef opcode) {
     auto pick = [&](auto c, auto w) -> Handler {
       using C = decltype(c);
       using W = decltype(w);
-      return mad ? Handler(&ternary<W, C, C, W, MadWide<C, W>>) : Handler(&binary<W, C, C, MulWide<C, W>>);
+      return mad ? Handler(&ternary<W, C, C, W, MadWide<C, W>>)
+                 : Handler(&binary<W, C, C, MulWide<C, W>>);
     };
     return finish(d, ty == Ty::U16   ? pick(uint16_t(), uint32_t())
                      : ty == Ty::S16 ? pick(int16_t(), int32_t())
@@ -293,8 +355,8 @@ bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
     Handler (*pick)(Ty);
   };
   static const Entry table[] = {
-      {"div", 2, &binaryOf<Div>}, {"rem", 2, &binaryOf<Rem>}, {"min", 2, &binaryOf<Min>},
-      {"max", 2, &binaryOf<Max>}, {"neg", 1, &unaryOf<Neg>},  {"abs", 1, &unaryOf<Abs>},
+      {"div", 2, &binaryOf<Div>},  {"rem", 2, &binaryOf<Rem>}, {"min", 2, &binaryOf<Min>},
+      {"max", 2, &binaryOf<Max>},  {"neg", 1, &unaryOf<Neg>},  {"abs", 1, &unaryOf<Abs>},
       {"sad", 3, &ternaryOf<Sad>},
   };
   for (const Entry &entry : table)

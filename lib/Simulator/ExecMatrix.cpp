@@ -9,12 +9,15 @@ using llvm::StringRef;
 
 namespace {
 
-/// select: matrices; aux: transposed. Lane 8m + r gives the address of row r of matrix m. Lane l of register m holds
-/// row l/4, elements 2 (l % 4) and the next; transposed, rows and columns change places.
-bool rowPlace(Exec &e, const Inst &i, unsigned addressOperand, unsigned lane, AccessKind kind, Place &p) {
+/// select: matrices; aux: transposed. Lane 8m + r gives the address of row r of matrix m. Lane l of
+/// register m holds row l/4, elements 2 (l % 4) and the next; transposed, rows and columns change
+/// places.
+bool rowPlace(Exec &e, const Inst &i, unsigned addressOperand, unsigned lane, AccessKind kind,
+              Place &p) {
   uint64_t address = addressAt(e, i, addressOperand, lane);
   if (address % 16) {
-    e.report(DiagKind::Misaligned, i, llvm::formatv("row address {0:x} is not a multiple of 16", address).str(), lane);
+    e.report(DiagKind::Misaligned, i,
+             llvm::formatv("row address {0:x} is not a multiple of 16", address).str(), lane);
     return false;
   }
   if (!resolveShared(e, i, address, 16, lane, true, p))
@@ -35,7 +38,8 @@ Step ldmatrix(Exec &e, const Inst &i) {
     uint32_t v[kLanes];
     for (unsigned l = 0; l < kLanes; ++l) {
       unsigned x = l / 4, y = 2 * (l % 4);
-      v[l] = i.aux ? rows[y][x] | uint32_t(rows[y + 1][x]) << 16 : rows[x][y] | uint32_t(rows[x][y + 1]) << 16;
+      v[l] = i.aux ? rows[y][x] | uint32_t(rows[y + 1][x]) << 16
+                   : rows[x][y] | uint32_t(rows[x][y + 1]) << 16;
     }
     e.store(i, m, v);
   }
@@ -66,7 +70,9 @@ Step movmatrix(Exec &e, const Inst &i) {
   uint32_t r[kLanes];
   for (unsigned l = 0; l < kLanes; ++l) {
     unsigned x = l / 4, y = 2 * (l % 4);
-    auto at = [&](unsigned row, unsigned column) { return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff; };
+    auto at = [&](unsigned row, unsigned column) {
+      return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff;
+    };
     r[l] = at(y, x) | at(y + 1, x) << 16;
   }
   e.store(i, 0, r);
@@ -85,7 +91,8 @@ bool tessera::sim::detail::decodeMatrix(Decoder &d, StringRef opcode) {
   d.inst.flags |= FlagAligned | FlagCounted;
   if (opcode == "movmatrix") {
     d.inst.fn = &movmatrix;
-    return d.take("trans") && d.take("b16") && d.count(2) && d.dst(o[0], Ty::B32) && d.src(o[1], Ty::B32);
+    return d.take("trans") && d.take("b16") && d.count(2) && d.dst(o[0], Ty::B32) &&
+           d.src(o[1], Ty::B32);
   }
   unsigned n = d.takeNumber("x");
   if (n != 1 && n != 2 && n != 4)

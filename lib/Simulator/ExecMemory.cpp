@@ -15,8 +15,8 @@ enum : uint32_t { MSigned = 1u << 16, MStrong = 1u << 17, MOwn = 1u << 18 };
 bool aligned(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane) {
   if (address % bytes == 0)
     return true;
-  e.report(DiagKind::Misaligned, i, llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes).str(),
-           lane);
+  e.report(DiagKind::Misaligned, i,
+           llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes).str(), lane);
   return false;
 }
 
@@ -53,8 +53,9 @@ Step load(Exec &e, const Inst &i) {
     Place place;
     if (!aligned(e, i, address, bytes * count, l))
       continue;
-    bool found = space == Space::Shared ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
-                                        : resolve(e, i, space, address, bytes * count, l, AccessKind::Read, place);
+    bool found = space == Space::Shared
+                     ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
+                     : resolve(e, i, space, address, bytes * count, l, AccessKind::Read, place);
     if (!found)
       continue;
     if (place.cta)
@@ -76,15 +77,17 @@ Step store(Exec &e, const Inst &i) {
     Place place;
     if (!aligned(e, i, address, bytes * count, l))
       continue;
-    bool found = space == Space::Shared ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
-                                        : resolve(e, i, space, address, bytes * count, l, AccessKind::Write, place);
+    bool found = space == Space::Shared
+                     ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
+                     : resolve(e, i, space, address, bytes * count, l, AccessKind::Write, place);
     if (!found)
       continue;
     if (place.cta)
       noteShared(e, i, place, bytes * count, l, AccessKind::Write, i.select & MStrong);
     for (unsigned k = 0; k < count; ++k) {
       const Op &o = e.op(i, k + 1);
-      uint64_t v = o.cls == RegClass::R64 ? e.src<uint64_t>(i, k + 1)[l] : e.src<uint32_t>(i, k + 1)[l];
+      uint64_t v =
+          o.cls == RegClass::R64 ? e.src<uint64_t>(i, k + 1)[l] : e.src<uint32_t>(i, k + 1)[l];
       memcpy(place.data + k * bytes, &v, bytes);
     }
     if (i.select & MStrong)

@@ -7,7 +7,8 @@ using llvm::StringRef;
 
 namespace {
 
-template <class S> Step move(Exec &e, const Inst &i) {
+template <class S>
+Step move(Exec &e, const Inst &i) {
   e.store(i, 0, e.src<S>(i, 1));
   return Step::Next;
 }
@@ -85,7 +86,8 @@ Step unpack128(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-/// The clocks count warp instructions of the cluster: they only ever grow, which is all a program may rely on.
+/// The clocks count warp instructions of the cluster: they only ever grow, which is all a program
+/// may rely on.
 Step readClock(Exec &e, const Inst &i) {
   uint64_t now = e.cluster->instructions + 1;
   if (SpecialReg(i.select) == SpecialReg::GlobalTimerHi)
@@ -139,20 +141,24 @@ Step isspacep(Exec &e, const Inst &i) {
 }
 
 /// mapa: the same place in the shared memory of CTA `b` of the cluster (PTX ISA 9.7.9.23).
-template <class S> Step mapa(Exec &e, const Inst &i) {
+template <class S>
+Step mapa(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1);
   const uint32_t *b = e.src<uint32_t>(i, 2);
   S r[kLanes];
   for (unsigned l = 0; l < kLanes; ++l) {
     if ((e.active >> l & 1) && b[l] >= e.cluster->ctas.size())
       e.report(DiagKind::InvalidOperation, i,
-               "mapa to CTA " + llvm::Twine(b[l]) + " of a cluster of " + llvm::Twine(e.cluster->ctas.size()), l);
+               "mapa to CTA " + llvm::Twine(b[l]) + " of a cluster of " +
+                   llvm::Twine(e.cluster->ctas.size()),
+               l);
     r[l] = (a[l] & ~(S(255) << kRankShift)) | S(b[l] & 255) << kRankShift;
   }
   e.store(i, 0, r);
   return Step::Next;
 }
-template <class S> Step getctarank(Exec &e, const Inst &i) {
+template <class S>
+Step getctarank(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1);
   uint32_t r[kLanes];
   for (unsigned l = 0; l < kLanes; ++l)
@@ -201,16 +207,22 @@ static bool decodeMov(Decoder &d) {
     bool packing = o[1].kind == Operand::Vector;
     unsigned n = (packing ? o[1] : o[0]).elems.size();
     unsigned part = n ? bits / n : 0;
-    Ty partTy = part == 8 ? Ty::B8 : part == 16 ? Ty::B16 : part == 32 ? Ty::B32 : part == 64 ? Ty::B64 : Ty::None;
+    Ty partTy = part == 8    ? Ty::B8
+                : part == 16 ? Ty::B16
+                : part == 32 ? Ty::B32
+                : part == 64 ? Ty::B64
+                             : Ty::None;
     if (partTy == Ty::None || part * n != bits)
       return d.refuse("a vector of the wrong size");
     d.inst.select = bits;
     if (packing)
       return d.dst(o[0], ty) && d.vectorOf(o[1], n, partTy, false) &&
              finish(bits == 128 ? &pack128 : &pack);
-    return d.vectorOf(o[0], n, partTy, true) && d.src(o[1], ty) && finish(bits == 128 ? &unpack128 : &unpack);
+    return d.vectorOf(o[0], n, partTy, true) && d.src(o[1], ty) &&
+           finish(bits == 128 ? &unpack128 : &unpack);
   }
-  if (o[1].kind == Operand::Special && (o[1].name.starts_with("%clock") || o[1].name.starts_with("%globaltimer"))) {
+  if (o[1].kind == Operand::Special &&
+      (o[1].name.starts_with("%clock") || o[1].name.starts_with("%globaltimer"))) {
     if (!d.dst(o[0], ty) || !d.src(o[1], ty))
       return false;
     for (const HiddenReg &h : d.p.hidden)

@@ -10,7 +10,8 @@ namespace {
 enum Compare : uint32_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 enum Combine : uint32_t { CombineNone, CombineAnd, CombineOr, CombineXor };
 
-template <class C> bool compare(C a, C b, uint32_t op) {
+template <class C>
+bool compare(C a, C b, uint32_t op) {
   bool unordered = a != a || b != b;
   switch (op) {
   case Eq:
@@ -48,16 +49,19 @@ template <class C> bool compare(C a, C b, uint32_t op) {
 /// A packed type is compared half by half.
 enum class Kind : uint8_t { Plain, F16, BF16, F32Ftz };
 
-template <class C, Kind K> uint32_t compareLanes(Exec &e, const Inst &i, unsigned first, uint32_t op, unsigned shift) {
+template <class C, Kind K>
+uint32_t compareLanes(Exec &e, const Inst &i, unsigned first, uint32_t op, unsigned shift) {
   using S = typename Lane<C>::Storage;
   const S *a = e.src<S>(i, first), *b = e.src<S>(i, first + 1);
   uint32_t r = 0;
   for (unsigned l = 0; l < kLanes; ++l) {
     bool v;
     if constexpr (K == Kind::F16)
-      v = compare(f16ToFloat(uint32_t(a[l]) >> shift & 0xffff), f16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
+      v = compare(f16ToFloat(uint32_t(a[l]) >> shift & 0xffff),
+                  f16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
     else if constexpr (K == Kind::BF16)
-      v = compare(bf16ToFloat(uint32_t(a[l]) >> shift & 0xffff), bf16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
+      v = compare(bf16ToFloat(uint32_t(a[l]) >> shift & 0xffff),
+                  bf16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
     else if constexpr (K == Kind::F32Ftz)
       v = compare(flush(float(a[l])), flush(float(b[l])), op);
     else
@@ -81,7 +85,8 @@ uint32_t combine(uint32_t v, uint32_t c, uint32_t how) {
 }
 
 /// aux: combination; bit 4: the second destination is the other half of a packed comparison.
-template <class C, Kind K> Step setp(Exec &e, const Inst &i) {
+template <class C, Kind K>
+Step setp(Exec &e, const Inst &i) {
   unsigned dsts = i.dstCount;
   uint32_t v = compareLanes<C, K>(e, i, dsts, i.select, 0);
   uint32_t how = i.aux & 3;
@@ -94,7 +99,8 @@ template <class C, Kind K> Step setp(Exec &e, const Inst &i) {
 }
 
 /// set: aux bits 8.. give the result for true: all ones or 1.0.
-template <class C, Kind K> Step set(Exec &e, const Inst &i) {
+template <class C, Kind K>
+Step set(Exec &e, const Inst &i) {
   uint32_t v = compareLanes<C, K>(e, i, 1, i.select, 0);
   uint32_t how = i.aux & 3;
   if (how)
@@ -106,7 +112,8 @@ template <class C, Kind K> Step set(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-template <class S> Step selp(Exec &e, const Inst &i) {
+template <class S>
+Step selp(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
   uint32_t p = e.pred(i, 3);
   S r[kLanes];
@@ -115,7 +122,8 @@ template <class S> Step selp(Exec &e, const Inst &i) {
   e.store(i, 0, r);
   return Step::Next;
 }
-template <class S, class C> Step slct(Exec &e, const Inst &i) {
+template <class S, class C>
+Step slct(Exec &e, const Inst &i) {
   const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
   const auto *c = e.src<typename Lane<C>::Storage>(i, 3);
   S r[kLanes];
@@ -125,24 +133,25 @@ template <class S, class C> Step slct(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-#define PICK(FN)                                                                                             \
-  static Handler pick_##FN(Ty ty, bool ftz) {                                                                \
-    if (ty == Ty::F16 || ty == Ty::F16x2)                                                                    \
-      return &FN<uint32_t, Kind::F16>;                                                                       \
-    if (ty == Ty::BF16 || ty == Ty::BF16x2)                                                                  \
-      return &FN<uint32_t, Kind::BF16>;                                                                      \
-    if (ty == Ty::F32)                                                                                       \
-      return ftz ? &FN<float, Kind::F32Ftz> : &FN<float, Kind::Plain>;                                       \
-    if (ty == Ty::F64)                                                                                       \
-      return &FN<double, Kind::Plain>;                                                                       \
-    return forInteger(ty, [](auto v) -> Handler { return &FN<decltype(v), Kind::Plain>; });                  \
+#define PICK(FN)                                                                                   \
+  static Handler pick_##FN(Ty ty, bool ftz) {                                                      \
+    if (ty == Ty::F16 || ty == Ty::F16x2)                                                          \
+      return &FN<uint32_t, Kind::F16>;                                                             \
+    if (ty == Ty::BF16 || ty == Ty::BF16x2)                                                        \
+      return &FN<uint32_t, Kind::BF16>;                                                            \
+    if (ty == Ty::F32)                                                                             \
+      return ftz ? &FN<float, Kind::F32Ftz> : &FN<float, Kind::Plain>;                             \
+    if (ty == Ty::F64)                                                                             \
+      return &FN<double, Kind::Plain>;                                                             \
+    return forInteger(ty, [](auto v) -> Handler { return &FN<decltype(v), Kind::Plain>; });        \
   }
 PICK(setp)
 PICK(set)
 #undef PICK
 
 bool takeCompare(Decoder &d, uint32_t &op, bool &toUnsigned) {
-  static const char *names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+  static const char *names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
   toUnsigned = false;
   for (uint32_t k = 0; k < 14; ++k)
     if (d.take(names[k])) {
@@ -150,7 +159,8 @@ bool takeCompare(Decoder &d, uint32_t &op, bool &toUnsigned) {
       return true;
     }
   // lo, ls, hi, hs are the unsigned comparisons of bit types too.
-  static const std::pair<const char *, Compare> bits[] = {{"lo", Lt}, {"ls", Le}, {"hi", Gt}, {"hs", Ge}};
+  static const std::pair<const char *, Compare> bits[] = {
+      {"lo", Lt}, {"ls", Le}, {"hi", Gt}, {"hs", Ge}};
   for (auto [name, compare] : bits)
     if (d.take(name)) {
       op = compare;
@@ -160,7 +170,10 @@ bool takeCompare(Decoder &d, uint32_t &op, bool &toUnsigned) {
 }
 
 uint32_t takeCombine(Decoder &d) {
-  return d.take("and") ? CombineAnd : d.take("or") ? CombineOr : d.take("xor") ? CombineXor : CombineNone;
+  return d.take("and")   ? CombineAnd
+         : d.take("or")  ? CombineOr
+         : d.take("xor") ? CombineXor
+                         : CombineNone;
 }
 
 } // namespace
@@ -170,7 +183,8 @@ bool tessera::sim::detail::decodeSelect(Decoder &d, StringRef opcode) {
   if (opcode == "selp") {
     Ty ty = d.takeType();
     d.inst.flags |= FlagCopies;
-    if (!d.count(4) || tyBits(ty) < 16 || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) || !d.srcPred(o[3]))
+    if (!d.count(4) || tyBits(ty) < 16 || !d.dst(o[0], ty) || !d.src(o[1], ty) ||
+        !d.src(o[2], ty) || !d.srcPred(o[3]))
       return false;
     d.inst.fn = tyBits(ty) == 64 ? &selp<uint64_t> : &selp<uint32_t>;
     return true;
@@ -178,8 +192,10 @@ bool tessera::sim::detail::decodeSelect(Decoder &d, StringRef opcode) {
   if (opcode == "slct") {
     bool ftz = d.take("ftz");
     Ty ty = d.takeType(), cond = d.takeType();
-    (void)ftz; // a flushed number compares with zero as before, except negative subnormals, handled below
-    if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) || !d.src(o[3], cond))
+    (void)ftz; // a flushed number compares with zero as before, except negative subnormals, handled
+               // below
+    if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) ||
+        !d.src(o[3], cond))
       return false;
     if (ftz || (cond != Ty::S32 && cond != Ty::F32))
       return d.refuse("in this form is not modelled");
@@ -221,7 +237,8 @@ bool tessera::sim::detail::decodeSelect(Decoder &d, StringRef opcode) {
     if (tyBits(to) != 32 || to == Ty::F16x2 || ty == Ty::F16x2 || ty == Ty::BF16x2)
       return d.refuse("with this type is not modelled");
     d.inst.imm = to == Ty::F32 ? 0x3f800000 : 0xffffffff;
-    if (!d.count(how ? 4 : 3) || !d.dst(o[0], to) || !d.src(o[1], ty) || !d.src(o[2], ty) || (how && !d.srcPred(o[3])))
+    if (!d.count(how ? 4 : 3) || !d.dst(o[0], to) || !d.src(o[1], ty) || !d.src(o[2], ty) ||
+        (how && !d.srcPred(o[3])))
       return false;
     d.inst.fn = pick_set(ty, ftz);
   }

@@ -15,19 +15,22 @@ void checkMembers(Exec &e, const Inst &i, unsigned maskOperand) {
   uint32_t missing = mask[lane] & e.warp->alive() & ~e.active;
   if (missing)
     e.report(DiagKind::DivergentAligned, i,
-             llvm::formatv("the member mask {0:x} names lanes that do not execute this instruction with the others: {1:x}",
+             llvm::formatv("the member mask {0:x} names lanes that do not execute this instruction "
+                           "with the others: {1:x}",
                            mask[lane], missing)
                  .str(),
              llvm::countr_zero(missing));
   if (!(mask[lane] >> lane & 1))
-    e.report(DiagKind::InvalidOperation, i, llvm::formatv("lane {0} is not in its member mask {1:x}", lane, mask[lane]).str(),
+    e.report(DiagKind::InvalidOperation, i,
+             llvm::formatv("lane {0} is not in its member mask {1:x}", lane, mask[lane]).str(),
              lane);
 }
 
 enum Shuffle : uint32_t { Up, Down, Bfly, Idx };
 Step shfl(Exec &e, const Inst &i) {
   unsigned dsts = i.dstCount;
-  const uint32_t *a = e.src<uint32_t>(i, dsts), *b = e.src<uint32_t>(i, dsts + 1), *c = e.src<uint32_t>(i, dsts + 2);
+  const uint32_t *a = e.src<uint32_t>(i, dsts), *b = e.src<uint32_t>(i, dsts + 1),
+                 *c = e.src<uint32_t>(i, dsts + 2);
   checkMembers(e, i, dsts + 3);
   uint32_t r[kLanes], in = 0;
   for (int l = 0; l < int(kLanes); ++l) {
@@ -57,7 +60,8 @@ Step shfl(Exec &e, const Inst &i) {
       j = l;
     j &= 31;
     if ((e.active >> l & 1) && !(e.active >> j & 1))
-      e.report(DiagKind::InvalidOperation, i, llvm::formatv("lane {0} reads lane {1}, which is not active", l, j).str(), l);
+      e.report(DiagKind::InvalidOperation, i,
+               llvm::formatv("lane {0} reads lane {1}, which is not active", l, j).str(), l);
     r[l] = a[j];
     in |= uint32_t(p) << l;
   }
@@ -82,7 +86,8 @@ Step vote(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-template <class S> Step match(Exec &e, const Inst &i) {
+template <class S>
+Step match(Exec &e, const Inst &i) {
   unsigned dsts = i.dstCount;
   const S *a = e.src<S>(i, dsts);
   checkMembers(e, i, dsts + 1);
@@ -103,7 +108,8 @@ template <class S> Step match(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-/// The ISA leaves the choice of the leader open; it must be the same for the same mask. The machine takes the lowest.
+/// The ISA leaves the choice of the leader open; it must be the same for the same mask. The machine
+/// takes the lowest.
 Step elect(Exec &e, const Inst &i) {
   checkMembers(e, i, 2);
   unsigned leader = llvm::countr_zero(e.active);
@@ -122,7 +128,8 @@ Step activemask(Exec &e, const Inst &i) {
 }
 
 enum Redux : uint32_t { RAdd, RMin, RMax, RAnd, ROr, RXor };
-template <class C> Step redux(Exec &e, const Inst &i) {
+template <class C>
+Step redux(Exec &e, const Inst &i) {
   const uint32_t *a = e.src<uint32_t>(i, 1);
   checkMembers(e, i, 2);
   C v = 0;
@@ -172,7 +179,8 @@ bool tessera::sim::detail::decodeWarp(Decoder &d, StringRef opcode) {
     d.inst.fn = &activemask;
     return d.takeType() == Ty::B32 && d.count(1) && d.dst(o[0], Ty::B32);
   }
-  if (opcode != "shfl" && opcode != "vote" && opcode != "match" && opcode != "elect" && opcode != "redux")
+  if (opcode != "shfl" && opcode != "vote" && opcode != "match" && opcode != "elect" &&
+      opcode != "redux")
     return false;
   if (!d.take("sync"))
     return d.refuse("only the .sync form is modelled");
@@ -199,16 +207,16 @@ bool tessera::sim::detail::decodeWarp(Decoder &d, StringRef opcode) {
         d.inst.select = k;
     Ty ty = d.takeType();
     d.inst.fn = &vote;
-    return d.count(3) && (ty == Ty::Pred ? d.dstPred(o[0]) : d.dst(o[0], Ty::B32)) && d.srcPred(o[1]) &&
-           d.src(o[2], Ty::B32);
+    return d.count(3) && (ty == Ty::Pred ? d.dstPred(o[0]) : d.dst(o[0], Ty::B32)) &&
+           d.srcPred(o[1]) && d.src(o[2], Ty::B32);
   }
   if (opcode == "match") {
     d.inst.select = d.take("all") ? All : Any;
     d.take("any");
     Ty ty = d.takeType();
     d.inst.fn = tyBits(ty) == 64 ? &match<uint64_t> : &match<uint32_t>;
-    return d.count(dsts + 2) && d.dst(o[0], Ty::B32) && (dsts == 1 || d.dstPred(o[1])) && d.src(o[dsts], ty) &&
-           d.src(o[dsts + 1], Ty::B32);
+    return d.count(dsts + 2) && d.dst(o[0], Ty::B32) && (dsts == 1 || d.dstPred(o[1])) &&
+           d.src(o[dsts], ty) && d.src(o[dsts + 1], Ty::B32);
   }
   if (opcode == "elect") {
     d.inst.fn = &elect;

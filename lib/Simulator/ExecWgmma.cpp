@@ -1,13 +1,13 @@
 //===- ExecWgmma.cpp - Issue of wgmma (PTX ISA 9.7.15) --------------------===//
 //
-// A wgmma is an operation of a warpgroup: it starts when its four warps have executed it, reads its operands when it
-// runs, and is known to be complete after wgmma.wait_group. Here are decoding and issue, with the register
-// checks; WgmmaEngine.cpp computes.
+// A wgmma is an operation of a warpgroup: it starts when its four warps have executed it, reads its
+// operands when it runs, and is known to be complete after wgmma.wait_group. Here are decoding and
+// issue, with the register checks; WgmmaEngine.cpp computes.
 //
 //===----------------------------------------------------------------------===//
-#include "Wgmma.h"
 #include "Async.h"
 #include "Lanes.h"
+#include "Wgmma.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -17,18 +17,22 @@ using llvm::StringRef;
 
 namespace {
 
-// Operands: accumulators (destinations), A (registers or descriptor), B descriptor, scale-d predicate.
+// Operands: accumulators (destinations), A (registers or descriptor), B descriptor, scale-d
+// predicate.
 
 /// Registers that other instructions changed must pass a wgmma.fence before wgmma reads them.
 void checkRegisters(Exec &e, const Inst &i, const WgmmaInfo &info, bool accumulate) {
   Warp &w = *e.warp;
   auto inFlight = [&](int reg, const char *what) {
-    e.report(DiagKind::RegisterInFlight, i,
-             llvm::formatv("{0} is {1} of a wgmma that has not been waited for", e.p->regName(reg), what).str());
+    e.report(
+        DiagKind::RegisterInFlight, i,
+        llvm::formatv("{0} is {1} of a wgmma that has not been waited for", e.p->regName(reg), what)
+            .str());
   };
   bool fenceReported = w.wgmmaFences > 1 ? false : true;
   if (w.wgmmaFences <= 1)
-    e.report(DiagKind::MissingWgmmaFence, i, "the first wgmma of the warp has no wgmma.fence before it");
+    e.report(DiagKind::MissingWgmmaFence, i,
+             "the first wgmma of the warp has no wgmma.fence before it");
   auto check = [&](int reg, bool isAcc) {
     if (reg < 0)
       return;
@@ -36,12 +40,15 @@ void checkRegisters(Exec &e, const Inst &i, const WgmmaInfo &info, bool accumula
     bool needed = !isAcc || accumulate;
     if (needed && m.init != kAllLanes)
       e.report(DiagKind::UninitialisedRegister, i,
-               llvm::formatv("{0} {1} has not been written", isAcc ? "accumulator" : "A register", e.p->regName(reg)).str(),
+               llvm::formatv("{0} {1} has not been written", isAcc ? "accumulator" : "A register",
+                             e.p->regName(reg))
+                   .str(),
                llvm::countr_zero(~m.init));
     if (m.fence == w.wgmmaFences && !fenceReported) {
       fenceReported = true;
-      e.report(DiagKind::MissingWgmmaFence, i,
-               llvm::formatv("{0} was changed after the last wgmma.fence", e.p->regName(reg)).str());
+      e.report(
+          DiagKind::MissingWgmmaFence, i,
+          llvm::formatv("{0} was changed after the last wgmma.fence", e.p->regName(reg)).str());
     }
     if (isAcc && m.flightA)
       inFlight(reg, "an A operand");
@@ -75,7 +82,8 @@ void mark(Exec &e, const Inst &i, const WgmmaInfo &info, uint32_t sequence) {
 bool uniform(Exec &e, const Inst &i, const uint64_t *v, const char *what) {
   for (unsigned l = 1; l < kLanes; ++l)
     if (v[l] != v[0]) {
-      e.report(DiagKind::BadDescriptor, i, llvm::formatv("the descriptor of {0} differs between lanes", what).str(), l);
+      e.report(DiagKind::BadDescriptor, i,
+               llvm::formatv("the descriptor of {0} differs between lanes", what).str(), l);
       return false;
     }
   return true;
@@ -98,7 +106,8 @@ Step issue(Exec &e, const Inst &i) {
   WgmmaOp &op = g.ops[index];
   if (op.inst != &i)
     e.report(DiagKind::WarpgroupMismatch, i,
-             "another warp of the warpgroup executes the wgmma at " + describeSite(*e.run, op.inst - e.p->insts.data()) +
+             "another warp of the warpgroup executes the wgmma at " +
+                 describeSite(*e.run, op.inst - e.p->insts.data()) +
                  " in the same place of the sequence");
   unsigned k = w.index % 4;
   if (info.aRegs == 0) {
@@ -145,7 +154,8 @@ Step waitGroup(Exec &e, const Inst &i) {
 bool parseShape(StringRef s, WgmmaInfo &info) { // m64nNkK
   unsigned n, k;
   auto parts = s.split('k');
-  if (!s.starts_with("m64n") || parts.first.drop_front(4).getAsInteger(10, n) || parts.second.getAsInteger(10, k))
+  if (!s.starts_with("m64n") || parts.first.drop_front(4).getAsInteger(10, n) ||
+      parts.second.getAsInteger(10, k))
     return false;
   info.n = n;
   info.k = k;
@@ -156,8 +166,12 @@ bool takeOperandType(Decoder &d, uint8_t &out) {
   if (d.mods.empty())
     return false;
   int t = llvm::StringSwitch<int>(d.mods.front())
-              .Case("f16", int(WgmmaType::F16)).Case("bf16", int(WgmmaType::BF16)).Case("tf32", int(WgmmaType::TF32))
-              .Case("e4m3", int(WgmmaType::E4M3)).Case("e5m2", int(WgmmaType::E5M2)).Default(-1);
+              .Case("f16", int(WgmmaType::F16))
+              .Case("bf16", int(WgmmaType::BF16))
+              .Case("tf32", int(WgmmaType::TF32))
+              .Case("e4m3", int(WgmmaType::E4M3))
+              .Case("e5m2", int(WgmmaType::E5M2))
+              .Default(-1);
   if (t < 0)
     return d.refuse("with operands of type ." + d.mods.front() + " is not modelled");
   out = uint8_t(t);
@@ -181,8 +195,9 @@ bool decodeMma(Decoder &d) {
     return d.refuse("needs two operand types");
   unsigned bytes = wgmmaTypeBytes(WgmmaType(info.typeA));
   bool halves = bytes == 2;
-  if (wgmmaTypeBytes(WgmmaType(info.typeB)) != bytes || info.k * bytes != 32 || (bytes != 1 && info.typeA != info.typeB) ||
-      (info.accF16 && bytes == 4) || (info.accF16 && WgmmaType(info.typeA) == WgmmaType::BF16))
+  if (wgmmaTypeBytes(WgmmaType(info.typeB)) != bytes || info.k * bytes != 32 ||
+      (bytes != 1 && info.typeA != info.typeB) || (info.accF16 && bytes == 4) ||
+      (info.accF16 && WgmmaType(info.typeA) == WgmmaType::BF16))
     return d.refuse("with this combination of types and shape does not exist");
   const auto &o = d.s->operands;
   info.accRegs = info.accF16 ? info.n / 4 : info.n / 2;

@@ -1,8 +1,8 @@
 //===- Lanes.h - Handlers from scalar functions -----------------*- C++ -*-===//
 //
-// Registers of 8, 16 and 32 bits are arrays of 32-bit words, one per lane, the upper bits zero; 64-bit ones arrays of
-// 64-bit words. These templates turn a function of scalars into a handler; all lanes are computed, the active ones
-// stored, so the loops vectorise.
+// Registers of 8, 16 and 32 bits are arrays of 32-bit words, one per lane, the upper bits zero;
+// 64-bit ones arrays of 64-bit words. These templates turn a function of scalars into a handler;
+// all lanes are computed, the active ones stored, so the loops vectorise.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_SIMULATOR_LANES_H
@@ -17,9 +17,10 @@ namespace tessera::sim::detail {
 /// How a value of type C lies in a register.
 template <class C>
 struct Lane {
-  using Storage = std::conditional_t<std::is_same_v<C, float>, float,
-                                     std::conditional_t<std::is_same_v<C, double>, double,
-                                                        std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>>>;
+  using Storage = std::conditional_t<
+      std::is_same_v<C, float>, float,
+      std::conditional_t<std::is_same_v<C, double>, double,
+                         std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>>>;
   static C get(Storage s) { return static_cast<C>(s); }
   static Storage put(C c) {
     if constexpr (std::is_integral_v<C>)
@@ -63,19 +64,23 @@ Step ternary(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-/// Calls `fn` with a value of the C++ type of an integer instruction type; returns null for other types.
+/// Calls `fn` with a value of the C++ type of an integer instruction type; returns null for other
+/// types.
 template <class Fn>
 Handler forInteger(Ty ty, Fn fn) {
   switch (ty) {
-  case Ty::U16: case Ty::B16:
+  case Ty::U16:
+  case Ty::B16:
     return fn(uint16_t());
   case Ty::S16:
     return fn(int16_t());
-  case Ty::U32: case Ty::B32:
+  case Ty::U32:
+  case Ty::B32:
     return fn(uint32_t());
   case Ty::S32:
     return fn(int32_t());
-  case Ty::U64: case Ty::B64:
+  case Ty::U64:
+  case Ty::B64:
     return fn(uint64_t());
   case Ty::S64:
     return fn(int64_t());

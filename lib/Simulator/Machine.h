@@ -1,9 +1,9 @@
 //===- Machine.h - State of the simulated machine ---------------*- C++ -*-===//
 //
-// Run (the launch) > Cluster > Cta > Warp > Split. A split is a set of the warp's lanes at one program counter;
-// a divergent branch makes two, which join again at the branch's immediate post-dominator. Splits are scheduled
-// independently, as on Volta and later. One host thread at a time runs a cluster, so only the global memory and the
-// report are shared between threads.
+// Run (the launch) > Cluster > Cta > Warp > Split. A split is a set of the warp's lanes at one
+// program counter; a divergent branch makes two, which join again at the branch's immediate
+// post-dominator. Splits are scheduled independently, as on Volta and later. One host thread at a
+// time runs a cluster, so only the global memory and the report are shared between threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_SIMULATOR_MACHINE_H
@@ -106,14 +106,25 @@ struct MbarrierWait {
 
 struct Wait {
   enum Kind : uint8_t {
-    None, MbarrierTry, NamedBarrier, ClusterBarrier, Wgmma, Bulk, CpAsync, Registers, WarpSync, Mbarriers, WgmmaValue
+    None,
+    MbarrierTry,
+    NamedBarrier,
+    ClusterBarrier,
+    Wgmma,
+    Bulk,
+    CpAsync,
+    Registers,
+    WarpSync,
+    Mbarriers,
+    WgmmaValue
   };
   Kind kind = None;
   uint32_t id = 0;
   uint64_t value = 0;
   MbarrierWait mbar;
   bool aliased = false;
-  std::unique_ptr<std::array<MbarrierWait, kLanes>> lanes; ///< when the lanes wait for different barriers
+  std::unique_ptr<std::array<MbarrierWait, kLanes>>
+      lanes; ///< when the lanes wait for different barriers
 };
 
 struct Split {
@@ -132,11 +143,12 @@ struct Reconverge {
 /// The bulk (or cp.async) groups of a thread.
 struct AsyncGroups {
   uint32_t agent = 0;
-  uint32_t issued = 0;                 ///< operations
-  std::vector<uint32_t> groupEnds;     ///< operations issued when each group was committed
-  uint32_t readDone = 0, writeDone = 0; ///< operations in a row from the first that have read / finished
-  std::vector<uint8_t> state;          ///< per operation: 1 sources read, 2 finished
-  uint32_t waitedRead = 0;             ///< operations that the thread has waited for
+  uint32_t issued = 0;             ///< operations
+  std::vector<uint32_t> groupEnds; ///< operations issued when each group was committed
+  uint32_t readDone = 0,
+           writeDone = 0;     ///< operations in a row from the first that have read / finished
+  std::vector<uint8_t> state; ///< per operation: 1 sources read, 2 finished
+  uint32_t waitedRead = 0;    ///< operations that the thread has waited for
 };
 
 struct Warp {
@@ -201,10 +213,18 @@ struct Cta {
 
 /// An asynchronous operation under way (bulk copies; cp.async).
 struct AsyncOp {
-  enum Kind : uint8_t { TensorLoad, TensorStore, BulkLoad, BulkStore, SharedCopy, CpAsync, CpAsyncArrive };
+  enum Kind : uint8_t {
+    TensorLoad,
+    TensorStore,
+    BulkLoad,
+    BulkStore,
+    SharedCopy,
+    CpAsync,
+    CpAsyncArrive
+  };
   Kind kind = TensorLoad;
-  int reduceOp = -1;       ///< AtomicOp of a reduction
-  uint8_t reduceType = 0;  ///< Ty
+  int reduceOp = -1;      ///< AtomicOp of a reduction
+  uint8_t reduceType = 0; ///< Ty
   const Inst *inst = nullptr;
   Warp *warp = nullptr;
   uint32_t lane = 0;
@@ -225,7 +245,7 @@ struct AsyncOp {
   uint64_t phaseAtIssue[16] = {};
   Cta *remote = nullptr; ///< destination of a shared-to-shared copy
   uint32_t remoteOffset = 0;
-  std::vector<uint8_t> held; ///< data between the two halves of a store
+  std::vector<uint8_t> held;                   ///< data between the two halves of a store
   std::vector<std::array<uint32_t, 4>> pieces; ///< cp.async: destination, bytes, source bytes, lane
   std::vector<uint64_t> sources;               ///< cp.async: global address of each piece
 };
@@ -239,9 +259,10 @@ struct Cluster {
   uint32_t agents = 0;
   std::vector<std::string> agentNames;
   std::vector<Warp *> agentWarps; ///< by agent; null for engines
-  uint64_t events = 0;     ///< stores, arrivals, completions: whatever may let somebody go on
+  uint64_t events = 0; ///< stores, arrivals, completions: whatever may let somebody go on
   uint64_t instructions = 0, lastEventAt = 0;
-  uint64_t completionRate = 0; ///< an operation lands by itself about once in so many steps; 0: never
+  uint64_t completionRate =
+      0; ///< an operation lands by itself about once in so many steps; 0: never
   uint64_t sinceCompletion = 0;
   uint32_t failedPolls = 0;
   // barrier.cluster
@@ -253,7 +274,7 @@ struct Cluster {
   std::unordered_map<uint64_t, Clock> strongClocks; ///< release/acquire through shared memory words
   std::vector<uint64_t> opcodeCounts;
   uint64_t wgmmas = 0, tmaOps = 0;
-  bool failed = false; ///< deadlocked or aborted
+  bool failed = false;                        ///< deadlocked or aborted
   GlobalMemory::Buffer *lastBuffer = nullptr; ///< found by the last global access
 
   uint32_t newAgent(std::string name, Warp *warp = nullptr) {
@@ -305,8 +326,8 @@ struct Exec {
   template <class T>
   const T *src(const Inst &i, unsigned n) const {
     const Op &o = op(i, n);
-    const uint32_t *base = o.offset & Op::Constant ? consts + (o.offset & ~Op::Constant)
-                                                   : regs + o.offset;
+    const uint32_t *base =
+        o.offset & Op::Constant ? consts + (o.offset & ~Op::Constant) : regs + o.offset;
     return reinterpret_cast<const T *>(base);
   }
   template <class T>

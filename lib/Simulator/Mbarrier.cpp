@@ -12,33 +12,37 @@ using llvm::StringRef;
 // The object
 //===----------------------------------------------------------------------===//
 
-/// A waiter whose phase is over, but who has not looked yet, misses it when the next phase ends too: its parity then reads
-/// "not yet" again.
+/// A waiter whose phase is over, but who has not looked yet, misses it when the next phase ends
+/// too: its parity then reads "not yet" again.
 static void checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
   for (auto &other : cluster.ctas)
     for (auto &w : other->warps)
       for (Split &s : w->splits) {
-        if (s.wait.kind != Wait::MbarrierTry || s.wait.mbar.cta != &cta || s.wait.mbar.offset != b.offset ||
-            s.wait.mbar.byState || s.wait.aliased)
+        if (s.wait.kind != Wait::MbarrierTry || s.wait.mbar.cta != &cta ||
+            s.wait.mbar.offset != b.offset || s.wait.mbar.byState || s.wait.aliased)
           continue;
-        bool before = ((b.phase - 1) & 1) != s.wait.mbar.state, now = (b.phase & 1) != s.wait.mbar.state;
+        bool before = ((b.phase - 1) & 1) != s.wait.mbar.state,
+             now = (b.phase & 1) != s.wait.mbar.state;
         if (!before || now)
           continue;
         s.wait.aliased = true;
-        addDiagnostic(cluster, DiagKind::ParityAliasing, w.get(), &cluster.run->program->insts[s.pc], -1,
-                      llvm::formatv("{0} completed phase {1} before the waiter for parity {2} saw phase {3} complete",
-                                    describeShared(*cluster.run, b.offset), b.phase - 1, s.wait.mbar.state, b.phase - 2)
-                          .str());
+        addDiagnostic(
+            cluster, DiagKind::ParityAliasing, w.get(), &cluster.run->program->insts[s.pc], -1,
+            llvm::formatv(
+                "{0} completed phase {1} before the waiter for parity {2} saw phase {3} complete",
+                describeShared(*cluster.run, b.offset), b.phase - 1, s.wait.mbar.state, b.phase - 2)
+                .str());
       }
 }
 
-static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *warp, const Inst *inst) {
+static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *warp,
+                          const Inst *inst) {
   if (b.pending != 0)
     return;
   if (b.tx < 0) {
     addDiagnostic(cluster, DiagKind::TransactionUnderflow, warp, inst, -1,
-                  llvm::formatv("{0}: {1} bytes more than expected arrived in phase {2}", describeShared(*cluster.run, b.offset),
-                                -b.tx, b.phase)
+                  llvm::formatv("{0}: {1} bytes more than expected arrived in phase {2}",
+                                describeShared(*cluster.run, b.offset), -b.tx, b.phase)
                       .str());
     b.tx = 0; // so that the kernel goes on and shows what follows from it
   }
@@ -52,14 +56,17 @@ static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *w
   checkAliasing(cluster, cta, b);
 }
 
-void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count, int64_t tx, bool drop,
-                                          Warp *warp, const Inst *inst, int lane) {
+void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count,
+                                          int64_t tx, bool drop, Warp *warp, const Inst *inst,
+                                          int lane) {
   b.tx += tx;
   if (count > b.pending) {
-    addDiagnostic(cluster, DiagKind::OverArrival, warp, inst, lane,
-                  llvm::formatv("{0} arrivals at {1}, whose phase {2} waits for {3} of {4} arrivals and {5} bytes", count,
-                                describeShared(*cluster.run, b.offset), b.phase, b.pending, b.expected, b.tx)
-                      .str());
+    addDiagnostic(
+        cluster, DiagKind::OverArrival, warp, inst, lane,
+        llvm::formatv(
+            "{0} arrivals at {1}, whose phase {2} waits for {3} of {4} arrivals and {5} bytes",
+            count, describeShared(*cluster.run, b.offset), b.phase, b.pending, b.expected, b.tx)
+            .str());
     count = b.pending;
   }
   b.pending -= count;
@@ -73,8 +80,8 @@ void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &
   maybeComplete(cluster, cta, b, warp, inst);
 }
 
-void tessera::sim::detail::mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b, int64_t bytes, const Warp *warp,
-                                              const Inst *inst) {
+void tessera::sim::detail::mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b,
+                                              int64_t bytes, const Warp *warp, const Inst *inst) {
   b.tx -= bytes;
   cluster.event();
   maybeComplete(cluster, cta, b, warp, inst);
@@ -91,21 +98,43 @@ void tessera::sim::detail::observeMbarrier(Warp &w, const Mbarrier &b) {
 
 namespace {
 
-enum MbarOp : uint32_t { Init, Inval, ExpectTx, CompleteTx, Arrive, ArriveExpectTx, ArriveDrop, ArriveDropExpectTx, TestWait, TryWait, PendingCount };
+enum MbarOp : uint32_t {
+  Init,
+  Inval,
+  ExpectTx,
+  CompleteTx,
+  Arrive,
+  ArriveExpectTx,
+  ArriveDrop,
+  ArriveDropExpectTx,
+  TestWait,
+  TryWait,
+  PendingCount
+};
 // select: operation; aux: flags.
-enum : uint32_t { FlParity = 1, FlRelaxed = 2, FlCluster = 4, FlGeneric = 8, FlNoComplete = 16, FlHasCount = 32 };
+enum : uint32_t {
+  FlParity = 1,
+  FlRelaxed = 2,
+  FlCluster = 4,
+  FlGeneric = 8,
+  FlNoComplete = 16,
+  FlHasCount = 32
+};
 
 bool place(Exec &e, const Inst &i, unsigned operand, unsigned lane, Place &out) {
   uint64_t address = addressAt(e, i, operand, lane);
   if (address % 8) {
-    e.report(DiagKind::Misaligned, i, llvm::formatv("mbarrier address {0:x} is not a multiple of 8", address).str(), lane);
+    e.report(DiagKind::Misaligned, i,
+             llvm::formatv("mbarrier address {0:x} is not a multiple of 8", address).str(), lane);
     return false;
   }
   if (i.aux & FlGeneric) {
     if (!resolve(e, i, Space::Generic, address, 8, lane, AccessKind::Update, out))
       return false;
     if (!out.cta) {
-      e.report(DiagKind::OutOfBounds, i, llvm::formatv("mbarrier address {0:x} is not in shared memory", address).str(), lane);
+      e.report(DiagKind::OutOfBounds, i,
+               llvm::formatv("mbarrier address {0:x} is not in shared memory", address).str(),
+               lane);
       return false;
     }
     return true;
@@ -121,7 +150,8 @@ Mbarrier *find(Exec &e, const Inst &i, const Place &p, unsigned lane) {
     return nullptr;
   }
   if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
-    e.report(DiagKind::UninitialisedBarrier, i, name + " is used without synchronisation with its initialisation", lane,
+    e.report(DiagKind::UninitialisedBarrier, i,
+             name + " is used without synchronisation with its initialisation", lane,
              {"it is initialised at " + describeSite(*e.run, b->initSite)});
   return b;
 }
@@ -131,19 +161,23 @@ void initialise(Exec &e, const Inst &i, unsigned lane, uint32_t count) {
   if (!place(e, i, 0, lane, p))
     return;
   if (count == 0 || count >= 1u << 20) {
-    e.report(DiagKind::BarrierMisuse, i, llvm::formatv("mbarrier count {0} is not in 1..2^20-1", count).str(), lane);
+    e.report(DiagKind::BarrierMisuse, i,
+             llvm::formatv("mbarrier count {0} is not in 1..2^20-1", count).str(), lane);
     return;
   }
   Mbarrier &b = p.cta->mbarriers[p.offset];
   if (b.valid)
-    e.report(DiagKind::BarrierMisuse, i, describeShared(*e.run, p.offset) + " is initialised again without mbarrier.inval", lane);
+    e.report(DiagKind::BarrierMisuse, i,
+             describeShared(*e.run, p.offset) + " is initialised again without mbarrier.inval",
+             lane);
   uint32_t agent = b.agent;
   bool known = b.initEpoch != 0;
   b = Mbarrier();
   b.valid = true;
   b.offset = p.offset;
   b.expected = b.pending = count;
-  b.agent = known ? agent : e.cluster->newAgent("bulk copies of " + describeShared(*e.run, p.offset));
+  b.agent =
+      known ? agent : e.cluster->newAgent("bulk copies of " + describeShared(*e.run, p.offset));
   b.initAgent = e.warp->agent;
   b.initEpoch = e.warp->epoch;
   b.initSite = &i - e.p->insts.data();
@@ -213,8 +247,8 @@ Step pendingCount(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-/// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is over; now and then, as
-/// the ISA allows, it gives up at once.
+/// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is
+/// over; now and then, as the ISA allows, it gives up at once.
 Step wait(Exec &e, const Inst &i) {
   std::array<MbarrierWait, kLanes> waits;
   uint32_t passed = 0, valid = 0;
@@ -236,7 +270,8 @@ Step wait(Exec &e, const Inst &i) {
     }
     uniform &= l == first;
     if (!w.byState && w.state > 1)
-      e.report(DiagKind::BarrierMisuse, i, llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), l);
+      e.report(DiagKind::BarrierMisuse, i,
+               llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), l);
     w.state &= w.byState ? ~0ull : 1;
     if (!place(e, i, 1, l, p))
       continue;
@@ -252,7 +287,8 @@ Step wait(Exec &e, const Inst &i) {
         observeMbarrier(*e.warp, *b);
     }
   }
-  // A barrier that does not exist has been reported; waiting for it would only hide what else is wrong.
+  // A barrier that does not exist has been reported; waiting for it would only hide what else is
+  // wrong.
   passed |= e.active & ~valid;
   if (passed || i.select == TestWait || e.cluster->rng.below(16) == 0) {
     e.storePred(i, 0, passed);
@@ -289,7 +325,9 @@ bool takeSpaceAndOrder(Decoder &d, bool isWait) {
     d.inst.aux |= FlGeneric;
   return d.take("b64") || d.refuse("needs .b64");
 }
-Space addressSpace(const Decoder &d) { return d.inst.aux & FlGeneric ? Space::Generic : Space::Shared; }
+Space addressSpace(const Decoder &d) {
+  return d.inst.aux & FlGeneric ? Space::Generic : Space::Shared;
+}
 
 bool decodeWait(Decoder &d, bool isTry) {
   const auto &o = d.s->operands;
@@ -299,9 +337,11 @@ bool decodeWait(Decoder &d, bool isTry) {
   if (!takeSpaceAndOrder(d, true) || !d.count(3, isTry ? 4 : 3))
     return false;
   d.inst.fn = &wait;
-  // The time limit of try_wait is no promise: it is not modelled, and the operand only has to exist.
+  // The time limit of try_wait is no promise: it is not modelled, and the operand only has to
+  // exist.
   return d.dstPred(o[0]) && d.address(o[1], addressSpace(d)) &&
-         d.src(o[2], d.inst.aux & FlParity ? Ty::B32 : Ty::B64) && (o.size() == 3 || d.src(o[3], Ty::U32));
+         d.src(o[2], d.inst.aux & FlParity ? Ty::B32 : Ty::B64) &&
+         (o.size() == 3 || d.src(o[3], Ty::U32));
 }
 
 } // namespace

@@ -31,8 +31,9 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, StringRef name, bool readOnly) {
 }
 
 const GlobalMemory::Buffer *GlobalMemory::nearest(uint64_t address) const {
-  auto it = std::upper_bound(list.begin(), list.end(), address,
-                             [](uint64_t a, const std::unique_ptr<Buffer> &b) { return a < b->base; });
+  auto it =
+      std::upper_bound(list.begin(), list.end(), address,
+                       [](uint64_t a, const std::unique_ptr<Buffer> &b) { return a < b->base; });
   return it == list.begin() ? nullptr : std::prev(it)->get();
 }
 
@@ -45,8 +46,9 @@ GlobalMemory::Buffer *GlobalMemory::find(uint64_t address, uint64_t bytes) {
 }
 
 static Error outside(uint64_t address, uint64_t bytes) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), "%llu bytes at 0x%llx are in no buffer",
-                                 static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(), "%llu bytes at 0x%llx are in no buffer",
+      static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
 }
 Error GlobalMemory::write(uint64_t address, llvm::ArrayRef<uint8_t> bytes) {
   Buffer *b = find(address, bytes.size());
@@ -67,14 +69,14 @@ Error GlobalMemory::read(uint64_t address, llvm::MutableArrayRef<uint8_t> bytes)
 // Addresses
 //===----------------------------------------------------------------------===//
 
-bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane,
-                                         bool ownOnly, Place &out) {
+bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t address, uint32_t bytes,
+                                         unsigned lane, bool ownOnly, Place &out) {
   uint64_t rank = address >> kRankShift;
   uint64_t offset = address & ((1u << kRankShift) - 1);
   if (rank >= e.cluster->ctas.size()) {
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("shared memory address {0:x} names CTA {1} of a cluster of {2}", address, rank,
-                           e.cluster->ctas.size())
+             llvm::formatv("shared memory address {0:x} names CTA {1} of a cluster of {2}", address,
+                           rank, e.cluster->ctas.size())
                  .str(),
              lane);
     return false;
@@ -82,22 +84,28 @@ bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t addres
   Cta *cta = e.cluster->ctas[rank].get();
   if (ownOnly && cta != e.cta) {
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("shared::cta address {0:x} belongs to CTA {1} of the cluster, not to this one", address, rank)
+             llvm::formatv(
+                 "shared::cta address {0:x} belongs to CTA {1} of the cluster, not to this one",
+                 address, rank)
                  .str(),
              lane);
     return false;
   }
   if (offset < kSharedBase || offset - kSharedBase + bytes > cta->shared.size()) {
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of the CTA's {3} bytes",
+             llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of "
+                           "the CTA's {3} bytes",
                            bytes, address, int64_t(offset) - kSharedBase, cta->shared.size())
                  .str(),
              lane);
     return false;
   }
   if (cta != e.cta && cta->exited) {
-    e.report(DiagKind::PeerExited, i,
-             llvm::formatv("access to shared memory of CTA {0} of the cluster, which has exited", rank).str(), lane);
+    e.report(
+        DiagKind::PeerExited, i,
+        llvm::formatv("access to shared memory of CTA {0} of the cluster, which has exited", rank)
+            .str(),
+        lane);
     return false;
   }
   out.cta = cta;
@@ -106,11 +114,12 @@ bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t addres
   return true;
 }
 
-static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane, AccessKind kind,
-                          Place &out) {
+static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane,
+                          AccessKind kind, Place &out) {
   GlobalMemory &memory = *e.run->launch->memory;
   GlobalMemory::Buffer *b = e.cluster->lastBuffer;
-  if (!b || address < b->base || address - b->base > b->size || bytes > b->size - (address - b->base))
+  if (!b || address < b->base || address - b->base > b->size ||
+      bytes > b->size - (address - b->base))
     b = memory.find(address, bytes);
   if (!b) {
     std::string where;
@@ -119,7 +128,10 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
                             address + bytes - (n->base + n->size))
                   .str();
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes, address, where).str(), lane);
+             llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes, address,
+                           where)
+                 .str(),
+             lane);
     return false;
   }
   e.cluster->lastBuffer = b;
@@ -132,12 +144,13 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
   return true;
 }
 
-static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane, AccessKind kind,
-                         Place &out) {
+static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
+                         AccessKind kind, Place &out) {
   if (offset + bytes > e.run->params.size() || kind != AccessKind::Read) {
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters", bytes, offset,
-                           e.run->params.size())
+             llvm::formatv(
+                 "{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters",
+                 bytes, offset, e.run->params.size())
                  .str(),
              lane);
     return false;
@@ -147,11 +160,12 @@ static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes
   return true;
 }
 
-static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane, Place &out) {
+static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
+                         Place &out) {
   if (offset + bytes > e.p->localBytes) {
     e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes", bytes, offset,
-                           e.p->localBytes)
+             llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes",
+                           bytes, offset, e.p->localBytes)
                  .str(),
              lane);
     return false;
@@ -161,8 +175,8 @@ static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes
   return true;
 }
 
-bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t address, uint32_t bytes,
-                                   unsigned lane, AccessKind kind, Place &out) {
+bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t address,
+                                   uint32_t bytes, unsigned lane, AccessKind kind, Place &out) {
   if (space == Space::Generic) {
     uint64_t window = address - address % kWindowBytes;
     space = window == kSharedWindow  ? Space::Shared
@@ -188,8 +202,9 @@ bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t
 // Shared memory checks
 //===----------------------------------------------------------------------===//
 
-void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, const Access &a, bool isWrite,
-                                          const Warp *warp, const Inst *inst, int lane) {
+void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, const Access &a,
+                                          bool isWrite, const Warp *warp, const Inst *inst,
+                                          int lane) {
   const Run &run = *cluster.run;
   std::string where = describeShared(run, c.offset);
   const char *verb = isWrite ? "write" : "read";
@@ -208,7 +223,8 @@ void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, c
   case Hazard::Unfenced:
     addDiagnostic(cluster, DiagKind::MissingProxyFence, warp, inst, lane,
                   llvm::Twine(actor) + verb + " of " + where + " after a generic write by " +
-                      describeAgent(cluster, c.other.agent) + " without fence.proxy.async in between",
+                      describeAgent(cluster, c.other.agent) +
+                      " without fence.proxy.async in between",
                   {"the write is at " + describeSite(run, c.other.site)});
     return;
   case Hazard::Unordered:
@@ -218,25 +234,27 @@ void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, c
   std::string what;
   if (isWrite && !c.otherWrote && (c.other.async || a.async)) {
     kind = DiagKind::SlotOverwritten;
-    what = actor + "write of " + where + " while " + describeAgent(cluster, c.other.agent) +
-           (c.other.async ? " may still read it" : " read it, which nothing orders before the write");
+    what =
+        actor + "write of " + where + " while " + describeAgent(cluster, c.other.agent) +
+        (c.other.async ? " may still read it" : " read it, which nothing orders before the write");
   } else if (!isWrite && c.other.async) {
     kind = DiagKind::StaleData;
-    what = actor + "read of " + where + ", which an asynchronous write (" + describeAgent(cluster, c.other.agent) +
-           ") changes; nothing orders the two";
+    what = actor + "read of " + where + ", which an asynchronous write (" +
+           describeAgent(cluster, c.other.agent) + ") changes; nothing orders the two";
   } else {
     if (a.async && !isWrite)
       kind = DiagKind::Race;
     what = actor + verb + " of " + where + " and " + (c.other.async ? "asynchronous " : "") +
-           (c.otherWrote ? "write" : "read") + " by " + describeAgent(cluster, c.other.agent) + " are not ordered";
+           (c.otherWrote ? "write" : "read") + " by " + describeAgent(cluster, c.other.agent) +
+           " are not ordered";
   }
   addDiagnostic(cluster, kind, warp, inst, lane, what,
                 {std::string("the other ") + (c.otherWrote ? "write" : "read") + " is at " +
                  describeSite(run, c.other.site)});
 }
 
-void tessera::sim::detail::noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes, unsigned lane,
-                                      AccessKind kind, bool strong) {
+void tessera::sim::detail::noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes,
+                                      unsigned lane, AccessKind kind, bool strong) {
   Access a;
   a.epoch = e.warp->epoch;
   a.agent = e.warp->agent;

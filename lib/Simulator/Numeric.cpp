@@ -53,7 +53,8 @@ uint32_t tessera::sim::detail::encodeFloat(double value, const FloatFormat &f, R
   // `whole` counts quanta; numbers of one format are consecutive integers as bit patterns.
   uint64_t quanta = uint64_t(whole);
   int stored = std::max(exponent, smallest) + f.bias; // of the normal range, 1 for subnormals
-  uint64_t pattern = (uint64_t(stored) << f.mantissaBits) + quanta - (uint64_t(1) << f.mantissaBits);
+  uint64_t pattern =
+      (uint64_t(stored) << f.mantissaBits) + quanta - (uint64_t(1) << f.mantissaBits);
   if (pattern > largest) {
     bool toLargest = satfinite || mode == Rounding::Zero || (mode == Rounding::Down && !negative) ||
                      (mode == Rounding::Up && negative);

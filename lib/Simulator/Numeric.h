@@ -18,8 +18,8 @@ inline To bitCast(From from) {
   return to;
 }
 
-/// A binary format: sign, exponent, mantissa. `ieee` formats have infinities; E4M3 has only one NaN per sign and
-/// uses the largest exponent for numbers.
+/// A binary format: sign, exponent, mantissa. `ieee` formats have infinities; E4M3 has only one NaN
+/// per sign and uses the largest exponent for numbers.
 struct FloatFormat {
   int exponentBits, mantissaBits, bias;
   bool ieee;
@@ -27,8 +27,8 @@ struct FloatFormat {
 constexpr FloatFormat kF16{5, 10, 15, true}, kBF16{8, 7, 127, true}, kTF32{8, 10, 127, true},
     kE5M2{5, 2, 15, true}, kE4M3{4, 3, 7, false};
 
-/// Rounds a double to the format. Overflow gives infinity (or the largest number, by rounding mode or `satfinite`);
-/// NaN gives the format's canonical NaN.
+/// Rounds a double to the format. Overflow gives infinity (or the largest number, by rounding mode
+/// or `satfinite`); NaN gives the format's canonical NaN.
 uint32_t encodeFloat(double value, const FloatFormat &format, Rounding mode, bool satfinite);
 float decodeFloat(uint32_t bits, const FloatFormat &format);
 
@@ -51,7 +51,8 @@ inline float flush(float f) {
 constexpr uint32_t kCanonicalNaN = 0x7fffffff;
 inline float canonical(float f) { return f != f ? bitCast<float>(kCanonicalNaN) : f; }
 
-/// a * b + c, rounded to odd in double precision: rounding that again to a format of at most 51 bits is exact.
+/// a * b + c, rounded to odd in double precision: rounding that again to a format of at most 51
+/// bits is exact.
 double fmaToOdd(double a, double b, double c);
 
 } // namespace tessera::sim::detail

@@ -149,7 +149,8 @@ Error Parser::file() { // .file index "name"[, timestamp, size]
   return Error::success();
 }
 
-Error Parser::loc() { // .loc file line column[, function_name label[+imm], inlined_at file line column]
+Error Parser::loc() { // .loc file line column[, function_name label[+imm], inlined_at file line
+                      // column]
   advance();
   uint64_t v[3];
   for (uint64_t &x : v)

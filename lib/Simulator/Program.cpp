@@ -41,7 +41,8 @@ void tessera::sim::detail::layoutShared(const ParsedModule &module, const Functi
       dynamicAlign = std::max(dynamicAlign, v.align);
       return;
     }
-    // Alignment is of the address, and the base itself is only 1024-aligned: larger requests count from there.
+    // Alignment is of the address, and the base itself is only 1024-aligned: larger requests count
+    // from there.
     at = llvm::alignTo(at + kSharedBase, std::max(1u, v.align)) - kSharedBase;
     if (program)
       program->sharedOffset[v.name] = at;
@@ -65,7 +66,8 @@ void tessera::sim::detail::layoutShared(const ParsedModule &module, const Functi
 static Error placeGlobals(const ParsedModule &module, Program &p, GlobalMemory &memory) {
   for (const Variable &v : module.variables)
     if (v.space == Space::Global || v.space == Space::Const)
-      p.globalAddress[v.name] = memory.allocate(std::max<uint64_t>(v.size, 1), v.name, v.space == Space::Const);
+      p.globalAddress[v.name] =
+          memory.allocate(std::max<uint64_t>(v.size, 1), v.name, v.space == Space::Const);
   for (const Variable &v : module.variables) {
     if (!p.globalAddress.count(v.name) || v.init.empty())
       continue;
@@ -73,9 +75,10 @@ static Error placeGlobals(const ParsedModule &module, Program &p, GlobalMemory &
     for (const Variable::Fixup &fix : v.fixups) {
       auto it = p.globalAddress.find(fix.symbol);
       if (it == p.globalAddress.end())
-        return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                       "initialiser of '%s' names '%s', which is not a global variable",
-                                       v.name.str().c_str(), fix.symbol.str().c_str());
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            "initialiser of '%s' names '%s', which is not a global variable", v.name.str().c_str(),
+            fix.symbol.str().c_str());
       uint64_t address = it->second + fix.addend;
       for (unsigned i = 0; i < 8 && fix.offset + i < bytes.size(); ++i)
         bytes[fix.offset + i] = address >> (8 * i);
@@ -102,9 +105,10 @@ tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &f
       p->localOffset[v.name] = p->localBytes;
       p->localBytes += v.size;
     } else if (v.space != Space::Shared && v.space != Space::Param) {
-      return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                     "variable '%s' in this state space inside a function is not modelled",
-                                     v.name.str().c_str());
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "variable '%s' in this state space inside a function is not modelled",
+          v.name.str().c_str());
     }
   p->localBytes = llvm::alignTo(p->localBytes, 16);
   if (Error e = placeGlobals(module, *p, memory))

@@ -29,11 +29,12 @@ struct Op {
 };
 
 enum InstFlags : uint16_t {
-  FlagAligned = 1,  ///< all threads of the warp must execute it together
-  FlagCopies = 2,   ///< moves bits: undefined bits stay undefined and are no error
-  FlagRename = 16,  ///< a plain mov: ptxas gives both names one register, also while a wgmma is in flight
-  FlagOwnCheck = 4, ///< the handler checks registers itself
-  FlagCounted = 8,  ///< executions are counted per warp, for reports
+  FlagAligned = 1, ///< all threads of the warp must execute it together
+  FlagCopies = 2,  ///< moves bits: undefined bits stay undefined and are no error
+  FlagRename =
+      16, ///< a plain mov: ptxas gives both names one register, also while a wgmma is in flight
+  FlagOwnCheck = 4,     ///< the handler checks registers itself
+  FlagCounted = 8,      ///< executions are counted per warp, for reports
   FlagLeaves = 1 << 14, ///< ret, exit, trap
   FlagTable = 1 << 15,  ///< brx: `aux` is its branch table
 };
@@ -45,11 +46,11 @@ struct Inst {
   uint16_t opCount = 0;
   uint16_t dstCount = 0; ///< the first operands are destinations
   uint16_t flags = 0;
-  uint16_t opcode = 0;  ///< index into Program::opcodeNames
-  uint32_t select = 0;  ///< handler's choice
-  uint32_t aux = 0;     ///< handler's second choice, or the index of its side table
-  int64_t imm = 0;      ///< address offset or immediate
-  int32_t target = -1;  ///< branch target
+  uint16_t opcode = 0;     ///< index into Program::opcodeNames
+  uint32_t select = 0;     ///< handler's choice
+  uint32_t aux = 0;        ///< handler's second choice, or the index of its side table
+  int64_t imm = 0;         ///< address offset or immediate
+  int32_t target = -1;     ///< branch target
   int32_t reconverge = -1; ///< immediate post-dominator of a branch; -1: the exit
   uint32_t counter = 0;
   unsigned line = 0, loc = 0;
@@ -66,15 +67,54 @@ struct WgmmaInfo {
 };
 
 enum class SpecialReg : uint8_t {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  LaneId, WarpId, NwarpId, SmId, NsmId, GridId,
-  LanemaskEq, LanemaskLt, LanemaskLe, LanemaskGt, LanemaskGe,
-  ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ, ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ,
-  ClusterCtarank, ClusterNctarank, ClusteridX, ClusteridY, ClusteridZ,
-  NclusteridX, NclusteridY, NclusteridZ, IsExplicitCluster,
-  DynamicSmemSize, TotalSmemSize, AggrSmemSize,
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NwarpId,
+  SmId,
+  NsmId,
+  GridId,
+  LanemaskEq,
+  LanemaskLt,
+  LanemaskLe,
+  LanemaskGt,
+  LanemaskGe,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
+  ClusteridX,
+  ClusteridY,
+  ClusteridZ,
+  NclusteridX,
+  NclusteridY,
+  NclusteridZ,
+  IsExplicitCluster,
+  DynamicSmemSize,
+  TotalSmemSize,
+  AggrSmemSize,
   SharedAddress, ///< of the variable at offset `value`
-  Clock, Clock64, GlobalTimer, GlobalTimerLo, GlobalTimerHi, Count
+  Clock,
+  Clock64,
+  GlobalTimer,
+  GlobalTimerLo,
+  GlobalTimerHi,
+  Count
 };
 
 /// A register that the warp fills when it starts.
@@ -108,9 +148,8 @@ struct Program {
 };
 
 /// Places module variables in `memory` and decodes the kernel.
-llvm::Expected<std::unique_ptr<Program>> buildProgram(const ParsedModule &module,
-                                                      const Function &function,
-                                                      GlobalMemory &memory);
+llvm::Expected<std::unique_ptr<Program>>
+buildProgram(const ParsedModule &module, const Function &function, GlobalMemory &memory);
 
 /// Fills Inst::reconverge of every branch.
 void computeReconvergence(Program &program);
@@ -119,7 +158,8 @@ void computeReconvergence(Program &program);
 void layoutShared(const ParsedModule &module, const Function &function, KernelInfo &info,
                   Program *program);
 
-/// Where shared memory begins in the CTA's shared window: the first 1 KiB belongs to the system on sm_90.
+/// Where shared memory begins in the CTA's shared window: the first 1 KiB belongs to the system on
+/// sm_90.
 constexpr uint32_t kSharedBase = 1024;
 constexpr uint64_t kSharedWindow = 0x00007d0000000000ull;
 constexpr uint64_t kLocalWindow = 0x00007e0000000000ull;

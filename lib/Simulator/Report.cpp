@@ -9,31 +9,56 @@ using llvm::StringRef;
 
 StringRef tessera::sim::diagKindName(DiagKind kind) {
   switch (kind) {
-  case DiagKind::Deadlock: return "deadlock";
-  case DiagKind::Livelock: return "livelock";
-  case DiagKind::Race: return "race";
-  case DiagKind::MissingProxyFence: return "missing-proxy-fence";
-  case DiagKind::SlotOverwritten: return "slot-overwritten";
-  case DiagKind::StaleData: return "stale-data";
-  case DiagKind::RegisterInFlight: return "register-in-flight";
-  case DiagKind::MissingWgmmaFence: return "missing-wgmma-fence";
-  case DiagKind::ParityAliasing: return "parity-aliasing";
-  case DiagKind::OverArrival: return "over-arrival";
-  case DiagKind::TransactionUnderflow: return "transaction-underflow";
-  case DiagKind::UninitialisedBarrier: return "uninitialised-barrier";
-  case DiagKind::BarrierMisuse: return "barrier-misuse";
-  case DiagKind::NamedBarrierCount: return "named-barrier-count";
-  case DiagKind::OutOfBounds: return "out-of-bounds";
-  case DiagKind::Misaligned: return "misaligned";
-  case DiagKind::UninitialisedShared: return "uninitialised-shared";
-  case DiagKind::UninitialisedRegister: return "uninitialised-register";
-  case DiagKind::RegisterPool: return "register-pool";
-  case DiagKind::DivergentAligned: return "divergent-aligned";
-  case DiagKind::WarpgroupMismatch: return "warpgroup-mismatch";
-  case DiagKind::BadDescriptor: return "bad-descriptor";
-  case DiagKind::PendingAtExit: return "pending-at-exit";
-  case DiagKind::PeerExited: return "peer-exited";
-  case DiagKind::InvalidOperation: return "invalid-operation";
+  case DiagKind::Deadlock:
+    return "deadlock";
+  case DiagKind::Livelock:
+    return "livelock";
+  case DiagKind::Race:
+    return "race";
+  case DiagKind::MissingProxyFence:
+    return "missing-proxy-fence";
+  case DiagKind::SlotOverwritten:
+    return "slot-overwritten";
+  case DiagKind::StaleData:
+    return "stale-data";
+  case DiagKind::RegisterInFlight:
+    return "register-in-flight";
+  case DiagKind::MissingWgmmaFence:
+    return "missing-wgmma-fence";
+  case DiagKind::ParityAliasing:
+    return "parity-aliasing";
+  case DiagKind::OverArrival:
+    return "over-arrival";
+  case DiagKind::TransactionUnderflow:
+    return "transaction-underflow";
+  case DiagKind::UninitialisedBarrier:
+    return "uninitialised-barrier";
+  case DiagKind::BarrierMisuse:
+    return "barrier-misuse";
+  case DiagKind::NamedBarrierCount:
+    return "named-barrier-count";
+  case DiagKind::OutOfBounds:
+    return "out-of-bounds";
+  case DiagKind::Misaligned:
+    return "misaligned";
+  case DiagKind::UninitialisedShared:
+    return "uninitialised-shared";
+  case DiagKind::UninitialisedRegister:
+    return "uninitialised-register";
+  case DiagKind::RegisterPool:
+    return "register-pool";
+  case DiagKind::DivergentAligned:
+    return "divergent-aligned";
+  case DiagKind::WarpgroupMismatch:
+    return "warpgroup-mismatch";
+  case DiagKind::BadDescriptor:
+    return "bad-descriptor";
+  case DiagKind::PendingAtExit:
+    return "pending-at-exit";
+  case DiagKind::PeerExited:
+    return "peer-exited";
+  case DiagKind::InvalidOperation:
+    return "invalid-operation";
   }
   return "unknown";
 }
@@ -104,8 +129,9 @@ std::string tessera::sim::detail::describeBarrier(const Run &run, uint32_t id) {
   return "barrier " + std::to_string(id);
 }
 
-void tessera::sim::detail::addDiagnostic(Cluster &c, DiagKind kind, const Warp *warp, const Inst *inst, int lane,
-                                         const llvm::Twine &message, std::vector<std::string> notes) {
+void tessera::sim::detail::addDiagnostic(Cluster &c, DiagKind kind, const Warp *warp,
+                                         const Inst *inst, int lane, const llvm::Twine &message,
+                                         std::vector<std::string> notes) {
   Run &run = *c.run;
   std::lock_guard<std::mutex> lock(run.reportMutex);
   uint64_t site = inst ? inst - run.program->insts.data() : 0xffffffff;
@@ -141,7 +167,8 @@ void tessera::sim::detail::addDiagnostic(Cluster &c, DiagKind kind, const Warp *
   run.report.diagnostics.push_back(std::move(d));
 }
 
-void Exec::report(DiagKind kind, const Inst &i, const llvm::Twine &message, int lane, std::vector<std::string> notes) {
+void Exec::report(DiagKind kind, const Inst &i, const llvm::Twine &message, int lane,
+                  std::vector<std::string> notes) {
   addDiagnostic(*cluster, kind, warp, &i, lane, message, std::move(notes));
 }
 

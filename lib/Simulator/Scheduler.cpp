@@ -1,7 +1,8 @@
 //===- Scheduler.cpp - Runs the warps of a cluster ------------------------===//
 //
-// Which warp runs, for how long, and when an asynchronous operation lands comes from the seed. Operations land as late as the
-// protocol allows, that is when no warp can go on without them; in half of the seeds also now and then before.
+// Which warp runs, for how long, and when an asynchronous operation lands comes from the seed.
+// Operations land as late as the protocol allows, that is when no warp can go on without them; in
+// half of the seeds also now and then before.
 //
 //===----------------------------------------------------------------------===//
 #include "Async.h"
@@ -23,55 +24,98 @@ void Rng::seed(uint64_t a, uint64_t b) {
 // Start
 //===----------------------------------------------------------------------===//
 
-static uint64_t specialValue(const Run &run, const Cluster &cluster, const Cta &cta, const Warp &w, SpecialReg what,
-                             uint32_t value, unsigned lane) {
+static uint64_t specialValue(const Run &run, const Cluster &cluster, const Cta &cta, const Warp &w,
+                             SpecialReg what, uint32_t value, unsigned lane) {
   uint32_t tid = w.index * kLanes + lane;
   const Dim3 &b = run.block, &g = run.grid, &c = run.cluster;
   Dim3 inCluster{cta.rank % c.x, cta.rank / c.x % c.y, cta.rank / (c.x * c.y)};
   switch (what) {
-  case SpecialReg::TidX: return tid % b.x;
-  case SpecialReg::TidY: return tid / b.x % b.y;
-  case SpecialReg::TidZ: return tid / (b.x * b.y);
-  case SpecialReg::NtidX: return b.x;
-  case SpecialReg::NtidY: return b.y;
-  case SpecialReg::NtidZ: return b.z;
-  case SpecialReg::CtaidX: return cta.id.x;
-  case SpecialReg::CtaidY: return cta.id.y;
-  case SpecialReg::CtaidZ: return cta.id.z;
-  case SpecialReg::NctaidX: return g.x;
-  case SpecialReg::NctaidY: return g.y;
-  case SpecialReg::NctaidZ: return g.z;
-  case SpecialReg::LaneId: return lane;
-  case SpecialReg::WarpId: return w.index;
-  case SpecialReg::NwarpId: return run.warpsPerCta;
-  case SpecialReg::SmId: return (cluster.number * cluster.ctas.size() + cta.rank) % 132;
-  case SpecialReg::NsmId: return 132;
-  case SpecialReg::GridId: return 1;
-  case SpecialReg::LanemaskEq: return 1u << lane;
-  case SpecialReg::LanemaskLt: return (1u << lane) - 1;
-  case SpecialReg::LanemaskLe: return (2u << lane) - 1;
-  case SpecialReg::LanemaskGt: return ~((2u << lane) - 1);
-  case SpecialReg::LanemaskGe: return ~((1u << lane) - 1);
-  case SpecialReg::ClusterCtaidX: return inCluster.x;
-  case SpecialReg::ClusterCtaidY: return inCluster.y;
-  case SpecialReg::ClusterCtaidZ: return inCluster.z;
-  case SpecialReg::ClusterNctaidX: return c.x;
-  case SpecialReg::ClusterNctaidY: return c.y;
-  case SpecialReg::ClusterNctaidZ: return c.z;
-  case SpecialReg::ClusterCtarank: return cta.rank;
-  case SpecialReg::ClusterNctarank: return c.count();
-  case SpecialReg::ClusteridX: return cta.id.x / c.x;
-  case SpecialReg::ClusteridY: return cta.id.y / c.y;
-  case SpecialReg::ClusteridZ: return cta.id.z / c.z;
-  case SpecialReg::NclusteridX: return g.x / c.x;
-  case SpecialReg::NclusteridY: return g.y / c.y;
-  case SpecialReg::NclusteridZ: return g.z / c.z;
-  case SpecialReg::IsExplicitCluster: return c.count() > 1;
-  case SpecialReg::DynamicSmemSize: return run.launch->dynamicSharedBytes;
-  case SpecialReg::TotalSmemSize: return run.sharedBytes;
-  case SpecialReg::AggrSmemSize: return run.sharedBytes;
-  case SpecialReg::SharedAddress: return (cta.rank << kRankShift) + kSharedBase + value;
-  default: return 0;
+  case SpecialReg::TidX:
+    return tid % b.x;
+  case SpecialReg::TidY:
+    return tid / b.x % b.y;
+  case SpecialReg::TidZ:
+    return tid / (b.x * b.y);
+  case SpecialReg::NtidX:
+    return b.x;
+  case SpecialReg::NtidY:
+    return b.y;
+  case SpecialReg::NtidZ:
+    return b.z;
+  case SpecialReg::CtaidX:
+    return cta.id.x;
+  case SpecialReg::CtaidY:
+    return cta.id.y;
+  case SpecialReg::CtaidZ:
+    return cta.id.z;
+  case SpecialReg::NctaidX:
+    return g.x;
+  case SpecialReg::NctaidY:
+    return g.y;
+  case SpecialReg::NctaidZ:
+    return g.z;
+  case SpecialReg::LaneId:
+    return lane;
+  case SpecialReg::WarpId:
+    return w.index;
+  case SpecialReg::NwarpId:
+    return run.warpsPerCta;
+  case SpecialReg::SmId:
+    return (cluster.number * cluster.ctas.size() + cta.rank) % 132;
+  case SpecialReg::NsmId:
+    return 132;
+  case SpecialReg::GridId:
+    return 1;
+  case SpecialReg::LanemaskEq:
+    return 1u << lane;
+  case SpecialReg::LanemaskLt:
+    return (1u << lane) - 1;
+  case SpecialReg::LanemaskLe:
+    return (2u << lane) - 1;
+  case SpecialReg::LanemaskGt:
+    return ~((2u << lane) - 1);
+  case SpecialReg::LanemaskGe:
+    return ~((1u << lane) - 1);
+  case SpecialReg::ClusterCtaidX:
+    return inCluster.x;
+  case SpecialReg::ClusterCtaidY:
+    return inCluster.y;
+  case SpecialReg::ClusterCtaidZ:
+    return inCluster.z;
+  case SpecialReg::ClusterNctaidX:
+    return c.x;
+  case SpecialReg::ClusterNctaidY:
+    return c.y;
+  case SpecialReg::ClusterNctaidZ:
+    return c.z;
+  case SpecialReg::ClusterCtarank:
+    return cta.rank;
+  case SpecialReg::ClusterNctarank:
+    return c.count();
+  case SpecialReg::ClusteridX:
+    return cta.id.x / c.x;
+  case SpecialReg::ClusteridY:
+    return cta.id.y / c.y;
+  case SpecialReg::ClusteridZ:
+    return cta.id.z / c.z;
+  case SpecialReg::NclusteridX:
+    return g.x / c.x;
+  case SpecialReg::NclusteridY:
+    return g.y / c.y;
+  case SpecialReg::NclusteridZ:
+    return g.z / c.z;
+  case SpecialReg::IsExplicitCluster:
+    return c.count() > 1;
+  case SpecialReg::DynamicSmemSize:
+    return run.launch->dynamicSharedBytes;
+  case SpecialReg::TotalSmemSize:
+    return run.sharedBytes;
+  case SpecialReg::AggrSmemSize:
+    return run.sharedBytes;
+  case SpecialReg::SharedAddress:
+    return (cta.rank << kRankShift) + kSharedBase + value;
+  default:
+    return 0;
   }
 }
 
@@ -111,14 +155,16 @@ void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
   c.opcodeCounts.assign(run.program->opcodeNames.size(), 0);
   Dim3 d = run.cluster;
   Dim3 clusters{run.grid.x / d.x, run.grid.y / d.y, run.grid.z / d.z};
-  Dim3 at{uint32_t(number % clusters.x), uint32_t(number / clusters.x % clusters.y), uint32_t(number / clusters.x / clusters.y)};
+  Dim3 at{uint32_t(number % clusters.x), uint32_t(number / clusters.x % clusters.y),
+          uint32_t(number / clusters.x / clusters.y)};
   c.newAgent("nobody"); // agent 0 means "none" in AsyncGroups
   for (uint32_t rank = 0; rank < d.count(); ++rank) {
     c.ctas.push_back(std::make_unique<Cta>());
     Cta &cta = *c.ctas.back();
     cta.cluster = &c;
     cta.rank = rank;
-    cta.id = {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y, at.z * d.z + rank / (d.x * d.y)};
+    cta.id = {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y,
+              at.z * d.z + rank / (d.x * d.y)};
     cta.shared.assign(run.sharedBytes, 0xcd);
     cta.shadow.checking = run.options->checkRaces;
     cta.shadow.reset(run.sharedBytes);
@@ -133,11 +179,13 @@ void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
       initWarp(run, c, cta, w);
     }
     for (unsigned g = 0; g < cta.groups.size(); ++g)
-      cta.groups[g].agent =
-          c.newAgent(llvm::formatv("wgmma of warps {0} to {1}{2}", 4 * g, 4 * g + 3,
-                                   d.count() > 1 ? llvm::formatv(" of CTA {0} of the cluster", rank).str() : "")
-                         .str());
-    // The CTA's pool is what the launch gave it: the registers at entry of all its threads, less what they hold.
+      cta.groups[g].agent = c.newAgent(
+          llvm::formatv("wgmma of warps {0} to {1}{2}", 4 * g, 4 * g + 3,
+                        d.count() > 1 ? llvm::formatv(" of CTA {0} of the cluster", rank).str()
+                                      : "")
+              .str());
+    // The CTA's pool is what the launch gave it: the registers at entry of all its threads, less
+    // what they hold.
     cta.registerPool = 0;
   }
   c.liveWarps = run.warpsPerCta * d.count();
@@ -160,7 +208,8 @@ static bool checkRegisters(Exec &e, const Inst &i) {
     RegMeta &m = w.meta[reg];
     if ((m.init & e.active) != e.active) {
       if (!(i.flags & FlagCopies))
-        e.report(DiagKind::UninitialisedRegister, i, e.p->regName(reg) + " is used but has not been written",
+        e.report(DiagKind::UninitialisedRegister, i,
+                 e.p->regName(reg) + " is used but has not been written",
                  llvm::countr_zero(e.active & ~m.init));
       m.init |= i.flags & FlagCopies ? 0 : e.active; // once is enough
     }
@@ -169,12 +218,15 @@ static bool checkRegisters(Exec &e, const Inst &i) {
     copiedFlight = std::max(copiedFlight, m.flightAcc);
     if (m.flightAcc && !(i.flags & FlagRename))
       e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) + " is read while a wgmma that accumulates into it has not been waited for");
+               e.p->regName(reg) +
+                   " is read while a wgmma that accumulates into it has not been waited for");
     else if (m.flightA && !(i.flags & FlagRename))
       e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) + " is read while it is the A operand of a wgmma that has not been waited for");
+               e.p->regName(reg) +
+                   " is read while it is the A operand of a wgmma that has not been waited for");
   }
-  if (copiedFlight && (i.flags & FlagRename) && w.cta->groups[w.index / 4].completed < copiedFlight) {
+  if (copiedFlight && (i.flags & FlagRename) &&
+      w.cta->groups[w.index / 4].completed < copiedFlight) {
     e.split->wait.kind = Wait::WgmmaValue;
     e.split->wait.value = copiedFlight;
     return false;
@@ -186,7 +238,8 @@ static bool checkRegisters(Exec &e, const Inst &i) {
     RegMeta &m = w.meta[reg];
     if (m.flightAcc || m.flightA)
       e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) + " is written while it is " + (m.flightAcc ? "an accumulator" : "the A operand") +
+               e.p->regName(reg) + " is written while it is " +
+                   (m.flightAcc ? "an accumulator" : "the A operand") +
                    " of a wgmma that has not been waited for");
     if (i.flags & FlagCopies)
       m.init = (m.init & ~e.active) | (copiedInit & e.active);
@@ -232,7 +285,8 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
     if (i.guard.reg >= 0) {
       uint32_t g = e.regs[i.guard.offset];
       if (checks && (w.meta[i.guard.reg].init & s.mask) != s.mask) {
-        e.report(DiagKind::UninitialisedRegister, i, "the guard " + e.p->regName(i.guard.reg) + " has not been written");
+        e.report(DiagKind::UninitialisedRegister, i,
+                 "the guard " + e.p->regName(i.guard.reg) + " has not been written");
         w.meta[i.guard.reg].init |= s.mask;
       }
       e.active &= i.guard.negated ? ~g : g;
@@ -245,7 +299,9 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
     }
     if ((i.flags & FlagAligned) && e.active != w.alive())
       e.report(DiagKind::DivergentAligned, i,
-               llvm::formatv("executed by lanes {0:x} of the warp, while {1:x} are alive", e.active, w.alive()).str());
+               llvm::formatv("executed by lanes {0:x} of the warp, while {1:x} are alive", e.active,
+                             w.alive())
+                   .str());
     if (checks && !(i.flags & FlagOwnCheck) && !checkRegisters(e, i))
       return n + 1;
     Step step = i.fn(e, i);
@@ -274,17 +330,21 @@ static void reportPending(Cluster &c, Cta &cta) {
   for (auto &w : cta.warps)
     for (auto &[lane, g] : w->bulk)
       if (g.waitedRead < g.issued)
-        addDiagnostic(c, DiagKind::PendingAtExit, w.get(), nullptr, lane,
-                      llvm::formatv("the CTA exits while the thread has not waited for {0} of its {1} bulk copies",
-                                    g.issued - g.waitedRead, g.issued)
-                          .str());
+        addDiagnostic(
+            c, DiagKind::PendingAtExit, w.get(), nullptr, lane,
+            llvm::formatv(
+                "the CTA exits while the thread has not waited for {0} of its {1} bulk copies",
+                g.issued - g.waitedRead, g.issued)
+                .str());
   for (auto &op : c.pending) {
-    bool load = op->kind == AsyncOp::TensorLoad || op->kind == AsyncOp::BulkLoad || op->kind == AsyncOp::SharedCopy;
+    bool load = op->kind == AsyncOp::TensorLoad || op->kind == AsyncOp::BulkLoad ||
+                op->kind == AsyncOp::SharedCopy;
     if (load && (op->remote == &cta || (op->multicast >> cta.rank & 1)))
       addDiagnostic(c, DiagKind::PendingAtExit, op->warp, op->inst, op->lane,
                     "the CTA exits while this bulk copy into its shared memory is in flight");
     if (op->kind == AsyncOp::CpAsync && op->shared == &cta)
-      addDiagnostic(c, DiagKind::PendingAtExit, op->warp, op->inst, -1, "the CTA exits while this cp.async is in flight");
+      addDiagnostic(c, DiagKind::PendingAtExit, op->warp, op->inst, -1,
+                    "the CTA exits while this cp.async is in flight");
   }
   for (Warpgroup &g : cta.groups)
     if (!g.ops.empty())
@@ -342,8 +402,11 @@ static void reportBlocked(Cluster &c, DiagKind kind, const char *what) {
         const Inst &i = c.run->program->insts[s.pc];
         DiagKind own = kind;
         std::vector<std::string> unused;
-        notes.push_back(describeWarp(*w) + (s.mask == w->alive() ? "" : llvm::formatv(", lanes {0:x},", s.mask).str()) + " " +
-                        describeWait(c, *w, s, own, unused) + "; at " + describeSite(*c.run, &i - c.run->program->insts.data()));
+        notes.push_back(
+            describeWarp(*w) +
+            (s.mask == w->alive() ? "" : llvm::formatv(", lanes {0:x},", s.mask).str()) + " " +
+            describeWait(c, *w, s, own, unused) + "; at " +
+            describeSite(*c.run, &i - c.run->program->insts.data()));
         if (own != kind)
           found = own;
         bool reconverging = !s.stack.empty() && s.wait.kind == Wait::None;
@@ -379,17 +442,20 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
     c.sinceCompletion += 1;
     if (ready.empty() && polling.empty()) {
       if (!completeOne(c))
-        reportBlocked(c, DiagKind::Deadlock, "deadlock: no warp can go on and no asynchronous operation is under way");
+        reportBlocked(c, DiagKind::Deadlock,
+                      "deadlock: no warp can go on and no asynchronous operation is under way");
       continue;
     }
     if (ready.empty()) {
       // Only pollers are left: something must land, or they poll for ever.
       if (!completeOne(c) && c.failedPolls > 20000 && c.run->events == runEvents) {
-        reportBlocked(c, DiagKind::Deadlock, "deadlock: every warp that is not blocked polls in vain");
+        reportBlocked(c, DiagKind::Deadlock,
+                      "deadlock: every warp that is not blocked polls in vain");
         continue;
       }
       std::swap(ready, polling);
-    } else if ((c.completionRate && c.rng.below(c.completionRate) == 0) || c.sinceCompletion > 20000) {
+    } else if ((c.completionRate && c.rng.below(c.completionRate) == 0) ||
+               c.sinceCompletion > 20000) {
       completeOne(c);
     }
     size_t k = c.rng.below(ready.size());
@@ -413,7 +479,8 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
         runEvents = c.run->events;
         c.lastEventAt = c.instructions;
       } else {
-        reportBlocked(c, DiagKind::Livelock, "no progress: no store, arrival or completion for many instructions");
+        reportBlocked(c, DiagKind::Livelock,
+                      "no progress: no store, arrival or completion for many instructions");
       }
     }
   }

@@ -57,7 +57,8 @@ void Shadow::addRead(Cell &c, uint32_t word, const Access &a, const Clock &order
     c.reads[c.readers++] = a;
     return;
   }
-  // A read that this one is ordered after need not be kept: who is ordered after this one is ordered after it.
+  // A read that this one is ordered after need not be kept: who is ordered after this one is
+  // ordered after it.
   for (Access &r : c.reads)
     if (ordered(r, order)) {
       r = a;

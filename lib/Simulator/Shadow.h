@@ -12,9 +12,9 @@ struct Access {
   uint32_t epoch = 0;
   uint32_t site = 0; ///< instruction index
   uint16_t agent = 0;
-  bool async = false;  ///< by the async proxy
-  uint8_t strong : 1;  ///< atomic, volatile or with memory order: does not race with its like
-  uint8_t bytes : 4;   ///< of the word
+  bool async = false; ///< by the async proxy
+  uint8_t strong : 1; ///< atomic, volatile or with memory order: does not race with its like
+  uint8_t bytes : 4;  ///< of the word
   Access() : strong(0), bytes(15) {}
 };
 
@@ -27,11 +27,13 @@ struct Conflict {
   uint32_t offset = 0;
 };
 
-/// State of a CTA's shared memory, per 4-byte word: initialised bytes, the last write, and the reads since.
+/// State of a CTA's shared memory, per 4-byte word: initialised bytes, the last write, and the
+/// reads since.
 class Shadow {
 public:
   void reset(uint32_t bytes);
-  /// `order` is what the access is ordered after: the warp's clock, or its clock when it issued an async operation.
+  /// `order` is what the access is ordered after: the warp's clock, or its clock when it issued an
+  /// async operation.
   Conflict write(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);
   Conflict read(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);
   void markBarrier(uint32_t offset, bool on);

@@ -49,28 +49,34 @@ static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   run.cluster = k.reqCluster.x ? k.reqCluster : launch.cluster;
   if (!launch.grid.count() || !launch.block.count() || launch.block.count() > 1024)
     return launchError("the grid or the block is empty, or the block has more than 1024 threads");
-  if (k.reqntid.x && (k.reqntid.x != launch.block.x || k.reqntid.y != launch.block.y || k.reqntid.z != launch.block.z))
-    return launchError("kernel '%s' requires blocks of %ux%ux%u threads", k.name.c_str(), k.reqntid.x, k.reqntid.y, k.reqntid.z);
+  if (k.reqntid.x && (k.reqntid.x != launch.block.x || k.reqntid.y != launch.block.y ||
+                      k.reqntid.z != launch.block.z))
+    return launchError("kernel '%s' requires blocks of %ux%ux%u threads", k.name.c_str(),
+                       k.reqntid.x, k.reqntid.y, k.reqntid.z);
   Dim3 c = run.cluster;
   if (c.count() == 0 || c.count() > 16 || run.grid.x % c.x || run.grid.y % c.y || run.grid.z % c.z)
-    return launchError("the grid is not a multiple of the cluster, or the cluster has more than 16 CTAs");
+    return launchError(
+        "the grid is not a multiple of the cluster, or the cluster has more than 16 CTAs");
   if (launch.params.size() != k.paramBytes)
-    return launchError("kernel '%s' has %u bytes of parameters, the launch gives %zu", k.name.c_str(), k.paramBytes,
-                       launch.params.size());
+    return launchError("kernel '%s' has %u bytes of parameters, the launch gives %zu",
+                       k.name.c_str(), k.paramBytes, launch.params.size());
   if (run.sharedBytes > 232448)
-    return launchError("%u bytes of shared memory are more than the 232448 of sm_90", run.sharedBytes);
+    return launchError("%u bytes of shared memory are more than the 232448 of sm_90",
+                       run.sharedBytes);
   uint32_t threads = (launch.block.count() + 31) / 32 * 32;
   run.registersPerThread = launch.registersPerThread;
   if (!run.registersPerThread)
     run.registersPerThread = k.maxnreg ? k.maxnreg : std::min(255u, 65536 / threads) / 8 * 8;
   if (uint64_t(run.registersPerThread) * threads > 65536)
-    return launchError("%u registers for each of %u threads are more than an SM has", run.registersPerThread, threads);
+    return launchError("%u registers for each of %u threads are more than an SM has",
+                       run.registersPerThread, threads);
   return Error::success();
 }
 
 namespace {
 
-/// Runs the clusters of a launch: as many at a time as the device would hold, each in slices, on several host threads.
+/// Runs the clusters of a launch: as many at a time as the device would hold, each in slices, on
+/// several host threads.
 class GridRunner {
 public:
   GridRunner(Run &run) : run(run), total(run.grid.count() / run.cluster.count()) {
@@ -139,7 +145,8 @@ private:
       bool done = stepCluster(*c, kSlice);
       run.instructions += c->instructions - before;
       if (run.instructions > run.options->maxWarpInstructions && !run.abort.exchange(true))
-        addDiagnostic(*c, DiagKind::Livelock, nullptr, nullptr, -1, "the launch exceeds its limit of warp instructions");
+        addDiagnostic(*c, DiagKind::Livelock, nullptr, nullptr, -1,
+                      "the launch exceeds its limit of warp instructions");
       if (done)
         finish(*c);
       std::lock_guard<std::mutex> lock(mutex);
@@ -153,7 +160,8 @@ private:
 
 } // namespace
 
-Expected<Report> tessera::sim::run(const Module &module, const Launch &launch, const Options &options) {
+Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
+                                   const Options &options) {
   const Function *f = module.parsed().entry(launch.kernel);
   if (!f)
     return launchError("kernel '%s' is not in the module", launch.kernel.c_str());
@@ -177,6 +185,7 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch, c
   run.report.completed = true;
   auto start = std::chrono::steady_clock::now();
   GridRunner(run).go();
-  run.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(run.report);
 }

@@ -48,7 +48,7 @@ struct KernelInfo {
   uint32_t paramBytes = 0;
   uint32_t staticSharedBytes = 0;
   bool usesDynamicShared = false;
-  Dim3 reqntid{0, 0, 0};   ///< zero when the directive is absent
+  Dim3 reqntid{0, 0, 0};    ///< zero when the directive is absent
   Dim3 reqCluster{0, 0, 0}; ///< zero when the directive is absent
   uint32_t maxnreg = 0;
 };
@@ -57,8 +57,8 @@ namespace detail {
 struct ParsedModule;
 }
 
-/// A parsed PTX module. Instructions are decoded when a kernel is launched; an instruction that is not
-/// modelled is an error of run(), with its opcode and line.
+/// A parsed PTX module. Instructions are decoded when a kernel is launched; an instruction that is
+/// not modelled is an error of run(), with its opcode and line.
 class Module {
 public:
   explicit Module(std::unique_ptr<detail::ParsedModule> parsed);
@@ -113,7 +113,19 @@ private:
 };
 
 enum class TensorElement : uint8_t {
-  U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, F32Ftz, TF32, TF32Ftz
+  U8,
+  U16,
+  U32,
+  S32,
+  U64,
+  S64,
+  F16,
+  F32,
+  F64,
+  BF16,
+  F32Ftz,
+  TF32,
+  TF32Ftz
 };
 unsigned elementBytes(TensorElement type);
 
@@ -130,19 +142,20 @@ struct TensorMapDesc {
   bool oobNan = false;                  ///< fill out-of-bounds elements with NaN instead of zero
 };
 
-/// Checks the driver's rules and makes the simulator's own 128-byte record, to be placed where the kernel
-/// expects a CUtensorMap. (It is not the driver's encoding, which is undocumented.)
+/// Checks the driver's rules and makes the simulator's own 128-byte record, to be placed where the
+/// kernel expects a CUtensorMap. (It is not the driver's encoding, which is undocumented.)
 llvm::Expected<std::array<uint8_t, 128>> encodeTensorMap(const TensorMapDesc &desc);
 
 struct Launch {
   std::string kernel;
   Dim3 grid, block;
-  Dim3 cluster;                ///< ignored when the kernel says .reqnctapercluster
+  Dim3 cluster; ///< ignored when the kernel says .reqnctapercluster
   uint32_t dynamicSharedBytes = 0;
   std::vector<uint8_t> params; ///< KernelInfo::paramBytes bytes, at ParamInfo::offset
   GlobalMemory *memory = nullptr;
-  /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size allows, rounded
-  /// down to a multiple of 8, which is what ptxas chooses for a kernel that uses setmaxnreg.
+  /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size allows,
+  /// rounded down to a multiple of 8, which is what ptxas chooses for a kernel that uses
+  /// setmaxnreg.
   uint32_t registersPerThread = 0;
 };
 
@@ -150,8 +163,8 @@ struct Launch {
 // Options and report
 //===----------------------------------------------------------------------===//
 
-/// Names `count` objects of `stride` bytes from `offset` in the CTA's dynamic shared memory (or in the static part
-/// with `isStatic`), so that reports say K.full[1].
+/// Names `count` objects of `stride` bytes from `offset` in the CTA's dynamic shared memory (or in
+/// the static part with `isStatic`), so that reports say K.full[1].
 struct SharedName {
   uint32_t offset = 0;
   uint32_t stride = 8;
@@ -175,26 +188,29 @@ struct BarrierName {
 
 struct Options {
   uint64_t seed = 0;
-  unsigned threads = 1;              ///< clusters run in parallel on this many host threads
-  unsigned maxDiagnostics = 20;      ///< distinct diagnostics kept; more are counted
+  unsigned threads = 1;                      ///< clusters run in parallel on this many host threads
+  unsigned maxDiagnostics = 20;              ///< distinct diagnostics kept; more are counted
   uint64_t maxWarpInstructions = 1ull << 36; ///< of the whole launch; beyond: a Livelock diagnostic
-  uint64_t stallInstructions = 1ull << 24;   ///< of one cluster without any store, arrival or async completion
-  unsigned residentCtas = 132;       ///< CTAs resident at once (later ones start when earlier ones end)
+  uint64_t stallInstructions =
+      1ull << 24;              ///< of one cluster without any store, arrival or async completion
+  unsigned residentCtas = 132; ///< CTAs resident at once (later ones start when earlier ones end)
   bool checkRaces = true;
-  bool checkRegisters = true;        ///< uninitialised and in-flight registers
+  bool checkRegisters = true; ///< uninitialised and in-flight registers
   std::vector<SharedName> sharedNames;
   std::vector<RoleName> roleNames;
   std::vector<BarrierName> barrierNames;
 };
 
 enum class DiagKind : uint8_t {
-  Deadlock,              ///< nothing can run and no asynchronous operation is under way
-  Livelock,              ///< instruction limit reached without progress
-  Race,                  ///< conflicting accesses that nothing orders
-  MissingProxyFence,     ///< ordered, but without fence.proxy.async between the generic and the async proxy
-  SlotOverwritten,       ///< shared memory written while an async operation (wgmma, bulk copy) may still read it
-  StaleData,             ///< shared memory read that an async copy in flight writes
-  RegisterInFlight,      ///< accumulator or A register of a wgmma that has not been waited for
+  Deadlock,          ///< nothing can run and no asynchronous operation is under way
+  Livelock,          ///< instruction limit reached without progress
+  Race,              ///< conflicting accesses that nothing orders
+  MissingProxyFence, ///< ordered, but without fence.proxy.async between the generic and the async
+                     ///< proxy
+  SlotOverwritten,  ///< shared memory written while an async operation (wgmma, bulk copy) may still
+                    ///< read it
+  StaleData,        ///< shared memory read that an async copy in flight writes
+  RegisterInFlight, ///< accumulator or A register of a wgmma that has not been waited for
   MissingWgmmaFence,     ///< register changed and used by wgmma without wgmma.fence
   ParityAliasing,        ///< a phase completed again before a waiter could see it
   OverArrival,           ///< more arrivals than the mbarrier's phase has
@@ -226,11 +242,11 @@ struct Diagnostic {
   DiagKind kind = DiagKind::InvalidOperation;
   std::string message;
   unsigned ptxLine = 0;
-  SourceLoc source;     ///< from .loc; line 0 when unknown
-  Dim3 cta{0, 0, 0};    ///< %ctaid
-  int warp = -1;        ///< in the CTA; -1 when no warp is concerned
-  int lane = -1;        ///< -1: the whole warp
-  std::string role;     ///< empty when unnamed
+  SourceLoc source;       ///< from .loc; line 0 when unknown
+  Dim3 cta{0, 0, 0};      ///< %ctaid
+  int warp = -1;          ///< in the CTA; -1 when no warp is concerned
+  int lane = -1;          ///< -1: the whole warp
+  std::string role;       ///< empty when unnamed
   int64_t iteration = -1; ///< how often the warp had executed this instruction before; -1 unknown
   std::vector<std::string> notes;
   uint64_t repeats = 0; ///< further occurrences of the same kind at the same instruction
@@ -238,22 +254,23 @@ struct Diagnostic {
 
 struct Report {
   std::vector<Diagnostic> diagnostics;
-  uint64_t suppressed = 0;  ///< diagnostics beyond Options::maxDiagnostics
-  bool completed = false;   ///< every CTA ran to its end
+  uint64_t suppressed = 0; ///< diagnostics beyond Options::maxDiagnostics
+  bool completed = false;  ///< every CTA ran to its end
   uint64_t seed = 0;
   uint64_t warpInstructions = 0;
-  uint64_t wgmmas = 0;      ///< warpgroup-wide operations
+  uint64_t wgmmas = 0; ///< warpgroup-wide operations
   uint64_t tmaOperations = 0;
   uint64_t ctas = 0;
   double seconds = 0;
-  std::map<std::string, uint64_t> opcodes; ///< warp instructions per opcode (first name and, for some, the second)
+  std::map<std::string, uint64_t>
+      opcodes; ///< warp instructions per opcode (first name and, for some, the second)
   bool ok() const { return completed && diagnostics.empty(); }
   /// Prints every diagnostic, the way compilers do: LOCATION: error: [kind] message, then notes.
   void print(llvm::raw_ostream &os, llvm::StringRef ptxFile = "") const;
 };
 
-/// Runs one launch. An Error means that the launch cannot be simulated (unknown kernel, unmodelled instruction,
-/// wrong parameter size); what the program does wrong is in the report.
+/// Runs one launch. An Error means that the launch cannot be simulated (unknown kernel, unmodelled
+/// instruction, wrong parameter size); what the program does wrong is in the report.
 llvm::Expected<Report> run(const Module &module, const Launch &launch, const Options &options);
 
 } // namespace tessera::sim

@@ -6,7 +6,8 @@
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
 
-static void writePredicate(Cluster &cluster, Warp &w, const Inst &i, uint32_t active, uint32_t value) {
+static void writePredicate(Cluster &cluster, Warp &w, const Inst &i, uint32_t active,
+                           uint32_t value) {
   const Op &o = cluster.run->program->ops[i.opBegin];
   if (o.sink)
     return;
@@ -128,14 +129,15 @@ static std::string describeMbarrier(Cluster &cluster, const MbarrierWait &m, con
     return "mbarrier " + name + ", which is no longer valid";
   std::string wanted = m.byState ? llvm::formatv("phase {0}", m.state).str()
                                  : llvm::formatv("the phase with parity {0}", m.state).str();
-  return llvm::formatv("mbarrier {0}: wants {1} to complete, the barrier is in phase {2} (parity {3}); {4} of {5} "
+  return llvm::formatv("mbarrier {0}: wants {1} to complete, the barrier is in phase {2} (parity "
+                       "{3}); {4} of {5} "
                        "arrivals and {6} bytes are missing",
                        name, wanted, b->phase, b->phase & 1, b->pending, b->expected, b->tx)
       .str();
 }
 
-std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, const Split &s, DiagKind &kind,
-                                               std::vector<std::string> &notes) {
+std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, const Split &s,
+                                               DiagKind &kind, std::vector<std::string> &notes) {
   switch (s.wait.kind) {
   case Wait::None:
     return "is polling";
@@ -145,7 +147,9 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
     std::string text = "waits for";
     for (unsigned l = 0; l < kLanes; ++l)
       if ((s.wait.value >> l & 1) && (*s.wait.lanes)[l].cta)
-        text += llvm::formatv(" (lane {0}) {1}", l, describeMbarrier(cluster, (*s.wait.lanes)[l], *w.cta)).str();
+        text += llvm::formatv(" (lane {0}) {1}", l,
+                              describeMbarrier(cluster, (*s.wait.lanes)[l], *w.cta))
+                    .str();
     return text;
   }
   case Wait::NamedBarrier: {
@@ -153,8 +157,9 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
     std::string members;
     for (uint32_t m : b.members)
       members += (members.empty() ? "" : ", ") + std::to_string(m);
-    return llvm::formatv("waits at {0}: {1} of {2} threads have arrived (warps {3})", describeBarrier(*cluster.run, s.wait.id),
-                         b.arrived, b.expected == ~0u ? w.cta->liveWarps * kLanes : b.expected, members)
+    return llvm::formatv("waits at {0}: {1} of {2} threads have arrived (warps {3})",
+                         describeBarrier(*cluster.run, s.wait.id), b.arrived,
+                         b.expected == ~0u ? w.cta->liveWarps * kLanes : b.expected, members)
         .str();
   }
   case Wait::ClusterBarrier: {
@@ -162,7 +167,9 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
     for (auto &cta : cluster.ctas)
       for (auto &o : cta->warps)
         if (!o->done() && !o->clusterArrived)
-          missing += llvm::formatv("{0}CTA {1} warp {2}", missing.empty() ? "" : ", ", cta->rank, o->index).str();
+          missing +=
+              llvm::formatv("{0}CTA {1} warp {2}", missing.empty() ? "" : ", ", cta->rank, o->index)
+                  .str();
     return "waits at the cluster barrier, where these have not arrived: " + missing;
   }
   case Wait::Wgmma:
@@ -172,7 +179,8 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
     if (!g.ops.empty())
       for (unsigned k = 0; k < 4; ++k)
         if (!(g.ops.front().issued >> k & 1))
-          missing += llvm::formatv("{0}{1}", missing.empty() ? "" : ", ", w.index / 4 * 4 + k).str();
+          missing +=
+              llvm::formatv("{0}{1}", missing.empty() ? "" : ", ", w.index / 4 * 4 + k).str();
     return "waits for a wgmma that these warps of the warpgroup have not executed: " + missing;
   }
   case Wait::Bulk:
@@ -181,8 +189,10 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
     return "waits for its cp.async copies";
   case Wait::Registers:
     kind = DiagKind::RegisterPool;
-    return llvm::formatv("waits for registers: setmaxnreg.inc from {0} to {1} per thread needs {2}, the CTA's pool has {3}",
-                         w.registers, s.wait.value, int64_t(s.wait.value - w.registers) * kLanes, w.cta->registerPool)
+    return llvm::formatv("waits for registers: setmaxnreg.inc from {0} to {1} per thread needs "
+                         "{2}, the CTA's pool has {3}",
+                         w.registers, s.wait.value, int64_t(s.wait.value - w.registers) * kLanes,
+                         w.cta->registerPool)
         .str();
   case Wait::WarpSync:
     return "waits for other lanes of its warp";

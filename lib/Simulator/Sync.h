@@ -6,11 +6,13 @@
 
 namespace tessera::sim::detail {
 
-/// Counts `count` arrivals after adding `tx` expected bytes. `warp` arrives (its clock is released when `release`).
-void mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count, int64_t tx, bool drop, Warp *warp,
-                    const Inst *inst, int lane);
+/// Counts `count` arrivals after adding `tx` expected bytes. `warp` arrives (its clock is released
+/// when `release`).
+void mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count, int64_t tx, bool drop,
+                    Warp *warp, const Inst *inst, int lane);
 /// `bytes` have arrived by an asynchronous operation.
-void mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b, int64_t bytes, const Warp *warp, const Inst *inst);
+void mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b, int64_t bytes, const Warp *warp,
+                        const Inst *inst);
 /// Whether a wait with this parity or state is over.
 inline bool mbarrierPassed(const Mbarrier &b, uint64_t state, bool byState) {
   return byState ? b.phase > state : (b.phase & 1) != (state & 1);

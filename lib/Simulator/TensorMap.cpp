@@ -13,9 +13,13 @@ unsigned tessera::sim::elementBytes(TensorElement type) {
   switch (type) {
   case TensorElement::U8:
     return 1;
-  case TensorElement::U16: case TensorElement::F16: case TensorElement::BF16:
+  case TensorElement::U16:
+  case TensorElement::F16:
+  case TensorElement::BF16:
     return 2;
-  case TensorElement::U64: case TensorElement::S64: case TensorElement::F64:
+  case TensorElement::U64:
+  case TensorElement::S64:
+  case TensorElement::F64:
     return 8;
   default:
     return 4;
@@ -31,7 +35,8 @@ uint32_t TensorMapRecord::boxBytes() const {
 
 template <class... Args>
 static llvm::Error bad(const char *format, Args... args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), (std::string("tensor map: ") + format).c_str(), args...);
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 (std::string("tensor map: ") + format).c_str(), args...);
 }
 
 llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const TensorMapDesc &desc) {
@@ -52,8 +57,9 @@ llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const Ten
   r.rank = rank;
   r.swizzle = desc.swizzle;
   r.oobNan = desc.oobNan;
-  if (desc.oobNan && (desc.type == TensorElement::U8 || desc.type == TensorElement::U16 || desc.type == TensorElement::U32 ||
-                      desc.type == TensorElement::S32 || desc.type == TensorElement::U64 || desc.type == TensorElement::S64))
+  if (desc.oobNan && (desc.type == TensorElement::U8 || desc.type == TensorElement::U16 ||
+                      desc.type == TensorElement::U32 || desc.type == TensorElement::S32 ||
+                      desc.type == TensorElement::U64 || desc.type == TensorElement::S64))
     return bad("NaN fill needs a floating-point type");
   r.address = desc.globalAddress;
   for (unsigned d = 0; d < rank; ++d) {
@@ -69,7 +75,8 @@ llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const Ten
     r.elementStrides[d] = es;
     if (d + 1 < rank) {
       if (desc.strides[d] % 16 || desc.strides[d] >= (1ull << 40))
-        return bad("stride %llu is not a multiple of 16 below 2^40", static_cast<unsigned long long>(desc.strides[d]));
+        return bad("stride %llu is not a multiple of 16 below 2^40",
+                   static_cast<unsigned long long>(desc.strides[d]));
       r.strides[d] = desc.strides[d];
     }
   }
@@ -77,7 +84,8 @@ llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const Ten
   if (inner % 16)
     return bad("the inner box has %u bytes, not a multiple of 16", inner);
   if (desc.swizzle && inner > (16u << desc.swizzle))
-    return bad("the inner box has %u bytes, more than the swizzle's %u", inner, 16u << desc.swizzle);
+    return bad("the inner box has %u bytes, more than the swizzle's %u", inner,
+               16u << desc.swizzle);
   std::array<uint8_t, 128> out;
   memcpy(out.data(), &r, 128);
   return out;

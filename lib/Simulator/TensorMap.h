@@ -26,8 +26,9 @@ struct TensorMapRecord {
 };
 static_assert(sizeof(TensorMapRecord) == 128, "a CUtensorMap has 128 bytes");
 
-/// Permutes 16-byte units inside of rows of 128 bytes. The pattern is a function of the shared memory address:
-/// bits 4-6 (5, 4) are xored with bits 7-9 (8, 7). `mode`: 0 none, 1 32 B, 2 64 B, 3 128 B.
+/// Permutes 16-byte units inside of rows of 128 bytes. The pattern is a function of the shared
+/// memory address: bits 4-6 (5, 4) are xored with bits 7-9 (8, 7). `mode`: 0 none, 1 32 B, 2 64 B,
+/// 3 128 B.
 inline uint32_t swizzleAddress(uint32_t address, unsigned mode) {
   uint32_t mask = (1u << mode) - 1;
   return address ^ ((address >> 7 & mask) << 4);

@@ -24,7 +24,8 @@ struct MatrixDescriptor {
     swizzle = modes[d >> 62 & 3];
   }
 
-  /// Shared memory address of 16 bytes of a K-major operand: row `mn`, 16-byte unit `unit` (0 or 1) along K.
+  /// Shared memory address of 16 bytes of a K-major operand: row `mn`, 16-byte unit `unit` (0 or 1)
+  /// along K.
   uint32_t kMajor(uint32_t mn, uint32_t unit) const {
     uint32_t row = 16u << swizzle; // bytes between rows of a core matrix
     uint32_t offset = mn % 8 * row + mn / 8 * stride + unit * (swizzle ? 16 : leading);
@@ -35,7 +36,8 @@ struct MatrixDescriptor {
     if (!swizzle)
       return start + unit * stride + k % 8 * 16 + k / 8 * leading;
     uint32_t units = 1u << swizzle; // contiguous 16-byte units
-    uint32_t offset = unit % units * 16 + unit / units * leading + k % 8 * (16 * units) + k / 8 * stride;
+    uint32_t offset =
+        unit % units * 16 + unit / units * leading + k % 8 * (16 * units) + k / 8 * stride;
     return swizzleAddress(start + offset, swizzle);
   }
 };

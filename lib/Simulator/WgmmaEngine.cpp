@@ -1,13 +1,14 @@
 //===- WgmmaEngine.cpp - Execution of wgmma -------------------------------===//
 //
-// The products of one instruction and the accumulator are summed in double precision and rounded once. The machine aligns the
-// products to the largest one and truncates, so results agree within the bounds that docs/simulator.md states.
+// The products of one instruction and the accumulator are summed in double precision and rounded
+// once. The machine aligns the products to the largest one and truncates, so results agree within
+// the bounds that docs/simulator.md states.
 //
 //===----------------------------------------------------------------------===//
-#include "Wgmma.h"
 #include "Async.h"
 #include "Memory.h"
 #include "Numeric.h"
+#include "Wgmma.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -78,7 +79,8 @@ void multiplyPlain(double *acc, const double *a, const double *b, unsigned n, un
   }
 }
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void multiplyAvx(double *acc, const double *a, const double *b, unsigned n, unsigned k) {
+__attribute__((target("avx2,fma"))) void multiplyAvx(double *acc, const double *a, const double *b,
+                                                     unsigned n, unsigned k) {
   for (unsigned x = 0; x < k; ++x) {
     double s = a[x];
     const double *row = b + size_t(x) * kMaxN;
@@ -99,8 +101,8 @@ void multiply(double *acc, const double *a, const double *b, unsigned n, unsigne
 class Engine {
 public:
   Engine(Cluster &cluster, Cta &cta, unsigned groupIndex)
-      : cluster(cluster), cta(cta), group(cta.groups[groupIndex]), firstWarp(groupIndex * 4), op(group.ops.front()),
-        info(cluster.run->program->wgmmas[op.inst->aux]) {
+      : cluster(cluster), cta(cta), group(cta.groups[groupIndex]), firstWarp(groupIndex * 4),
+        op(group.ops.front()), info(cluster.run->program->wgmmas[op.inst->aux]) {
     access.agent = group.agent;
     access.epoch = uint32_t(group.firstSeq + 1);
     access.site = op.inst - cluster.run->program->insts.data();
@@ -133,8 +135,9 @@ const uint8_t *Engine::unit(uint32_t address, const char *what) {
   if (address < kSharedBase || address - kSharedBase + 16 > cta.shared.size()) {
     if (!reported)
       report(DiagKind::OutOfBounds,
-             llvm::formatv("operand {0} reaches shared memory address {1:x} (offset {2}), outside of the CTA's {3} bytes", what,
-                           address, int64_t(address) - kSharedBase, cta.shared.size())
+             llvm::formatv("operand {0} reaches shared memory address {1:x} (offset {2}), outside "
+                           "of the CTA's {3} bytes",
+                           what, address, int64_t(address) - kSharedBase, cta.shared.size())
                  .str());
     reported = true;
     return zeros;
@@ -156,7 +159,9 @@ void Engine::loadShared(uint64_t desc, bool isA, double *out) {
   bool mnMajor = isA ? info.transA : info.transB;
   const char *what = isA ? "A" : "B";
   if (d.baseOffset)
-    report(DiagKind::BadDescriptor, llvm::formatv("descriptor of {0}: base offset {1} is not modelled", what, d.baseOffset).str());
+    report(DiagKind::BadDescriptor,
+           llvm::formatv("descriptor of {0}: base offset {1} is not modelled", what, d.baseOffset)
+               .str());
   size_t mnStep = isA ? kMaxK : 1, kStep = isA ? 1 : kMaxN;
   if (!mnMajor) {
     for (unsigned mn = 0; mn < rows; ++mn)
@@ -169,8 +174,8 @@ void Engine::loadShared(uint64_t desc, bool isA, double *out) {
       unpackUnit(unit(d.mnMajor(u, k), what), t, out + k * kStep + u * perUnit * mnStep, mnStep);
 }
 
-/// The fragment of A (PTX ISA 9.7.15.5.2): register r of lane l holds row l/4 + 8 (r & 1), and 32 bits of the row's bytes
-/// from 4 (l % 4) + 16 (r / 2).
+/// The fragment of A (PTX ISA 9.7.15.5.2): register r of lane l holds row l/4 + 8 (r & 1), and 32
+/// bits of the row's bytes from 4 (l % 4) + 16 (r / 2).
 void Engine::loadRegisters(double *out) {
   WgmmaType t = WgmmaType(info.typeA);
   unsigned bytes = wgmmaTypeBytes(t), per = 4 / bytes;
@@ -178,7 +183,8 @@ void Engine::loadRegisters(double *out) {
   for (unsigned w = 0; w < 4; ++w)
     for (unsigned r = 0; r < 4; ++r) {
       const Op &o = p.ops[op.inst->opBegin + info.accRegs + r];
-      const uint32_t *v = o.offset & Op::Constant ? &p.constants[o.offset & ~Op::Constant] : &warp(w).regs[o.offset];
+      const uint32_t *v = o.offset & Op::Constant ? &p.constants[o.offset & ~Op::Constant]
+                                                  : &warp(w).regs[o.offset];
       for (unsigned l = 0; l < kLanes; ++l) {
         unsigned row = 16 * w + l / 4 + 8 * (r & 1), k = (l % 4) * per + (r / 2) * 4 * per;
         uint8_t raw[4];
@@ -194,7 +200,8 @@ void Engine::run() {
   double *a = storage.data(), *b = a + kRows * kMaxK, *acc = b + kMaxK * kMaxN;
   for (unsigned w = 1; w < 4; ++w)
     if (op.descA[w] != op.descA[0] || op.descB[w] != op.descB[0] || op.scaleD[w] != op.scaleD[0]) {
-      report(DiagKind::WarpgroupMismatch, "the warps of the warpgroup give different descriptors or scale-d");
+      report(DiagKind::WarpgroupMismatch,
+             "the warps of the warpgroup give different descriptors or scale-d");
       break;
     }
   if (info.aRegs)
@@ -207,8 +214,8 @@ void Engine::run() {
       a[k] = -a[k];
 
   const Program &p = *cluster.run->program;
-  // Accumulator fragment: register r of lane l is row l/4 + 8 (r / 2 % 2), columns 8 (r / 4) + 2 (l % 4) + r % 2; packed f16 has
-  // two columns a register.
+  // Accumulator fragment: register r of lane l is row l/4 + 8 (r / 2 % 2), columns 8 (r / 4) + 2 (l
+  // % 4) + r % 2; packed f16 has two columns a register.
   auto forAccumulators = [&](auto fn) {
     for (unsigned w = 0; w < 4; ++w)
       for (unsigned r = 0; r < info.accRegs; ++r) {
@@ -216,7 +223,8 @@ void Engine::run() {
         uint32_t *v = &warp(w).regs[o.offset];
         for (unsigned l = 0; l < kLanes; ++l) {
           unsigned q = info.accF16 ? 2 * r : r;
-          unsigned row = 16 * w + l / 4 + 8 * (q / 2 % 2), column = 8 * (q / 4) + 2 * (l % 4) + q % 2;
+          unsigned row = 16 * w + l / 4 + 8 * (q / 2 % 2),
+                   column = 8 * (q / 4) + 2 * (l % 4) + q % 2;
           fn(v[l], acc + row * kMaxN + column);
         }
       }
@@ -234,7 +242,8 @@ void Engine::run() {
     multiply(acc + row * kMaxN, a + row * kMaxK, b, info.n, info.k);
   forAccumulators([&](uint32_t &reg, double *c) {
     if (info.accF16)
-      reg = encodeFloat(c[0], kF16, Rounding::Nearest, false) | encodeFloat(c[1], kF16, Rounding::Nearest, false) << 16;
+      reg = encodeFloat(c[0], kF16, Rounding::Nearest, false) |
+            encodeFloat(c[1], kF16, Rounding::Nearest, false) << 16;
     else
       reg = bitCast<uint32_t>(canonical(float(c[0])));
   });
@@ -242,7 +251,9 @@ void Engine::run() {
 
 } // namespace
 
-bool tessera::sim::detail::wgmmaReady(const Warpgroup &g) { return !g.ops.empty() && g.ops.front().issued == 15; }
+bool tessera::sim::detail::wgmmaReady(const Warpgroup &g) {
+  return !g.ops.empty() && g.ops.front().issued == 15;
+}
 
 void tessera::sim::detail::completeWgmma(Cluster &cluster, Cta &cta, unsigned groupIndex) {
   Warpgroup &g = cta.groups[groupIndex];

@@ -23,7 +23,8 @@ namespace json = llvm::json;
 namespace {
 
 Error bad(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), "launch file: %s", message.str().c_str());
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "launch file: %s",
+                                 message.str().c_str());
 }
 
 struct ElementType {
@@ -32,10 +33,17 @@ struct ElementType {
 };
 ElementType elementType(StringRef t) {
   return llvm::StringSwitch<ElementType>(t)
-      .Cases({"u8", "b8", "e4m3", "e5m2"}, {1, "u1"}).Case("s8", {1, "i1"})
-      .Cases({"u16", "b16", "bf16"}, {2, "u2"}).Case("s16", {2, "i2"}).Case("f16", {2, "f2"})
-      .Cases({"u32", "b32"}, {4, "u4"}).Case("s32", {4, "i4"}).Cases({"f32", "tf32"}, {4, "f4"})
-      .Cases({"u64", "b64"}, {8, "u8"}).Case("s64", {8, "i8"}).Case("f64", {8, "f8"})
+      .Cases({"u8", "b8", "e4m3", "e5m2"}, {1, "u1"})
+      .Case("s8", {1, "i1"})
+      .Cases({"u16", "b16", "bf16"}, {2, "u2"})
+      .Case("s16", {2, "i2"})
+      .Case("f16", {2, "f2"})
+      .Cases({"u32", "b32"}, {4, "u4"})
+      .Case("s32", {4, "i4"})
+      .Cases({"f32", "tf32"}, {4, "f4"})
+      .Cases({"u64", "b64"}, {8, "u8"})
+      .Case("s64", {8, "i8"})
+      .Case("f64", {8, "f8"})
       .Default({0, ""});
 }
 
@@ -214,7 +222,8 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
   if (!hasData)
     return fill(o, b);
   if (data.size() != b.bytes)
-    return bad(llvm::formatv("buffer '{0}' has {1} bytes, its file {2}", name, b.bytes, data.size()).str());
+    return bad(llvm::formatv("buffer '{0}' has {1} bytes, its file {2}", name, b.bytes, data.size())
+                   .str());
   return f.memory.write(b.address, data);
 }
 
@@ -225,11 +234,18 @@ Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
     return bad("tensor map over unknown buffer '" + o.getString("buffer").value_or("") + "'");
   StringRef type = o.getString("type").value_or(b->type);
   int t = llvm::StringSwitch<int>(type)
-              .Cases({"u8", "b8", "e4m3", "e5m2"}, int(TensorElement::U8)).Cases({"u16", "b16"}, int(TensorElement::U16))
-              .Cases({"u32", "b32"}, int(TensorElement::U32)).Case("s32", int(TensorElement::S32))
-              .Cases({"u64", "b64"}, int(TensorElement::U64)).Case("s64", int(TensorElement::S64))
-              .Case("f16", int(TensorElement::F16)).Case("f32", int(TensorElement::F32)).Case("f64", int(TensorElement::F64))
-              .Case("bf16", int(TensorElement::BF16)).Case("tf32", int(TensorElement::TF32)).Default(-1);
+              .Cases({"u8", "b8", "e4m3", "e5m2"}, int(TensorElement::U8))
+              .Cases({"u16", "b16"}, int(TensorElement::U16))
+              .Cases({"u32", "b32"}, int(TensorElement::U32))
+              .Case("s32", int(TensorElement::S32))
+              .Cases({"u64", "b64"}, int(TensorElement::U64))
+              .Case("s64", int(TensorElement::S64))
+              .Case("f16", int(TensorElement::F16))
+              .Case("f32", int(TensorElement::F32))
+              .Case("f64", int(TensorElement::F64))
+              .Case("bf16", int(TensorElement::BF16))
+              .Case("tf32", int(TensorElement::TF32))
+              .Default(-1);
   if (t < 0)
     return bad("tensor map of unknown type '" + type + "'");
   d.type = TensorElement(t);
@@ -285,7 +301,9 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
   uint8_t *at = f.launch.params.data() + info.offset;
   auto put = [&](const void *p, size_t n) -> Error {
     if (n != info.size)
-      return bad(llvm::formatv("parameter {0} has {1} bytes, {2} are given", info.name, info.size, n).str());
+      return bad(
+          llvm::formatv("parameter {0} has {1} bytes, {2} are given", info.name, info.size, n)
+              .str());
     memcpy(at, p, n);
     return Error::success();
   };
@@ -340,17 +358,20 @@ Error Loader::names(const json::Object &root) {
     for (const json::Value &v : *a)
       if (const json::Object *o = v.getAsObject())
         f.options.roleNames.push_back({uint32_t(o->getInteger("first_warp").value_or(0)),
-                                       uint32_t(o->getInteger("warps").value_or(4)), o->getString("name").value_or("").str()});
+                                       uint32_t(o->getInteger("warps").value_or(4)),
+                                       o->getString("name").value_or("").str()});
   if (const json::Array *a = root.getArray("barrier_names"))
     for (const json::Value &v : *a)
       if (const json::Object *o = v.getAsObject())
-        f.options.barrierNames.push_back({uint32_t(o->getInteger("id").value_or(0)), o->getString("name").value_or("").str()});
+        f.options.barrierNames.push_back(
+            {uint32_t(o->getInteger("id").value_or(0)), o->getString("name").value_or("").str()});
   return Error::success();
 }
 
 Error Loader::load(const json::Object &root) {
-  static const char *known[] = {"kernel", "grid", "block", "cluster", "shared", "buffers", "params", "registers",
-                                "shared_names", "roles", "barrier_names"};
+  static const char *known[] = {"kernel",       "grid",    "block",        "cluster",
+                                "shared",       "buffers", "params",       "registers",
+                                "shared_names", "roles",   "barrier_names"};
   for (const auto &entry : root)
     if (!llvm::is_contained(known, entry.first.str()))
       return bad("unknown key '" + entry.first.str() + "'");
@@ -363,7 +384,8 @@ Error Loader::load(const json::Object &root) {
   f.launch.kernel = name.str();
   f.launch.memory = &f.memory;
   f.launch.block = kernel->reqntid.x ? kernel->reqntid : Dim3();
-  for (auto [key, dim] : {std::pair("grid", &f.launch.grid), std::pair("block", &f.launch.block), std::pair("cluster", &f.launch.cluster)})
+  for (auto [key, dim] : {std::pair("grid", &f.launch.grid), std::pair("block", &f.launch.block),
+                          std::pair("cluster", &f.launch.cluster)})
     if (Error e = dimensions(root, key, *dim))
       return e;
   f.launch.dynamicSharedBytes = root.getInteger("shared").value_or(0);
@@ -387,7 +409,9 @@ Error Loader::load(const json::Object &root) {
   const json::Array *params = root.getArray("params");
   size_t given = params ? params->size() : 0;
   if (given != kernel->params.size())
-    return bad(llvm::formatv("the kernel has {0} parameters, {1} are given", kernel->params.size(), given).str());
+    return bad(
+        llvm::formatv("the kernel has {0} parameters, {1} are given", kernel->params.size(), given)
+            .str());
   for (size_t k = 0; k < given; ++k) {
     const json::Object *o = (*params)[k].getAsObject();
     if (!o)
@@ -400,7 +424,8 @@ Error Loader::load(const json::Object &root) {
 
 } // namespace
 
-Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module &module, StringRef path) {
+Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module &module,
+                                                                   StringRef path) {
   auto text = llvm::MemoryBuffer::getFile(path);
   if (!text)
     return bad(path + ": " + text.getError().message());
@@ -416,7 +441,8 @@ Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module 
   return std::move(file);
 }
 
-Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file, bool write) {
+Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
+                                                                  bool write) {
   std::vector<std::string> mismatches;
   for (const FileBuffer &b : file.buffers) {
     std::vector<uint8_t> data(b.bytes);
@@ -449,7 +475,9 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
       expected.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
     }
     if (expected.size() != data.size()) {
-      mismatches.push_back(llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size()).str());
+      mismatches.push_back(
+          llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size())
+              .str());
       continue;
     }
     unsigned size = elementType(b.type).bytes;
@@ -462,16 +490,19 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
       if (!memcmp(&data[k], &expected[k], size))
         continue;
       double got = elementValue(&data[k], b.type), want = elementValue(&expected[k], b.type);
-      if (b.tolerance > 0 && ((got != got && want != want) || std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
+      if (b.tolerance > 0 && ((got != got && want != want) ||
+                              std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
         continue;
       if (!wrong++)
         first = k / size;
     }
     if (wrong)
-      mismatches.push_back(llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}", b.name, wrong,
-                                         data.size() / size, first, elementValue(&data[first * size], b.type),
-                                         elementValue(&expected[first * size], b.type))
-                               .str());
+      mismatches.push_back(
+          llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
+                        b.name, wrong, data.size() / size, first,
+                        elementValue(&data[first * size], b.type),
+                        elementValue(&expected[first * size], b.type))
+              .str());
   }
   return mismatches;
 }

@@ -46,7 +46,8 @@ llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
   a.descr = descr.drop_front().str();
   if (valueOf(header, "fortran_order").starts_with("True"))
     return bad(path, "Fortran order is not read");
-  StringRef shape = valueOf(header, "shape").drop_front().take_until([](char c) { return c == ')'; });
+  StringRef shape =
+      valueOf(header, "shape").drop_front().take_until([](char c) { return c == ')'; });
   llvm::SmallVector<StringRef, 4> parts;
   shape.split(parts, ',');
   for (StringRef p : parts) {
@@ -59,18 +60,22 @@ llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
   return a;
 }
 
-Error tessera::sim::writeNpy(StringRef path, StringRef descr, llvm::ArrayRef<uint64_t> shape, llvm::ArrayRef<uint8_t> data) {
+Error tessera::sim::writeNpy(StringRef path, StringRef descr, llvm::ArrayRef<uint64_t> shape,
+                             llvm::ArrayRef<uint8_t> data) {
   std::error_code ec;
   llvm::raw_fd_ostream os(path, ec);
   if (ec)
     return bad(path, ec.message().c_str());
-  std::string header = ("{'descr': '" + llvm::Twine(descr.ends_with("1") ? "|" : "<") + descr + "', 'fortran_order': False, 'shape': (").str();
+  std::string header = ("{'descr': '" + llvm::Twine(descr.ends_with("1") ? "|" : "<") + descr +
+                        "', 'fortran_order': False, 'shape': (")
+                           .str();
   for (uint64_t n : shape)
     header += std::to_string(n) + ",";
   header += "), }";
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
-  os << "\x93NUMPY" << '\1' << '\0' << char(header.size() & 255) << char(header.size() >> 8) << header;
+  os << "\x93NUMPY" << '\1' << '\0' << char(header.size() & 255) << char(header.size() >> 8)
+     << header;
   os.write(reinterpret_cast<const char *>(data.data()), data.size());
   return Error::success();
 }

@@ -24,10 +24,11 @@ int fail(llvm::Error e) {
 }
 
 void printStats(const Report &r) {
-  llvm::outs() << llvm::formatv("seed {0}: {1} CTAs, {2} warp instructions, {3} wgmma, {4} bulk copies, {5:f3} s, {6:f2} M warp "
+  llvm::outs() << llvm::formatv("seed {0}: {1} CTAs, {2} warp instructions, {3} wgmma, {4} bulk "
+                                "copies, {5:f3} s, {6:f2} M warp "
                                 "instructions/s\n",
-                                r.seed, r.ctas, r.warpInstructions, r.wgmmas, r.tmaOperations, r.seconds,
-                                r.warpInstructions / std::max(r.seconds, 1e-9) / 1e6);
+                                r.seed, r.ctas, r.warpInstructions, r.wgmmas, r.tmaOperations,
+                                r.seconds, r.warpInstructions / std::max(r.seconds, 1e-9) / 1e6);
   for (const auto &[name, n] : r.opcodes)
     llvm::outs() << llvm::formatv("  {0,-24} {1}\n", name, n);
 }
@@ -41,8 +42,9 @@ int execute(const Arguments &a) {
     return fail(module.takeError());
   if (a.parseOnly) {
     for (const KernelInfo &k : module->kernels())
-      llvm::outs() << llvm::formatv("{0}: {1} parameters in {2} bytes, {3} bytes of static shared memory\n", k.name, k.params.size(),
-                                    k.paramBytes, k.staticSharedBytes);
+      llvm::outs() << llvm::formatv(
+          "{0}: {1} parameters in {2} bytes, {3} bytes of static shared memory\n", k.name,
+          k.params.size(), k.paramBytes, k.staticSharedBytes);
     return 0;
   }
   for (uint64_t seed = a.seed; seed < a.seed + a.seeds; ++seed) {
@@ -81,7 +83,8 @@ int execute(const Arguments &a) {
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app{"Executes a Hopper PTX module on the CPU and reports races, deadlocks and other hazards."};
+  CLI::App app{
+      "Executes a Hopper PTX module on the CPU and reports races, deadlocks and other hazards."};
   Arguments a;
   app.add_option("ptx", a.ptx, "PTX module")->required();
   app.add_option("--launch", a.launch, "launch description (JSON); see docs/simulator.md");
@@ -92,7 +95,8 @@ int main(int argc, char **argv) {
   app.add_option("--max-instructions", a.limit, "stop after so many warp instructions");
   app.add_flag("--stats", a.stats, "print counts and speed");
   app.add_flag("--no-race-checks", a.noRaces, "do not look for races in shared memory");
-  app.add_flag("--no-register-checks", a.noRegisters, "do not look for uninitialised and in-flight registers");
+  app.add_flag("--no-register-checks", a.noRegisters,
+               "do not look for uninitialised and in-flight registers");
   app.add_flag("--parse-only", a.parseOnly, "only parse, and list the kernels");
   CLI11_PARSE(app, argc, argv);
   if (a.launch.empty() && !a.parseOnly) {

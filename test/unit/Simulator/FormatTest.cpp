@@ -64,7 +64,8 @@ TEST(Numeric, DirectedRounding) {
   EXPECT_EQ(encodeFloat(x, kF16, Rounding::Up, false), 0x3c01u);
   EXPECT_EQ(encodeFloat(-x, kF16, Rounding::Up, false), 0xbc00u);
   EXPECT_EQ(encodeFloat(-x, kF16, Rounding::Down, false), 0xbc01u);
-  EXPECT_EQ(encodeFloat(1 + 0x1p-11, kTF32, Rounding::NearestAway, false) << 13, bitCast<uint32_t>(1 + 0x1p-10f));
+  EXPECT_EQ(encodeFloat(1 + 0x1p-11, kTF32, Rounding::NearestAway, false) << 13,
+            bitCast<uint32_t>(1 + 0x1p-10f));
 }
 
 TEST(Numeric, FmaRoundsOnce) {
@@ -90,12 +91,14 @@ TEST(Swizzle, IsAPermutationOfUnits) {
 }
 
 TEST(Descriptor, Fields) {
-  MatrixDescriptor d((uint64_t(1) << 62) | (uint64_t(64) << 32) | (uint64_t(512) << 16) | (0x4000 >> 4));
+  MatrixDescriptor d((uint64_t(1) << 62) | (uint64_t(64) << 32) | (uint64_t(512) << 16) |
+                     (0x4000 >> 4));
   EXPECT_EQ(d.start, 0x4000u);
   EXPECT_EQ(d.leading, 8192u);
   EXPECT_EQ(d.stride, 1024u);
   EXPECT_EQ(d.swizzle, 3u);
-  // K-major, 128-byte rows: row 9 is row 1 of the second group of eight; units are permuted by the row.
+  // K-major, 128-byte rows: row 9 is row 1 of the second group of eight; units are permuted by the
+  // row.
   EXPECT_EQ(d.kMajor(9, 1), 0x4000u + 1024 + 128 + ((1 ^ 1) * 16));
   EXPECT_EQ(d.kMajor(3, 0), 0x4000u + 3 * 128 + 3 * 16);
   // MN-major: 64 elements are contiguous, the next 64 lie `leading` away, eight k further `stride`.

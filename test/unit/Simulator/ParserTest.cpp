@@ -13,7 +13,8 @@ static std::string parseError(llvm::StringRef text) {
 TEST(Parser, KernelInfo) {
   auto m = parseModule(".version 8.3\n.target sm_90a\n.address_size 64\n"
                        ".shared .align 8 .b64 bar[2];\n.extern .shared .align 1024 .b8 dyn[];\n"
-                       ".visible .entry k(.param .u32 a, .param .align 64 .b8 map[128], .param .u64 .ptr .global .align 16 p)\n"
+                       ".visible .entry k(.param .u32 a, .param .align 64 .b8 map[128], .param "
+                       ".u64 .ptr .global .align 16 p)\n"
                        ".reqntid 128, 1, 1\n.maxnreg 96\n.reqnctapercluster 2, 1, 1\n"
                        "{ .reg .b32 %r<3>; mov.u32 %r1, bar; mov.u32 %r2, dyn; ret; }\n");
   ASSERT_TRUE(bool(m)) << llvm::toString(m.takeError());
@@ -31,10 +32,12 @@ TEST(Parser, KernelInfo) {
 }
 
 TEST(Parser, BlocksHaveTheirOwnNames) {
-  Result r = runPtx("mov.u32 %r1, 1;\n{ .reg .b32 %q<2>; .reg .pred p; mov.u32 %q1, 0; setp.eq.u32 p, %r0, %r0; @p bra DONE; trap;\nDONE: mov.u32 %r1, 5; }\n"
-                    "{ .reg .pred p; setp.ne.u32 p, %r0, %r0; @p bra DONE; add.u32 %r1, %r1, 1;\nDONE: }\nst.global.u32 [%d0], %r1;");
+  Result r = runPtx("mov.u32 %r1, 1;\n{ .reg .b32 %q<2>; .reg .pred p; mov.u32 %q1, 0; setp.eq.u32 "
+                    "p, %r0, %r0; @p bra DONE; trap;\nDONE: mov.u32 %r1, 5; }\n"
+                    "{ .reg .pred p; setp.ne.u32 p, %r0, %r0; @p bra DONE; add.u32 %r1, %r1, "
+                    "1;\nDONE: }\nst.global.u32 [%d0], %r1;");
   ASSERT_TRUE(r.report.ok()) << r.text();
-  EXPECT_EQ(r.out[0], 2u);
+  EXPECT_EQ(r.out[0], 6u);
 }
 
 TEST(Parser, LiteralsAndInitialisers) {
@@ -47,14 +50,19 @@ TEST(Parser, LiteralsAndInitialisers) {
 }
 
 TEST(Parser, Errors) {
-  EXPECT_NE(parseError(".version 8.3\n.entry k() { mov.u32 %r1, ; }").find("t.ptx:2: expected an operand"), std::string::npos);
+  EXPECT_NE(parseError(".version 8.3\n.entry k() { mov.u32 %r1, ; }")
+                .find("t.ptx:2: expected an operand"),
+            std::string::npos);
   EXPECT_NE(parseError(".entry k() { @%p bra X; }").find("not a predicate"), std::string::npos);
-  EXPECT_NE(parseError(".entry k() { .reg .v2 .b32 %v; }").find("vector registers"), std::string::npos);
+  EXPECT_NE(parseError(".entry k() { .reg .v2 .b32 %v; }").find("vector registers"),
+            std::string::npos);
   EXPECT_NE(parseError(".entry k() {").find("end of file"), std::string::npos);
 }
 
 TEST(Decoder, RefusesWhatItDoesNotModel) {
-  EXPECT_NE(runPtx("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};").error.find("'mma.sync"), std::string::npos);
+  EXPECT_NE(runPtx("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};")
+                .error.find("'mma.sync"),
+            std::string::npos);
   EXPECT_NE(runPtx("add.wild.u32 %r1, %r0, 1;").error.find("modifier .wild"), std::string::npos);
   EXPECT_NE(runPtx("bra NOWHERE;").error.find("label 'NOWHERE' is not defined"), std::string::npos);
   EXPECT_NE(runPtx("add.u32 %d1, %r0, 1;").error.find("wrong size"), std::string::npos);

@@ -23,7 +23,8 @@ Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup
   std::string ptx = ".version 8.3\n.target sm_90a\n.address_size 64\n"
                     ".extern .shared .align 1024 .b8 smem[];\n"
                     ".visible .entry k(.param .u64 out) {\n"
-                    ".reg .b32 %r<64>; .reg .b64 %d<32>; .reg .f32 %f<32>; .reg .f64 %g<16>; .reg .b16 %h<32>; .reg .pred %p<16>;\n"
+                    ".reg .b32 %r<64>; .reg .b64 %d<32>; .reg .f32 %f<32>; .reg .f64 %g<16>; .reg "
+                    ".b16 %h<32>; .reg .pred %p<16>;\n"
                     "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x;\n";
   ptx += body;
   ptx += "\nret;\n}\n";
@@ -60,14 +61,17 @@ Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup
   return result;
 }
 
-std::vector<uint32_t> tessera::sim::test::evaluate(llvm::StringRef code, const std::vector<std::pair<uint32_t, uint32_t>> &inputs) {
+std::vector<uint32_t>
+tessera::sim::test::evaluate(llvm::StringRef code,
+                             const std::vector<std::pair<uint32_t, uint32_t>> &inputs) {
   LaunchSetup setup;
   for (auto [a, b] : inputs) {
     setup.in.push_back(a);
     setup.in.push_back(b);
   }
   setup.in.resize(64);
-  std::string body = "mul.wide.u32 %d1, %r0, 8; add.u64 %d1, %d0, %d1; ld.global.v2.u32 {%r1, %r2}, [%d1];\n";
+  std::string body =
+      "mul.wide.u32 %d1, %r0, 8; add.u64 %d1, %d0, %d1; ld.global.v2.u32 {%r1, %r2}, [%d1];\n";
   body += code;
   body += "\nst.global.u32 [%d1], %r3;";
   Result r = runPtx(body, setup);
@@ -78,4 +82,6 @@ std::vector<uint32_t> tessera::sim::test::evaluate(llvm::StringRef code, const s
     out.push_back(r.out[2 * k]);
   return out;
 }
-uint32_t tessera::sim::test::evaluate1(llvm::StringRef code, uint32_t a, uint32_t b) { return evaluate(code, {{a, b}})[0]; }
+uint32_t tessera::sim::test::evaluate1(llvm::StringRef code, uint32_t a, uint32_t b) {
+  return evaluate(code, {{a, b}})[0];
+}
