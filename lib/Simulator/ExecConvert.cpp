@@ -13,13 +13,8 @@ using llvm::StringRef;
 
 namespace {
 
-enum : uint32_t {
-  CFtz = 1u << 20,
-  CSat = 1u << 21,
-  CSatFinite = 1u << 22,
-  CRelu = 1u << 23,
-  CInteger = 1u << 24
-};
+constexpr uint32_t CFtz = 1u << 20, CSat = 1u << 21, CSatFinite = 1u << 22, CRelu = 1u << 23,
+                   CInteger = 1u << 24;
 // select: bits 0-7 destination type, 8-15 source type, 16-19 rounding, then the flags above.
 Ty dstTy(uint32_t s) { return Ty(s & 255); }
 Ty srcTy(uint32_t s) { return Ty(s >> 8 & 255); }

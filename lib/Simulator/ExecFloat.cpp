@@ -99,7 +99,7 @@ struct NegF {
   }
 };
 
-enum : uint32_t { SelFtz = 1, SelSat = 2, SelRoundShift = 2 };
+constexpr uint32_t SelFtz = 1, SelSat = 2, SelRoundShift = 2;
 
 double canonicalD(double d) { return d != d ? bitCast<double>(0x7fffffffffffffffull) : d; }
 

@@ -13,7 +13,7 @@ using llvm::StringRef;
 namespace {
 
 enum HalfOp : uint32_t { HAdd, HSub, HMul, HFma, HMin, HMax, HNeg, HAbs, HEx2, HTanh };
-enum : uint32_t { HBf16 = 16, HPacked = 32, HFtz = 64, HSat = 128, HRelu = 256, HNan = 512 };
+constexpr uint32_t HBf16 = 16, HPacked = 32, HFtz = 64, HSat = 128, HRelu = 256, HNan = 512;
 
 float widen(uint32_t h, uint32_t sel) {
   h &= 0xffff;

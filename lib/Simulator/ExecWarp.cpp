@@ -97,7 +97,7 @@ Step match(Exec &e, const Inst &i) {
       if ((e.active >> k & 1) && a[k] == a[l])
         r[l] |= 1u << k;
   if (i.select == All) {
-    unsigned first = llvm::countr_zero(e.active);
+    unsigned first = llvm::countr_zero(e.active) & 31;
     bool all = r[first] == e.active;
     same = all ? ~0u : 0;
     std::fill(r, r + kLanes, all ? e.active : 0);

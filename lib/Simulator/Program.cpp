@@ -112,7 +112,7 @@ tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &f
     }
   p->localBytes = llvm::alignTo(p->localBytes, 16);
   if (Error e = placeGlobals(module, *p, memory))
-    return std::move(e);
+    return e;
 
   Decoder decoder(*p);
   for (RegClass cls : function.regs)
@@ -120,15 +120,15 @@ tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &f
   p->insts.reserve(function.body.size() + 1);
   for (const Statement &s : function.body)
     if (Error e = decoder.decode(s))
-      return std::move(e);
+      return e;
   // A label may stand after the last instruction; running off the end is an exit.
   Statement end;
   end.opcode = "ret";
   end.line = function.body.empty() ? function.line : function.body.back().line;
   if (Error e = decoder.decode(end))
-    return std::move(e);
+    return e;
   if (Error e = decoder.finish())
-    return std::move(e);
+    return e;
   computeReconvergence(*p);
-  return std::move(p);
+  return p;
 }

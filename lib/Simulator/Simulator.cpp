@@ -27,7 +27,7 @@ Expected<Module> tessera::sim::parseModule(StringRef text, StringRef fileName) {
   m->fileName = fileName.str();
   m->text = text.str();
   if (Error e = parse(*m))
-    return std::move(e);
+    return e;
   for (Function &f : m->functions)
     layoutShared(*m, f, f.info, nullptr);
   m->kernelInfos.clear();
@@ -179,7 +179,7 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
   run.params = launch.params;
   run.sharedBytes = run.program->dynamicOffset + launch.dynamicSharedBytes;
   if (Error e = checkLaunch(run, *f, launch))
-    return std::move(e);
+    return e;
   run.warpsPerCta = (launch.block.count() + 31) / 32;
   run.report.seed = options.seed;
   run.report.completed = true;

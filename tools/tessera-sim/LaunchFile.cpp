@@ -437,8 +437,8 @@ Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module 
     return bad("the top level must be an object");
   auto file = std::make_unique<LaunchFile>();
   if (Error e = Loader(module, path, *file).load(*root))
-    return std::move(e);
-  return std::move(file);
+    return e;
+  return file;
 }
 
 Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
@@ -447,11 +447,11 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
   for (const FileBuffer &b : file.buffers) {
     std::vector<uint8_t> data(b.bytes);
     if (Error e = file.memory.read(b.address, data))
-      return std::move(e);
+      return e;
     if (!b.output.empty() && write) {
       if (StringRef(b.output).ends_with(".npy")) {
         if (Error e = writeNpy(b.output, elementType(b.type).npy, b.shape, data))
-          return std::move(e);
+          return e;
       } else {
         std::error_code ec;
         llvm::raw_fd_ostream os(b.output, ec);
