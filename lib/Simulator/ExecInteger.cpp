@@ -217,9 +217,38 @@ struct Dp2a {
   }
 };
 
+/// min.relu and max.relu: a negative result becomes zero.
+template <bool IsMax>
+struct MinMaxRelu {
+  static int32_t f(int32_t a, int32_t b) {
+    return std::max(0, IsMax ? std::max(a, b) : std::min(a, b));
+  }
+};
+/// Two 16-bit halves.
+enum HalvesOp { HalvesAdd, HalvesMin, HalvesMax };
+template <class C, HalvesOp Kind, bool Relu>
+struct Halves {
+  static C half(C a, C b) {
+    C r = Kind == HalvesAdd ? C(a + b) : Kind == HalvesMin ? std::min(a, b) : std::max(a, b);
+    return Relu && r < 0 ? C(0) : r;
+  }
+  static uint32_t f(uint32_t a, uint32_t b) {
+    return uint32_t(uint16_t(half(C(a), C(b)))) | uint32_t(uint16_t(half(C(a >> 16), C(b >> 16))))
+                                                      << 16;
+  }
+};
+template <class C, HalvesOp Kind>
+Handler halvesOf(bool relu) {
+  using T = uint32_t;
+  if constexpr (std::is_signed_v<C>)
+    if (relu)
+      return &binary<T, T, T, Halves<C, Kind, true>>;
+  return &binary<T, T, T, Halves<C, Kind, false>>;
+}
+
 bool isFloatType(const Decoder &d) {
   return d.has("f32") || d.has("f64") || d.has("f16") || d.has("f16x2") || d.has("bf16") ||
-         d.has("bf16x2") || d.has("u16x2") || d.has("s16x2");
+         d.has("bf16x2");
 }
 
 } // namespace
@@ -304,9 +333,25 @@ static bool decodeDot(Decoder &d, StringRef opcode) {
                       : (sb ? pick(uint8_t(), int8_t()) : pick(uint8_t(), uint8_t())));
 }
 
+static bool decodeHalves(Decoder &d, StringRef opcode) {
+  bool relu = d.take("relu");
+  Ty ty = d.takeType();
+  if ((relu && (ty != Ty::S16x2 || opcode == "add")) || !sources(d, ty, 2))
+    return d.refuse("with this type is not modelled");
+  auto pick = [&](auto v) {
+    using C = decltype(v);
+    return opcode == "add"   ? halvesOf<C, HalvesAdd>(false)
+           : opcode == "min" ? halvesOf<C, HalvesMin>(relu)
+                             : halvesOf<C, HalvesMax>(relu);
+  };
+  return finish(d, ty == Ty::S16x2 ? pick(int16_t()) : pick(uint16_t()));
+}
+
 bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
   if (isFloatType(d))
     return false;
+  if ((d.has("u16x2") || d.has("s16x2")) && (opcode == "add" || opcode == "min" || opcode == "max"))
+    return decodeHalves(d, opcode);
   if (opcode == "mul" || opcode == "mad")
     return decodeMul(d, opcode);
   if (opcode == "dp4a" || opcode == "dp2a")
@@ -361,8 +406,13 @@ bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
   };
   for (const Entry &entry : table)
     if (opcode == entry.name) {
-      if (d.has("relu"))
-        return d.refuse("modifier .relu is not modelled for integers");
+      if (d.take("relu")) {
+        if ((opcode != "min" && opcode != "max") || d.takeType() != Ty::S32)
+          return d.refuse("modifier .relu is not modelled here");
+        return sources(d, Ty::S32, 2) &&
+               finish(d, opcode == "min" ? &binary<int32_t, int32_t, int32_t, MinMaxRelu<false>>
+                                         : &binary<int32_t, int32_t, int32_t, MinMaxRelu<true>>);
+      }
       Ty ty = d.takeType();
       return sources(d, ty, entry.sources) && finish(d, entry.pick(ty));
     }

@@ -21,6 +21,11 @@ TEST(Integer, Arithmetic) {
   EXPECT_EQ(evaluate1("sub.cc.u32 %r4, %r1, %r2; subc.u32 %r3, 10, 0;", 1, 2), 9u);
   EXPECT_EQ(evaluate1("dp4a.s32.u32 %r3, %r1, %r2, 1;", 0x000000ff, 0x00000002), uint32_t(-1));
   EXPECT_EQ(evaluate1("min.s32 %r3, %r1, %r2;", uint32_t(-1), 1), uint32_t(-1));
+  EXPECT_EQ(evaluate1("min.relu.s32 %r3, %r1, %r2;", uint32_t(-1), 1), 0u);
+  EXPECT_EQ(evaluate1("max.relu.s32 %r3, %r1, %r2;", uint32_t(-1), 5), 5u);
+  EXPECT_EQ(evaluate1("min.s16x2 %r3, %r1, %r2;", 0xffff0005, 0x00010003), 0xffff0003u);
+  EXPECT_EQ(evaluate1("max.relu.s16x2 %r3, %r1, %r2;", 0xffff0005, 0xfffe0003), 0x00000005u);
+  EXPECT_EQ(evaluate1("add.u16x2 %r3, %r1, %r2;", 0xffff0005, 0x00010003), 0x00000008u);
   EXPECT_EQ(evaluate1("min.u32 %r3, %r1, %r2;", uint32_t(-1), 1), 1u);
   EXPECT_EQ(evaluate1("mov.b32 {%h1, %h2}, %r1; mul.wide.s16 %r3, %h1, %h2;", 0xfffe0003),
             uint32_t(-6));
