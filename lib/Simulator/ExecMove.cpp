@@ -267,11 +267,10 @@ bool tessera::sim::detail::decodeMove(Decoder &d, StringRef opcode) {
     return d.count(2) && d.dstPred(o[0]) && d.src(o[1], Ty::U64);
   }
   if (opcode == "mapa" || opcode == "getctarank") {
-    bool shared = d.take("shared::cluster");
+    d.take("shared::cluster");
     Ty ty = d.takeType();
     if (ty != Ty::U32 && ty != Ty::U64)
       return d.refuse("with this type is not modelled");
-    (void)shared;
     bool rank = opcode == "getctarank";
     if (!d.count(rank ? 2 : 3) || !d.dst(o[0], rank ? Ty::U32 : ty) || !d.src(o[1], ty))
       return false;

@@ -149,10 +149,9 @@ PICK(setp)
 PICK(set)
 #undef PICK
 
-bool takeCompare(Decoder &d, uint32_t &op, bool &toUnsigned) {
+bool takeCompare(Decoder &d, uint32_t &op) {
   static const char *names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                 "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-  toUnsigned = false;
   for (uint32_t k = 0; k < 14; ++k)
     if (d.take(names[k])) {
       op = k;
@@ -192,8 +191,7 @@ bool tessera::sim::detail::decodeSelect(Decoder &d, StringRef opcode) {
   if (opcode == "slct") {
     bool ftz = d.take("ftz");
     Ty ty = d.takeType(), cond = d.takeType();
-    (void)ftz; // a flushed number compares with zero as before, except negative subnormals, handled
-               // below
+    // below
     if (!d.count(4) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], ty) ||
         !d.src(o[3], cond))
       return false;
@@ -209,8 +207,7 @@ bool tessera::sim::detail::decodeSelect(Decoder &d, StringRef opcode) {
   if (opcode != "setp" && opcode != "set")
     return false;
   uint32_t op = Eq;
-  bool unused;
-  if (!takeCompare(d, op, unused))
+  if (!takeCompare(d, op))
     return false;
   uint32_t how = takeCombine(d);
   bool ftz = d.take("ftz");

@@ -114,7 +114,6 @@ struct Wait {
     Bulk,
     CpAsync,
     Registers,
-    WarpSync,
     Mbarriers,
     WgmmaValue
   };
@@ -203,7 +202,6 @@ struct Cta {
   int64_t registerPool = 0; ///< free registers
   uint32_t liveWarps = 0;
   bool exited = false;
-  int pendingInto = 0; ///< async operations that will touch this CTA's shared memory
 
   Mbarrier *mbarrier(uint32_t offset) {
     auto it = mbarriers.find(offset);
@@ -238,7 +236,7 @@ struct AsyncOp {
   uint64_t global = 0;
   Cta *shared = nullptr; ///< source of a store, issuing CTA of a load
   uint32_t sharedOffset = 0;
-  uint32_t bytes = 0, srcBytes = 0;
+  uint32_t bytes = 0;
   uint32_t mbarOffset = 0;
   Cta *mbarCta = nullptr;
   uint32_t multicast = 0; ///< ranks; 0: only `shared`

@@ -112,14 +112,7 @@ enum MbarOp : uint32_t {
   PendingCount
 };
 // select: operation; aux: flags.
-enum : uint32_t {
-  FlParity = 1,
-  FlRelaxed = 2,
-  FlCluster = 4,
-  FlGeneric = 8,
-  FlNoComplete = 16,
-  FlHasCount = 32
-};
+enum : uint32_t { FlParity = 1, FlRelaxed = 2, FlCluster = 4, FlGeneric = 8 };
 
 bool place(Exec &e, const Inst &i, unsigned operand, unsigned lane, Place &out) {
   uint64_t address = addressAt(e, i, operand, lane);

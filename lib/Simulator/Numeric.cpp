@@ -23,12 +23,11 @@ uint32_t tessera::sim::detail::encodeFloat(double value, const FloatFormat &f, R
     return sign;
 
   int exponent;
-  double m = std::frexp(std::fabs(value), &exponent); // m in [1/2, 1)
+  std::frexp(std::fabs(value), &exponent); // a fraction in [1/2, 1)
   exponent -= 1;
   int smallest = 1 - f.bias;
   int scale = f.mantissaBits - std::max(exponent, smallest); // the quantum is 2^-scale
-  (void)m;
-  double scaled = std::ldexp(std::fabs(value), scale); // exact: a power of two
+  double scaled = std::ldexp(std::fabs(value), scale);       // exact: a power of two
   double whole = std::floor(scaled);
   double rest = scaled - whole;
   bool negative = sign != 0, up = false;

@@ -9,14 +9,12 @@ using llvm::Error;
 using llvm::StringRef;
 
 Error Parser::registers() { // after .reg
-  unsigned vector = 1;
   if (tok.isDirective(".v2") || tok.isDirective(".v4"))
     return fail("vector registers are not modelled");
   std::optional<TypeInfo> t =
       tok.kind == Token::Directive ? typeInfo(tok.text.drop_front()) : std::nullopt;
   if (!t)
     return fail("register type '" + tok.text + "' is not modelled");
-  (void)vector;
   advance();
   do {
     StringRef name = tok.text;

@@ -112,8 +112,6 @@ bool tessera::sim::detail::tryWake(Cluster &cluster, Warp &w, Split &s) {
     w.registers = uint32_t(s.wait.value);
     break;
   }
-  case Wait::WarpSync:
-    return false;
   }
   s.wait.kind = Wait::None;
   ++s.pc;
@@ -194,8 +192,6 @@ std::string tessera::sim::detail::describeWait(Cluster &cluster, const Warp &w, 
                          w.registers, s.wait.value, int64_t(s.wait.value - w.registers) * kLanes,
                          w.cta->registerPool)
         .str();
-  case Wait::WarpSync:
-    return "waits for other lanes of its warp";
   }
   return "";
 }
