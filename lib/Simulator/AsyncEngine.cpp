@@ -1,0 +1,397 @@
+//===- AsyncEngine.cpp - Completion of bulk copies ------------------------===//
+//
+// A load writes shared memory and completes bytes on its mbarrier in one step; a store reads its
+// sources in one step and writes global memory in another, since wait_group.read and wait_group
+// tell the two apart.
+//
+//===----------------------------------------------------------------------===//
+#include "Async.h"
+#include "Atomic.h"
+#include "Memory.h"
+#include "Sync.h"
+#include "TensorMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+
+void tessera::sim::detail::advanceGroups(AsyncGroups &g, uint32_t index, uint8_t state) {
+  g.state[index] = std::max(g.state[index], state);
+  while (g.readDone < g.issued && g.state[g.readDone] >= 1)
+    ++g.readDone;
+  while (g.writeDone < g.issued && g.state[g.writeDone] >= 2)
+    ++g.writeDone;
+}
+
+namespace {
+
+Access accessOf(const Cluster &cluster, const AsyncOp &op, uint32_t agent, uint32_t epoch) {
+  Access a;
+  a.agent = agent;
+  a.epoch = epoch;
+  a.site = op.inst - cluster.run->program->insts.data();
+  a.async = true;
+  return a;
+}
+
+/// Reports the first conflict of an operation only: one mistake makes thousands.
+struct ConflictOnce {
+  Cluster &cluster;
+  const AsyncOp &op;
+  bool reported = false;
+  void operator()(const Conflict &c, const Access &a, bool isWrite) {
+    if (c.hazard == Hazard::None || reported)
+      return;
+    reported = true;
+    reportConflict(cluster, c, a, isWrite, op.warp, op.inst, op.lane);
+  }
+};
+
+/// Calls fn(sharedOffset, globalPointer, bytes) for every 16-byte unit (or part of one) of the box
+/// that lies in the tensor, and outside(sharedOffset, bytes) for the rest.
+template <class In, class Out>
+void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint32_t base, In in,
+             Out outside) {
+  uint32_t es = m.elementSize(), inner = m.extent(0), rows = 1;
+  for (unsigned d = 1; d < m.rank; ++d)
+    rows *= m.extent(d);
+  bool missing = false;
+  for (uint32_t row = 0; row < rows; ++row) {
+    uint32_t rest = row;
+    int64_t offset = 0;
+    bool inside = true;
+    for (unsigned d = 1; d < m.rank; ++d) {
+      int64_t c = int64_t(op.coords[d]) + int64_t(rest % m.extent(d)) * m.elementStrides[d];
+      rest /= m.extent(d);
+      inside &= c >= 0 && c < int64_t(m.dims[d]);
+      offset += c * int64_t(m.strides[d - 1]);
+    }
+    auto element = [&](uint32_t x) {
+      return int64_t(op.coords[0]) + int64_t(x) * m.elementStrides[0];
+    };
+    uint64_t first = m.address + uint64_t(offset);
+    // Where the row lies in the tensor, as a range of box elements.
+    uint32_t lo = 0, hi = inside ? inner : 0;
+    while (lo < hi && element(lo) < 0)
+      ++lo;
+    while (hi > lo && element(hi - 1) >= int64_t(m.dims[0]))
+      --hi;
+    uint8_t *global = nullptr;
+    if (lo < hi) {
+      uint64_t start = first + uint64_t(element(lo) * int64_t(es));
+      uint64_t bytes = uint64_t(element(hi - 1) - element(lo) + 1) * es;
+      GlobalMemory::Buffer *b = cluster.run->launch->memory->find(start, bytes);
+      if (b)
+        global = b->data + (start - b->base);
+      else {
+        if (!missing)
+          addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
+                        llvm::formatv("the tensor map reaches {0} bytes at global address {1:x}, "
+                                      "which are in no buffer",
+                                      bytes, start)
+                            .str());
+        missing = true;
+        hi = lo;
+      }
+    }
+    uint32_t perUnit = std::max(1u, 16 / es);
+    for (uint32_t x = 0; x < inner;) {
+      uint32_t at = base + (row * inner + x) * es;
+      uint32_t n = std::min(inner - x, perUnit - at % 16 / es);
+      // Cut where the row enters or leaves the tensor.
+      bool isIn = x >= lo && x < hi;
+      if (x < lo)
+        n = std::min(n, lo - x);
+      else if (x < hi)
+        n = std::min(n, hi - x);
+      uint32_t where = swizzleAddress(at, m.swizzle);
+      if (isIn)
+        in(where, global, uint32_t(element(x) - element(lo)), n);
+      else
+        outside(where, n * es);
+      x += n;
+    }
+  }
+}
+
+void fillOutside(uint8_t *p, uint32_t bytes, const TensorMapRecord &m) {
+  if (!m.oobNan) {
+    memset(p, 0, bytes);
+    return;
+  }
+  // The fill is a special NaN: all mantissa bits set.
+  for (uint32_t k = 0; k < bytes; ++k) {
+    uint32_t es = m.elementSize();
+    p[k] = k % es == es - 1 ? 0x7f : 0xff;
+  }
+}
+
+/// Tells the destination's mbarrier; reports when it is not in the phase that the copy was issued
+/// for.
+void completeOnBarrier(Cluster &cluster, const AsyncOp &op, Cta &cta) {
+  Mbarrier *b = cta.mbarrier(op.mbarOffset);
+  if (!b)
+    return;
+  mbarrierCompleteTx(cluster, cta, *b, op.bytes, op.warp, op.inst);
+}
+
+bool destinationUsable(Cluster &cluster, const AsyncOp &op, Cta &cta, Mbarrier *&b) {
+  b = cta.mbarrier(op.mbarOffset);
+  if (cta.exited && cluster.liveWarps == 0)
+    return false; // reported when the CTA exited
+  if (cta.exited) {
+    addDiagnostic(
+        cluster, DiagKind::PeerExited, op.warp, op.inst, op.lane,
+        llvm::formatv("bulk copy lands in CTA {0} of the cluster, which has exited", cta.rank)
+            .str());
+    return false;
+  }
+  if (!b) {
+    addDiagnostic(cluster, DiagKind::UninitialisedBarrier, op.warp, op.inst, op.lane,
+                  describeShared(*cluster.run, op.mbarOffset) +
+                      " was invalidated while a bulk copy was to complete on it");
+    return false;
+  }
+  if (b->phase != op.phaseAtIssue[cta.rank])
+    addDiagnostic(
+        cluster, DiagKind::TransactionUnderflow, op.warp, op.inst, op.lane,
+        llvm::formatv(
+            "bulk copy of {0} bytes issued in phase {1} of {2} lands in phase {3}: the barrier "
+            "completed without waiting for it",
+            op.bytes, op.phaseAtIssue[cta.rank], describeShared(*cluster.run, op.mbarOffset),
+            b->phase)
+            .str());
+  return true;
+}
+
+void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
+  Mbarrier *b;
+  if (!destinationUsable(cluster, op, cta, b))
+    return;
+  Access a = accessOf(cluster, op, b->agent, uint32_t(b->phase) + 1);
+  ConflictOnce report{cluster, op};
+  auto wrote = [&](uint32_t offset, uint32_t bytes) {
+    report(cta.shadow.write(offset, bytes, a, op.order), a, true);
+  };
+  uint8_t *shared = cta.shared.data();
+  if (op.kind == AsyncOp::BulkLoad) {
+    GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
+    if (!g) {
+      addDiagnostic(
+          cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
+          llvm::formatv("{0} bytes at global address {1:x} are in no buffer", op.bytes, op.global)
+              .str());
+    } else {
+      memcpy(shared + op.remoteOffset, g->data + (op.global - g->base), op.bytes);
+    }
+    wrote(op.remoteOffset, op.bytes);
+  } else {
+    TensorMapRecord m;
+    memcpy(&m, op.tensorMap.data(), 128);
+    uint32_t es = m.elementSize(), stride = m.elementStrides[0];
+    walkBox(
+        cluster, op, m, op.remoteOffset,
+        [&](uint32_t where, const uint8_t *global, uint32_t first, uint32_t n) {
+          if (stride == 1)
+            memcpy(shared + where, global + size_t(first) * es, n * es);
+          else
+            for (uint32_t k = 0; k < n; ++k)
+              memcpy(shared + where + k * es, global + size_t(first + k * stride) * es, es);
+          wrote(where, n * es);
+        },
+        [&](uint32_t where, uint32_t bytes) {
+          fillOutside(shared + where, bytes, m);
+          wrote(where, bytes);
+        });
+  }
+  completeOnBarrier(cluster, op, cta);
+}
+
+uint64_t reduceUnit(uint64_t old, uint64_t value, AtomicOp op, Ty ty) {
+  return applyAtomic(op, old, value, 0, ty);
+}
+
+Ty typeOfTensor(TensorElement t) {
+  switch (t) {
+  case TensorElement::U32:
+    return Ty::U32;
+  case TensorElement::S32:
+    return Ty::S32;
+  case TensorElement::U64:
+    return Ty::U64;
+  case TensorElement::S64:
+    return Ty::S64;
+  case TensorElement::F16:
+    return Ty::F16;
+  case TensorElement::BF16:
+    return Ty::BF16;
+  case TensorElement::F64:
+    return Ty::F64;
+  case TensorElement::U8:
+  case TensorElement::U16:
+    return Ty::None;
+  default:
+    return Ty::F32;
+  }
+}
+
+/// Copies or combines `bytes` of data.
+void combine(Cluster &cluster, uint8_t *to, const uint8_t *from, uint32_t bytes, const AsyncOp &op,
+             Ty ty) {
+  if (op.reduceOp < 0) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  uint32_t size = tyBits(ty) / 8;
+  std::lock_guard<std::mutex> lock(cluster.run->atomicMutex);
+  for (uint32_t k = 0; k + size <= bytes; k += size) {
+    uint64_t old = 0, value = 0;
+    memcpy(&old, to + k, size);
+    memcpy(&value, from + k, size);
+    old = reduceUnit(old, value, AtomicOp(op.reduceOp), ty);
+    memcpy(to + k, &old, size);
+  }
+}
+
+/// First half of a store: sources are read, in the state they have now.
+void readSources(Cluster &cluster, AsyncOp &op) {
+  Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
+  ConflictOnce report{cluster, op};
+  Cta &cta = *op.shared;
+  op.held.assign(cta.shared.begin() + op.sharedOffset,
+                 cta.shared.begin() + op.sharedOffset + op.bytes);
+  auto reads = [&](uint32_t offset, uint32_t bytes) {
+    report(cta.shadow.read(offset, bytes, a, op.order), a, false);
+  };
+  if (op.kind == AsyncOp::BulkStore) {
+    reads(op.sharedOffset, op.bytes);
+    return;
+  }
+  TensorMapRecord m;
+  memcpy(&m, op.tensorMap.data(), 128);
+  walkBox(
+      cluster, op, m, op.sharedOffset,
+      [&](uint32_t where, const uint8_t *, uint32_t, uint32_t n) {
+        reads(where, n * m.elementSize());
+      },
+      [](uint32_t, uint32_t) {});
+}
+
+void writeGlobal(Cluster &cluster, AsyncOp &op) {
+  if (op.kind == AsyncOp::BulkStore) {
+    GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
+    if (!g || g->readOnly) {
+      addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
+                    llvm::formatv("{0} bytes at global address {1:x} are in no writable buffer",
+                                  op.bytes, op.global)
+                        .str());
+      return;
+    }
+    combine(cluster, g->data + (op.global - g->base), op.held.data(), op.bytes, op,
+            Ty(op.reduceType));
+    return;
+  }
+  TensorMapRecord m;
+  memcpy(&m, op.tensorMap.data(), 128);
+  Ty ty = typeOfTensor(TensorElement(m.type));
+  uint32_t es = m.elementSize(), stride = m.elementStrides[0];
+  walkBox(
+      cluster, op, m, op.sharedOffset,
+      [&](uint32_t where, uint8_t *global, uint32_t first, uint32_t n) {
+        for (uint32_t k = 0; k < n; k += stride == 1 ? n : 1)
+          combine(cluster, global + size_t(first + k * stride) * es,
+                  op.held.data() + (where - op.sharedOffset) + k * es, stride == 1 ? n * es : es,
+                  op, ty);
+      },
+      [](uint32_t, uint32_t) {});
+}
+
+void sharedCopy(Cluster &cluster, AsyncOp &op) {
+  Mbarrier *b;
+  if (!destinationUsable(cluster, op, *op.mbarCta, b))
+    return;
+  Access a = accessOf(cluster, op, b->agent, uint32_t(b->phase) + 1);
+  ConflictOnce report{cluster, op};
+  report(op.shared->shadow.read(op.sharedOffset, op.bytes, a, op.order), a, false);
+  if (op.reduceOp >= 0)
+    report(op.remote->shadow.read(op.remoteOffset, op.bytes, a, op.order), a, false);
+  report(op.remote->shadow.write(op.remoteOffset, op.bytes, a, op.order), a, true);
+  std::vector<uint8_t> data(op.shared->shared.begin() + op.sharedOffset,
+                            op.shared->shared.begin() + op.sharedOffset + op.bytes);
+  combine(cluster, op.remote->shared.data() + op.remoteOffset, data.data(), op.bytes, op,
+          Ty(op.reduceType));
+  completeOnBarrier(cluster, op, *op.mbarCta);
+}
+
+void cpAsync(Cluster &cluster, AsyncOp &op) {
+  // cp.async writes through the generic proxy, at a time of its own.
+  Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
+  a.async = false;
+  ConflictOnce report{cluster, op};
+  for (size_t k = 0; k < op.pieces.size(); ++k) {
+    auto [offset, bytes, sourceBytes, lane] = op.pieces[k];
+    uint8_t *to = op.shared->shared.data() + offset;
+    memset(to, 0, bytes);
+    if (sourceBytes)
+      if (GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.sources[k], sourceBytes))
+        memcpy(to, g->data + (op.sources[k] - g->base), sourceBytes);
+    report(op.shared->shadow.write(offset, bytes, a, op.order), a, true);
+  }
+  advanceGroups(*op.groups, op.groupIndex, 2);
+  cluster.event();
+}
+
+bool cpAsyncArrive(Cluster &cluster, AsyncOp &op) {
+  if (op.groups->writeDone < op.groupIndex)
+    return false;
+  for (size_t k = 0; k < op.pieces.size(); ++k) {
+    Cta &cta = *op.shared;
+    Mbarrier *b = cta.mbarrier(op.pieces[k][0]);
+    if (!b)
+      continue;
+    b->arriving.join(op.order);
+    b->arriving.see(op.groups->agent, op.groupIndex);
+    mbarrierArrive(cluster, cta, *b, 1, 0, false, nullptr, op.inst, op.pieces[k][3]);
+  }
+  return true;
+}
+
+} // namespace
+
+bool tessera::sim::detail::completeAsync(Cluster &cluster, AsyncOp &op) {
+  switch (op.kind) {
+  case AsyncOp::TensorLoad:
+  case AsyncOp::BulkLoad:
+    // The same offset in every destination CTA of a multicast.
+    if (!op.multicast) {
+      // The barrier and the data may be in different CTAs only for shared-to-shared copies.
+      loadInto(cluster, op, *op.remote);
+      return true;
+    }
+    for (auto &cta : cluster.ctas)
+      if (op.multicast >> cta->rank & 1)
+        loadInto(cluster, op, *cta);
+    return true;
+  case AsyncOp::SharedCopy:
+    sharedCopy(cluster, op);
+    return true;
+  case AsyncOp::TensorStore:
+  case AsyncOp::BulkStore:
+    cluster.event();
+    if (!op.readPhaseDone) {
+      op.readPhaseDone = true;
+      readSources(cluster, op);
+      advanceGroups(*op.groups, op.groupIndex, 1);
+      return false;
+    }
+    writeGlobal(cluster, op);
+    advanceGroups(*op.groups, op.groupIndex, 2);
+    return true;
+  case AsyncOp::CpAsync:
+    cpAsync(cluster, op);
+    return true;
+  case AsyncOp::CpAsyncArrive:
+    return cpAsyncArrive(cluster, op);
+  }
+  return true;
+}

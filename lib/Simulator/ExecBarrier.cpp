@@ -1,0 +1,253 @@
+//===- ExecBarrier.cpp - bar, barrier, setmaxnreg, griddepcontrol ---------===//
+//
+// PTX ISA 9.7.13.1 to 9.7.13.3 (barrier), 9.7.13.4 (barrier.cluster), 9.7.19.5 (setmaxnreg).
+//
+//===----------------------------------------------------------------------===//
+#include "Lanes.h"
+#include "Sync.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::StringRef;
+
+namespace {
+
+uint32_t threadsOfLiveWarps(const Cta &cta) { return cta.liveWarps * kLanes; }
+
+void completeBarrier(Cluster &cluster, NamedBarrier &b) {
+  ++b.generation;
+  b.done.join(b.arriving);
+  b.arriving.clear();
+  b.arrived = 0;
+  b.expected = 0;
+  b.members.clear();
+  cluster.event();
+}
+
+enum BarKind : uint32_t { BarSync, BarArrive, BarRedPopc, BarRedAnd, BarRedOr };
+// select: kind; aux: bit 0 a count is given.
+
+Step bar(Exec &e, const Inst &i) {
+  BarKind kind = BarKind(i.select);
+  bool isRed = kind >= BarRedPopc;
+  unsigned first = isRed ? 1 : 0; // position of the barrier id
+  unsigned lane = llvm::countr_zero(e.active);
+  const uint32_t *idLanes = e.src<uint32_t>(i, first);
+  uint32_t id = idLanes[lane];
+  bool hasCount = i.aux & 1;
+  uint32_t count = hasCount ? e.src<uint32_t>(i, first + 1)[lane] : ~0u;
+  for (unsigned l = 0; l < kLanes; ++l)
+    if ((e.active >> l & 1) && idLanes[l] != id) {
+      e.report(DiagKind::InvalidOperation, i, "the lanes of the warp name different barriers", l);
+      break;
+    }
+  if (id > 15) {
+    e.report(DiagKind::InvalidOperation, i, llvm::formatv("there is no barrier {0}", id).str());
+    return Step::Next;
+  }
+  if (hasCount && (count == 0 || count % kLanes != 0)) {
+    e.report(DiagKind::NamedBarrierCount, i,
+             llvm::formatv("the count of {0} is {1}, not a multiple of 32",
+                           describeBarrier(*e.run, id), count)
+                 .str());
+    return Step::Next;
+  }
+  NamedBarrier &b = e.cta->barriers[id];
+  if (b.arrived == 0) {
+    b.expected = count;
+    b.firstSite = &i - e.p->insts.data();
+    b.reduction = kind == BarRedAnd ? 1 : 0;
+  } else if (b.expected != count) {
+    auto text = [&](uint32_t n) {
+      return n == ~0u ? std::string("all threads") : std::to_string(n);
+    };
+    e.report(DiagKind::NamedBarrierCount, i,
+             describeBarrier(*e.run, id) + " is used with count " + text(count) +
+                 " while others wait for " + text(b.expected),
+             -1, {"the first arrival is at " + describeSite(*e.run, b.firstSite)});
+  }
+  if (llvm::is_contained(b.members, e.warp->index) && (i.flags & FlagAligned))
+    e.report(DiagKind::NamedBarrierCount, i,
+             describeWarp(*e.warp) + " arrives twice at " + describeBarrier(*e.run, id) +
+                 " before it completes",
+             -1,
+             {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}",
+                            b.arrived, b.expected == ~0u ? threadsOfLiveWarps(*e.cta) : b.expected,
+                            describeSite(*e.run, b.firstSite))
+                  .str()});
+  b.members.push_back(e.warp->index);
+  b.arrived += i.flags & FlagAligned ? kLanes : llvm::popcount(e.active);
+  b.arriving.join(e.warp->clock);
+  e.warp->release();
+  if (isRed) {
+    uint32_t p = e.pred(i, i.opCount - 1) & e.active;
+    if (kind == BarRedPopc)
+      b.reduction += llvm::popcount(p);
+    else if (kind == BarRedAnd)
+      b.reduction &= p == e.active;
+    else
+      b.reduction |= p != 0;
+  }
+  uint64_t generation = b.generation;
+  checkNamedBarriers(*e.cta);
+  if (b.expected != ~0u && b.arrived > b.expected)
+    e.report(DiagKind::NamedBarrierCount, i,
+             llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived,
+                           describeBarrier(*e.run, id), b.expected)
+                 .str());
+  e.cluster->event();
+  if (kind == BarArrive)
+    return Step::Next;
+  e.split->wait.kind = Wait::NamedBarrier;
+  e.split->wait.id = id;
+  e.split->wait.value = generation;
+  return Step::Block;
+}
+
+Step clusterArrive(Exec &e, const Inst &i) {
+  Warp &w = *e.warp;
+  Cluster &c = *e.cluster;
+  if (w.clusterArrived)
+    e.report(DiagKind::InvalidOperation, i,
+             "barrier.cluster.arrive twice without barrier.cluster.wait in between");
+  w.clusterArrived = true;
+  w.clusterGeneration = c.clusterGeneration;
+  if (i.select) { // release
+    c.clusterArriving.join(w.clock);
+    w.release();
+  }
+  ++c.clusterArrivals;
+  c.event();
+  checkClusterBarrier(c);
+  return Step::Next;
+}
+
+Step clusterWait(Exec &e, const Inst &i) {
+  if (!e.warp->clusterArrived)
+    e.report(DiagKind::InvalidOperation, i,
+             "barrier.cluster.wait without barrier.cluster.arrive before it");
+  e.split->wait.kind = Wait::ClusterBarrier;
+  e.split->wait.value = i.select;
+  return Step::Block;
+}
+
+/// setmaxnreg: registers move between the warps and the CTA's pool.
+Step setMaxNReg(Exec &e, const Inst &i) {
+  Warp &w = *e.warp;
+  uint32_t want = uint32_t(i.imm);
+  bool increase = i.select;
+  if (increase ? want < w.registers : want > w.registers) {
+    e.report(DiagKind::RegisterPool, i,
+             llvm::formatv("setmaxnreg.{0} to {1} registers per thread by a warp that has {2}",
+                           increase ? "inc" : "dec", want, w.registers)
+                 .str());
+    return Step::Next;
+  }
+  if (!increase) {
+    e.cta->registerPool += int64_t(w.registers - want) * kLanes;
+    w.registers = want;
+    e.cluster->event();
+    return Step::Next;
+  }
+  e.split->wait.kind = Wait::Registers;
+  e.split->wait.value = want;
+  return Step::Block;
+}
+
+Step nothing(Exec &, const Inst &) { return Step::Next; }
+
+bool decodeBar(Decoder &d, StringRef opcode) {
+  const auto &o = d.s->operands;
+  d.take("cta");
+  bool aligned = d.take("aligned") || opcode == "bar";
+  if (aligned)
+    d.inst.flags |= FlagAligned;
+  d.inst.flags |= FlagCounted;
+  d.inst.fn = &bar;
+  if (d.take("red")) {
+    bool popc = d.take("popc"), all = d.take("and"), any = d.take("or");
+    d.takeType();
+    d.inst.select = popc ? BarRedPopc : all ? BarRedAnd : BarRedOr;
+    if (popc + all + any != 1 || !d.count(3, 4))
+      return d.refuse("in this form is not modelled");
+    d.inst.aux = o.size() == 4;
+    if (!(popc ? d.dst(o[0], Ty::U32) : d.dstPred(o[0])) || !d.src(o[1], Ty::U32))
+      return false;
+    if (o.size() == 4 && !d.src(o[2], Ty::U32))
+      return false;
+    return d.srcPred(o.back());
+  }
+  bool sync = d.take("sync"), arrive = d.take("arrive");
+  if (sync == arrive || !d.count(arrive ? 2 : 1, 2))
+    return d.refuse("in this form is not modelled");
+  d.inst.select = sync ? BarSync : BarArrive;
+  d.inst.aux = o.size() == 2;
+  return d.src(o[0], Ty::U32) && (o.size() == 1 || d.src(o[1], Ty::U32));
+}
+
+} // namespace
+
+void tessera::sim::detail::checkNamedBarriers(Cta &cta) {
+  for (NamedBarrier &b : cta.barriers) {
+    if (b.arrived == 0)
+      continue;
+    uint32_t expected = b.expected == ~0u ? threadsOfLiveWarps(cta) : b.expected;
+    if (b.expected == ~0u ? b.arrived >= expected : b.arrived == expected)
+      completeBarrier(*cta.cluster, b);
+  }
+}
+
+void tessera::sim::detail::checkClusterBarrier(Cluster &c) {
+  if (c.clusterArrivals == 0)
+    return;
+  for (const auto &cta : c.ctas)
+    for (const auto &w : cta->warps)
+      if (!w->done() && !(w->clusterArrived && w->clusterGeneration == c.clusterGeneration))
+        return;
+  ++c.clusterGeneration;
+  c.clusterArrivals = 0;
+  c.clusterDone.join(c.clusterArriving);
+  c.clusterArriving.clear();
+  c.event();
+}
+
+bool tessera::sim::detail::decodeBarrier(Decoder &d, StringRef opcode) {
+  const auto &o = d.s->operands;
+  if (opcode == "barrier" && d.take("cluster")) {
+    bool arrive = d.take("arrive"), wait = d.take("wait");
+    bool relaxed = d.take("relaxed");
+    d.take("release");
+    d.take("acquire");
+    // Without .aligned the lanes of a warp may come one by one; here they come together.
+    d.take("aligned");
+    d.inst.flags |= FlagAligned | FlagCounted;
+    d.inst.select = !relaxed;
+    d.inst.fn = arrive ? &clusterArrive : &clusterWait;
+    return (arrive != wait || d.refuse("in this form is not modelled")) && d.count(0);
+  }
+  if (opcode == "barrier" || (opcode == "bar" && !d.has("warp")))
+    return decodeBar(d, opcode);
+  if (opcode == "setmaxnreg") {
+    bool inc = d.take("inc"), dec = d.take("dec");
+    d.take("sync");
+    d.take("aligned");
+    d.inst.flags |= FlagAligned | FlagCounted;
+    d.inst.select = inc;
+    d.inst.fn = &setMaxNReg;
+    int64_t n;
+    if (inc == dec || d.takeType() != Ty::U32 || !d.count(1) || !d.immediate(o[0], n))
+      return d.refuse("in this form is not modelled");
+    if (n < 24 || n > 256 || n % 8)
+      return d.refuse("the register count must be a multiple of 8 from 24 to 256");
+    d.inst.imm = n;
+    return true;
+  }
+  if (opcode == "griddepcontrol") {
+    // The grids that this one depends on have finished: the simulator runs one launch.
+    bool known = d.take("wait") || d.take("launch_dependents");
+    d.inst.fn = &nothing;
+    return (known || d.refuse("in this form is not modelled")) && d.count(0);
+  }
+  return false;
+}

@@ -1,0 +1,366 @@
+//===- ExecBulk.cpp - Issue of bulk copies (PTX ISA 9.7.9.25) -------------===//
+#include "Async.h"
+#include "Atomic.h"
+#include "Lanes.h"
+#include "Memory.h"
+#include "TensorMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::StringRef;
+
+namespace {
+
+// select: bits 0-7 AsyncOp::Kind, 8-15 rank, 16 multicast, 17 prefetch only, 18- reduction: op + 1,
+// 24- type. Every address is two operands: base and constant offset.
+uint64_t addressOp(Exec &e, const Inst &i, unsigned n, unsigned l) {
+  uint64_t base =
+      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
+  uint64_t address = base + e.src<uint64_t>(i, n + 1)[l];
+  return e.op(i, n).cls == RegClass::R64 ? address : uint32_t(address);
+}
+
+bool misaligned(Exec &e, const Inst &i, const char *what, uint64_t value, uint32_t align,
+                unsigned l) {
+  if (value % align == 0)
+    return false;
+  e.report(DiagKind::Misaligned, i,
+           llvm::formatv("{0} {1:x} is not a multiple of {2}", what, value, align).str(), l);
+  return true;
+}
+
+bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
+  Place p;
+  if (misaligned(e, i, "tensor map address", address, 64, l) ||
+      !resolve(e, i, Space::Generic, address, 128, l, AccessKind::Read, p))
+    return false;
+  memcpy(op.tensorMap.data(), p.data, 128);
+  TensorMapRecord r;
+  memcpy(&r, p.data, 128);
+  unsigned rank = i.select >> 8 & 255;
+  if (r.magic != TensorMapRecord::kMagic || r.rank != rank) {
+    e.report(DiagKind::BadDescriptor, i,
+             r.magic != TensorMapRecord::kMagic
+                 ? llvm::formatv("there is no tensor map at {0:x}", address).str()
+                 : llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}",
+                                 address, r.rank, rank)
+                       .str(),
+             l);
+    return false;
+  }
+  op.bytes = r.boxBytes();
+  return true;
+}
+
+/// The mbarrier of a load; records the phase that each destination's barrier is in.
+bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
+  Place p;
+  if (misaligned(e, i, "mbarrier address", address, 8, l) ||
+      !resolveShared(e, i, address, 8, l, false, p))
+    return false;
+  op.mbarCta = p.cta;
+  op.mbarOffset = p.offset;
+  for (auto &cta : e.cluster->ctas) {
+    if (op.multicast ? !(op.multicast >> cta->rank & 1) : cta.get() != p.cta)
+      continue;
+    Mbarrier *b = cta->mbarrier(p.offset);
+    if (!b) {
+      e.report(DiagKind::UninitialisedBarrier, i,
+               describeShared(*e.run, p.offset) + " is not an initialised mbarrier" +
+                   (cta.get() == e.cta
+                        ? ""
+                        : llvm::formatv(" in CTA {0} of the cluster", cta->rank).str()),
+               l);
+      return false;
+    }
+    if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
+      e.report(DiagKind::UninitialisedBarrier, i,
+               describeShared(*e.run, p.offset) +
+                   " is used without synchronisation with its initialisation",
+               l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
+    if (cta->exited) {
+      e.report(
+          DiagKind::PeerExited, i,
+          llvm::formatv("bulk copy into CTA {0} of the cluster, which has exited", cta->rank).str(),
+          l);
+      return false;
+    }
+    op.phaseAtIssue[cta->rank] = b->phase;
+  }
+  return true;
+}
+
+void attachGroup(Exec &e, unsigned l, AsyncOp &op) {
+  AsyncGroups &g = e.warp->bulk[l];
+  if (g.agent == 0)
+    g.agent = e.cluster->newAgent("bulk copies of " + describeWarp(*e.warp));
+  op.groups = &g;
+  op.groupIndex = g.issued++;
+  g.state.push_back(0);
+}
+
+bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
+  unsigned at = 0;
+  auto next = [&] {
+    uint64_t a = addressOp(e, i, at, l);
+    at += 2;
+    return a;
+  };
+  unsigned rank = i.select >> 8 & 255;
+  auto coordinates = [&] {
+    for (unsigned k = 0; k < rank; ++k)
+      op.coords[k] = int32_t(e.src<uint32_t>(i, at++)[l]);
+  };
+  Place p;
+  bool isTensor = op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
+  uint32_t align = isTensor ? 128 : 16;
+  // Operand order: loads [dst] [source] [mbar], stores [destination] [src].
+  if (op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::BulkLoad ||
+      op.kind == AsyncOp::SharedCopy) {
+    uint64_t dst = next(), src = next();
+    if (isTensor) {
+      coordinates();
+      if (!fetchTensorMap(e, i, src, l, op))
+        return false;
+    } else {
+      op.bytes = e.src<uint32_t>(i, at++)[l];
+      if (misaligned(e, i, "size", op.bytes, 16, l) ||
+          misaligned(e, i, "source address", src, 16, l))
+        return false;
+    }
+    uint64_t mbar = next();
+    if (i.select >> 16 & 1) {
+      op.multicast = e.src<uint32_t>(i, at++)[l] & 0xffff;
+      if (op.multicast == 0 || op.multicast >> e.cluster->ctas.size()) {
+        e.report(DiagKind::InvalidOperation, i,
+                 llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
+                               e.cluster->ctas.size())
+                     .str(),
+                 l);
+        return false;
+      }
+    }
+    if (misaligned(e, i, "shared memory address", dst, align, l) ||
+        !resolveShared(e, i, dst, op.bytes, l, false, p))
+      return false;
+    op.remote = p.cta;
+    op.remoteOffset = p.offset;
+    if (op.kind == AsyncOp::SharedCopy) {
+      Place s;
+      if (!resolveShared(e, i, src, op.bytes, l, true, s))
+        return false;
+      op.shared = s.cta;
+      op.sharedOffset = s.offset;
+    }
+    op.global = src;
+    return attachBarrier(e, i, mbar, l, op);
+  }
+  uint64_t dst = next();
+  if (isTensor) {
+    coordinates();
+    if (!fetchTensorMap(e, i, dst, l, op))
+      return false;
+  }
+  uint64_t src = next();
+  if (!isTensor) {
+    op.bytes = e.src<uint32_t>(i, at++)[l];
+    if (misaligned(e, i, "size", op.bytes, 16, l) ||
+        misaligned(e, i, "destination address", dst, 16, l))
+      return false;
+  }
+  op.global = dst;
+  if (misaligned(e, i, "shared memory address", src, align, l) ||
+      !resolveShared(e, i, src, op.bytes, l, true, p))
+    return false;
+  op.shared = p.cta;
+  op.sharedOffset = p.offset;
+  attachGroup(e, l, op);
+  return true;
+}
+
+Step issue(Exec &e, const Inst &i) {
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    auto op = std::make_unique<AsyncOp>();
+    op->kind = AsyncOp::Kind(i.select & 255);
+    op->inst = &i;
+    op->warp = e.warp;
+    op->lane = l;
+    op->reduceOp = int(i.select >> 18 & 63) - 1;
+    op->reduceType = i.select >> 24;
+    if (!issueOne(e, i, l, *op))
+      continue;
+    op->order = e.warp->clock;
+    ++e.cluster->tmaOps;
+    e.cluster->pending.push_back(std::move(op));
+  }
+  // What the warp does from now on is not ordered before the copy.
+  e.warp->release();
+  return Step::Next;
+}
+
+Step prefetch(Exec &e, const Inst &i) {
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    AsyncOp op;
+    Place p;
+    if (AsyncOp::Kind(i.select & 255) == AsyncOp::TensorLoad)
+      fetchTensorMap(e, i, addressOp(e, i, 0, l), l, op);
+    else
+      resolve(e, i, Space::Global, addressOp(e, i, 0, l), e.src<uint32_t>(i, 2)[l], l,
+              AccessKind::Read, p);
+  }
+  return Step::Next;
+}
+
+Step commitGroup(Exec &e, const Inst &) {
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    auto it = e.warp->bulk.find(llvm::countr_zero(lanes));
+    if (it != e.warp->bulk.end())
+      it->second.groupEnds.push_back(it->second.issued);
+  }
+  return Step::Next;
+}
+
+Step waitGroup(Exec &e, const Inst &i) {
+  bool read = i.select;
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    auto it = e.warp->bulk.find(l);
+    if (it == e.warp->bulk.end())
+      continue;
+    AsyncGroups &g = it->second;
+    size_t n = g.groupEnds.size();
+    uint32_t need = n > size_t(i.imm) ? g.groupEnds[n - 1 - i.imm] : 0;
+    if ((read ? g.readDone : g.writeDone) < need) {
+      e.split->wait.kind = Wait::Bulk;
+      e.split->wait.id = l << 1 | read;
+      e.split->wait.value = need;
+      return Step::Block;
+    }
+    g.waitedRead = std::max(g.waitedRead, need);
+    e.warp->clock.see(g.agent, need);
+  }
+  return Step::Next;
+}
+
+bool addressPair(Decoder &d, const Operand &o, Space space) {
+  if (!d.address(o, space, false))
+    return false;
+  d.ops.push_back(d.constant(uint64_t(o.offset), RegClass::R64));
+  return true;
+}
+
+/// [tensorMap, {c0, ...}]
+bool tensorOperand(Decoder &d, const Operand &o, unsigned rank) {
+  if (!addressPair(d, o, Space::Generic))
+    return false;
+  if (o.elems.size() != 2)
+    return d.refuse("a tensor map with coordinates is needed");
+  return d.vectorOf(o.elems[1], rank, Ty::B32, false);
+}
+
+Ty takeReduceType(Decoder &d) {
+  d.take("noftz");
+  return d.takeType();
+}
+
+bool decodeReduce(Decoder &d, bool tensor) {
+  int op = takeAtomicOp(d);
+  if (op < 0 || op == AExch || op == ACas)
+    return d.refuse("needs a reduction");
+  Ty ty = tensor ? Ty::None : takeReduceType(d);
+  if (!tensor && ty == Ty::None)
+    return d.refuse("needs a type");
+  d.inst.select |= uint32_t(op + 1) << 18 | uint32_t(ty) << 24;
+  return true;
+}
+
+} // namespace
+
+bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
+  if (opcode != "cp" || !d.has("bulk"))
+    return false;
+  const auto &o = d.s->operands;
+  bool reduce = d.take("reduce");
+  d.take("async");
+  d.take("bulk");
+  d.inst.flags |= FlagCounted;
+  if (d.take("commit_group")) {
+    d.inst.fn = &commitGroup;
+    return d.count(0);
+  }
+  if (d.take("wait_group")) {
+    d.inst.select = d.take("read");
+    d.inst.fn = &waitGroup;
+    return d.count(1) && d.immediate(o[0], d.inst.imm);
+  }
+  bool isPrefetch = d.take("prefetch"), tensor = d.take("tensor");
+  unsigned rank = 0;
+  if (tensor) {
+    for (unsigned r = 1; r <= 5; ++r)
+      if (d.take((llvm::Twine(r) + "d").str()))
+        rank = r;
+    d.take("tile");
+    if (!rank)
+      return d.refuse("needs a number of dimensions");
+  }
+  d.inst.select = rank << 8;
+  bool hint = d.take("L2::cache_hint");
+  if (isPrefetch) {
+    d.take("L2");
+    if (!d.take("global"))
+      return d.refuse("in this form is not modelled");
+    d.inst.fn = &prefetch;
+    d.inst.select |= tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad;
+    if (!d.count((tensor ? 1 : 2) + hint))
+      return false;
+    return tensor ? tensorOperand(d, o[0], rank)
+                  : addressPair(d, o[0], Space::Global) && d.src(o[1], Ty::U32);
+  }
+  d.inst.fn = &issue;
+  // The first state space is the destination.
+  llvm::SmallVector<StringRef, 2> spaces;
+  for (StringRef m : d.mods)
+    if (m == "global" || m == "shared::cta" || m == "shared::cluster")
+      spaces.push_back(m);
+  if (spaces.size() != 2)
+    return d.refuse("in this form is not modelled");
+  d.take(spaces[0]);
+  d.take(spaces[1]);
+  bool toShared = spaces[0] != "global", fromShared = spaces[1] != "global";
+  bool multicast = d.take("multicast::cluster");
+  bool mbar = d.take("mbarrier::complete_tx::bytes"), group = d.take("bulk_group");
+  if (mbar != toShared || group == toShared || (!toShared && !fromShared) ||
+      (multicast && fromShared))
+    return d.refuse("in this form is not modelled");
+  if (multicast)
+    d.inst.select |= 1u << 16;
+  if (reduce && !decodeReduce(d, tensor))
+    return false;
+  if (toShared) {
+    d.inst.select |= tensor       ? AsyncOp::TensorLoad
+                     : fromShared ? AsyncOp::SharedCopy
+                                  : AsyncOp::BulkLoad;
+    if ((tensor && (fromShared || reduce)) || !d.count((tensor ? 3 : 4) + multicast + hint))
+      return d.refuse("in this form is not modelled");
+    if (!addressPair(d, o[0], Space::Shared))
+      return false;
+    unsigned at = 2;
+    if (tensor) {
+      if (!tensorOperand(d, o[1], rank))
+        return false;
+    } else if (!addressPair(d, o[1], fromShared ? Space::Shared : Space::Global) ||
+               !d.src(o[at++], Ty::U32)) {
+      return false;
+    }
+    return addressPair(d, o[at], Space::Shared) && (!multicast || d.src(o[at + 1], Ty::B16));
+  }
+  d.inst.select |= tensor ? AsyncOp::TensorStore : AsyncOp::BulkStore;
+  if (!d.count((tensor ? 2 : 3) + hint))
+    return false;
+  if (!(tensor ? tensorOperand(d, o[0], rank) : addressPair(d, o[0], Space::Global)))
+    return false;
+  return addressPair(d, o[1], Space::Shared) && (tensor || d.src(o[2], Ty::U32));
+}

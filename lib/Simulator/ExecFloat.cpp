@@ -1,0 +1,348 @@
+//===- ExecFloat.cpp - f32 and f64 arithmetic (PTX ISA 9.7.3) -------------===//
+//
+// Compiled with -frounding-math: directed rounding switches the host's mode around a warp
+// instruction. The approximations are computed in double precision and rounded, which is inside of
+// the error the ISA documents.
+//
+//===----------------------------------------------------------------------===//
+#include "Lanes.h"
+#include "Numeric.h"
+#include <cfenv>
+
+using namespace tessera::sim::detail;
+using llvm::StringRef;
+
+namespace {
+
+struct AddF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a + b;
+  }
+};
+struct SubF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a - b;
+  }
+};
+struct MulF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a * b;
+  }
+};
+struct DivF {
+  template <class T>
+  static T f(T a, T b, T) {
+    return a / b;
+  }
+};
+struct FmaF {
+  static float f(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+  static double f(double a, double b, double c) { return __builtin_fma(a, b, c); }
+};
+template <bool PropagateNaN, bool IsMax>
+struct MinMaxF {
+  template <class T>
+  static T f(T a, T b, T) {
+    if (a != a || b != b)
+      return PropagateNaN ? (a != a ? a : b) : (a != a ? b : a);
+    if (a == b) // +0 > -0
+      return (std::signbit(a) != 0) == IsMax ? b : a;
+    return (a > b) == IsMax ? a : b;
+  }
+};
+struct RcpF {
+  template <class T>
+  static T f(T a, T, T) {
+    return T(1) / a;
+  }
+};
+struct SqrtF {
+  template <class T>
+  static T f(T a, T, T) {
+    return std::sqrt(a);
+  }
+};
+struct RsqrtF {
+  template <class T>
+  static T f(T a, T, T) {
+    return T(1.0 / std::sqrt(double(a)));
+  }
+};
+struct Ex2F {
+  static float f(float a, float, float) { return std::exp2(a); }
+};
+struct Lg2F {
+  static float f(float a, float, float) { return float(std::log2(double(a))); }
+};
+struct SinF {
+  static float f(float a, float, float) { return float(std::sin(double(a))); }
+};
+struct CosF {
+  static float f(float a, float, float) { return float(std::cos(double(a))); }
+};
+struct TanhF {
+  static float f(float a, float, float) { return float(std::tanh(double(a))); }
+};
+struct AbsF {
+  template <class T>
+  static T f(T a, T, T) {
+    return std::fabs(a);
+  }
+};
+struct NegF {
+  template <class T>
+  static T f(T a, T, T) {
+    return -a;
+  }
+};
+
+constexpr uint32_t SelFtz = 1, SelSat = 2, SelRoundShift = 2;
+
+double canonicalD(double d) { return d != d ? bitCast<double>(0x7fffffffffffffffull) : d; }
+
+/// Inputs flushed, the operation, result flushed, saturated, NaNs made canonical.
+template <class F, unsigned N>
+inline __attribute__((always_inline)) void lanes32(Exec &e, const Inst &i, float *r) {
+  const float *a = e.src<float>(i, 1);
+  const float *b = N > 1 ? e.src<float>(i, 2) : a;
+  const float *c = N > 2 ? e.src<float>(i, 3) : a;
+  if (i.select & SelFtz) {
+    for (unsigned l = 0; l < kLanes; ++l)
+      r[l] = flush(canonical(F::f(flush(a[l]), flush(b[l]), flush(c[l]))));
+  } else {
+    for (unsigned l = 0; l < kLanes; ++l)
+      r[l] = canonical(F::f(a[l], b[l], c[l]));
+  }
+  if (i.select & SelSat)
+    for (unsigned l = 0; l < kLanes; ++l)
+      r[l] = r[l] > 0 ? std::min(r[l], 1.0f) : 0.0f; // NaN gives zero
+}
+
+int hostRounding(uint32_t select) {
+  switch (Rounding(select >> SelRoundShift)) {
+  case Rounding::Zero:
+    return FE_TOWARDZERO;
+  case Rounding::Down:
+    return FE_DOWNWARD;
+  case Rounding::Up:
+    return FE_UPWARD;
+  default:
+    return FE_TONEAREST;
+  }
+}
+
+template <class F, unsigned N>
+Step op32(Exec &e, const Inst &i) {
+  float r[kLanes];
+  if (int mode = hostRounding(i.select); mode != FE_TONEAREST) {
+    fesetround(mode);
+    lanes32<F, N>(e, i, r);
+    fesetround(FE_TONEAREST);
+  } else {
+    lanes32<F, N>(e, i, r);
+  }
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+#if defined(__x86_64__)
+/// The same with the host's fused multiply-add, for fma.rn.
+__attribute__((target("avx2,fma"))) Step fma32Fast(Exec &e, const Inst &i) {
+  float r[kLanes];
+  lanes32<FmaF, 3>(e, i, r);
+  e.store(i, 0, r);
+  return Step::Next;
+}
+#endif
+
+template <class F, unsigned N>
+Step op64(Exec &e, const Inst &i) {
+  const double *a = e.src<double>(i, 1);
+  const double *b = N > 1 ? e.src<double>(i, 2) : a;
+  const double *c = N > 2 ? e.src<double>(i, 3) : a;
+  double r[kLanes];
+  fesetround(hostRounding(i.select));
+  for (unsigned l = 0; l < kLanes; ++l)
+    r[l] = canonicalD(F::f(a[l], b[l], c[l]));
+  fesetround(FE_TONEAREST);
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+/// neg and abs only change the sign bit: NaNs keep their payload.
+template <class S, bool Abs>
+Step signOp(Exec &e, const Inst &i) {
+  const S *a = e.src<S>(i, 1);
+  constexpr S sign = S(1) << (8 * sizeof(S) - 1);
+  S r[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l) {
+    S v = a[l];
+    if (sizeof(S) == 4 && (i.select & SelFtz))
+      v = S(bitCast<uint32_t>(flush(bitCast<float>(uint32_t(v)))));
+    r[l] = Abs ? v & ~sign : v ^ sign;
+  }
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+template <class S>
+Step copysign(Exec &e, const Inst &i) {
+  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
+  constexpr S sign = S(1) << (8 * sizeof(S) - 1);
+  S r[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    r[l] = (a[l] & sign) | (b[l] & ~sign);
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+/// Gross approximation of a double reciprocal: the low word of the result is zero (PTX ISA
+/// rcp.approx.ftz.f64).
+struct RcpApprox64 {
+  static double f(double a, double, double) {
+    return bitCast<double>(bitCast<uint64_t>(1.0 / a) & 0xffffffff00000000ull);
+  }
+};
+
+enum TestKind : uint32_t { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
+template <class T>
+Step testp(Exec &e, const Inst &i) {
+  const T *a = e.src<T>(i, 1);
+  uint32_t r = 0;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    int c = std::fpclassify(a[l]);
+    bool v = false;
+    switch (i.select) {
+    case Finite:
+      v = c != FP_NAN && c != FP_INFINITE;
+      break;
+    case Infinite:
+      v = c == FP_INFINITE;
+      break;
+    case Number:
+      v = c != FP_NAN;
+      break;
+    case NotANumber:
+      v = c == FP_NAN;
+      break;
+    case Normal:
+      v = c == FP_NORMAL;
+      break;
+    case Subnormal:
+      v = c == FP_SUBNORMAL;
+      break;
+    }
+    r |= uint32_t(v) << l;
+  }
+  e.storePred(i, 0, r);
+  return Step::Next;
+}
+
+template <class F, unsigned N>
+Handler pick(Ty ty) {
+  if (ty == Ty::F32)
+    return &op32<F, N>;
+  return &op64<F, N>;
+}
+
+} // namespace
+
+bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
+  bool f32 = d.has("f32"), f64 = d.has("f64");
+  if (f32 == f64)
+    return false;
+  static const char *names[] = {"add", "sub",  "mul",  "div",   "fma",      "mad",  "min",
+                                "max", "rcp",  "sqrt", "rsqrt", "ex2",      "lg2",  "sin",
+                                "cos", "tanh", "abs",  "neg",   "copysign", "testp"};
+  if (!llvm::is_contained(names, opcode))
+    return false;
+  const auto &o = d.s->operands;
+  auto finish = [&](Handler h) {
+    d.inst.fn = h;
+    return true;
+  };
+  if (opcode == "testp") {
+    static const char *kinds[] = {"finite",     "infinite", "number",
+                                  "notanumber", "normal",   "subnormal"};
+    for (unsigned k = 0; k < 6; ++k)
+      if (d.take(kinds[k]))
+        d.inst.select = k;
+    Ty ty = d.takeType();
+    return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty) &&
+           finish(f32 ? &testp<float> : &testp<double>);
+  }
+  uint32_t round = 0;
+  bool rounded = true;
+  if (d.take("rz"))
+    round = uint32_t(Rounding::Zero);
+  else if (d.take("rm"))
+    round = uint32_t(Rounding::Down);
+  else if (d.take("rp"))
+    round = uint32_t(Rounding::Up);
+  else
+    rounded = d.take("rn");
+  bool approx = d.take("approx"), full = d.take("full"), nan = d.take("NaN");
+  bool ftz = d.take("ftz"), sat = d.take("sat");
+  Ty ty = d.takeType();
+  d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | round << SelRoundShift;
+  unsigned n = opcode == "fma" || opcode == "mad" ? 3
+               : llvm::is_contained({"add", "sub", "mul", "div", "min", "max", "copysign"}, opcode)
+                   ? 2
+                   : 1;
+  if (!d.count(n + 1) || !d.dst(o[0], ty))
+    return false;
+  for (unsigned k = 1; k <= n; ++k)
+    if (!d.src(o[k], ty))
+      return false;
+  if (nan && opcode != "min" && opcode != "max")
+    return d.refuse("modifier .NaN is not modelled here");
+  if (opcode == "add")
+    return finish(pick<AddF, 2>(ty));
+  if (opcode == "sub")
+    return finish(pick<SubF, 2>(ty));
+  if (opcode == "mul")
+    return finish(pick<MulF, 2>(ty));
+  if (opcode == "div" && (rounded || approx || full))
+    return finish(pick<DivF, 2>(ty));
+  if ((opcode == "fma" || opcode == "mad") && rounded) {
+#if defined(__x86_64__)
+    if (f32 && round == 0 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"))
+      return finish(&fma32Fast);
+#endif
+    return finish(pick<FmaF, 3>(ty));
+  }
+  if (opcode == "min")
+    return finish(nan ? pick<MinMaxF<true, false>, 2>(ty) : pick<MinMaxF<false, false>, 2>(ty));
+  if (opcode == "max")
+    return finish(nan ? pick<MinMaxF<true, true>, 2>(ty) : pick<MinMaxF<false, true>, 2>(ty));
+  if (opcode == "rcp" && f64 && approx)
+    return finish(&op64<RcpApprox64, 1>);
+  if (opcode == "rcp" && (rounded || approx))
+    return finish(pick<RcpF, 1>(ty));
+  if (opcode == "sqrt" && (rounded || approx))
+    return finish(pick<SqrtF, 1>(ty));
+  if (opcode == "rsqrt" && approx)
+    return finish(pick<RsqrtF, 1>(ty));
+  if (opcode == "abs")
+    return finish(f32 ? &signOp<uint32_t, true> : &signOp<uint64_t, true>);
+  if (opcode == "neg")
+    return finish(f32 ? &signOp<uint32_t, false> : &signOp<uint64_t, false>);
+  if (opcode == "copysign")
+    return finish(f32 ? &copysign<uint32_t> : &copysign<uint64_t>);
+  if (f32 && approx) {
+    if (opcode == "ex2")
+      return finish(&op32<Ex2F, 1>);
+    if (opcode == "lg2")
+      return finish(&op32<Lg2F, 1>);
+    if (opcode == "sin")
+      return finish(&op32<SinF, 1>);
+    if (opcode == "cos")
+      return finish(&op32<CosF, 1>);
+    if (opcode == "tanh")
+      return finish(&op32<TanhF, 1>);
+  }
+  return d.refuse("in this form is not modelled");
+}

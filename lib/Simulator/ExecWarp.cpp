@@ -1,0 +1,234 @@
+//===- ExecWarp.cpp - shfl, vote, match, elect, redux (PTX ISA 9.7.9.6, 9.7.13) ===//
+#include "Lanes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::StringRef;
+
+namespace {
+
+/// Every thread that the member mask names must execute the instruction with the others.
+void checkMembers(Exec &e, const Inst &i, unsigned maskOperand) {
+  const uint32_t *mask = e.src<uint32_t>(i, maskOperand);
+  unsigned lane = llvm::countr_zero(e.active);
+  uint32_t missing = mask[lane] & e.warp->alive() & ~e.active;
+  if (missing)
+    e.report(DiagKind::DivergentAligned, i,
+             llvm::formatv("the member mask {0:x} names lanes that do not execute this instruction "
+                           "with the others: {1:x}",
+                           mask[lane], missing)
+                 .str(),
+             llvm::countr_zero(missing));
+  if (!(mask[lane] >> lane & 1))
+    e.report(DiagKind::InvalidOperation, i,
+             llvm::formatv("lane {0} is not in its member mask {1:x}", lane, mask[lane]).str(),
+             lane);
+}
+
+enum Shuffle : uint32_t { Up, Down, Bfly, Idx };
+Step shfl(Exec &e, const Inst &i) {
+  unsigned dsts = i.dstCount;
+  const uint32_t *a = e.src<uint32_t>(i, dsts), *b = e.src<uint32_t>(i, dsts + 1),
+                 *c = e.src<uint32_t>(i, dsts + 2);
+  checkMembers(e, i, dsts + 3);
+  uint32_t r[kLanes], in = 0;
+  for (int l = 0; l < int(kLanes); ++l) {
+    int bval = b[l] & 31, cval = c[l] & 31, segment = c[l] >> 8 & 31;
+    int maxLane = (l & segment) | (cval & ~segment), minLane = l & segment;
+    int j = l;
+    bool p = false;
+    switch (i.select) {
+    case Up:
+      j = l - bval;
+      p = j >= maxLane;
+      break;
+    case Down:
+      j = l + bval;
+      p = j <= maxLane;
+      break;
+    case Bfly:
+      j = l ^ bval;
+      p = j <= maxLane;
+      break;
+    case Idx:
+      j = minLane | (bval & ~segment);
+      p = j <= maxLane;
+      break;
+    }
+    if (!p)
+      j = l;
+    j &= 31;
+    if ((e.active >> l & 1) && !(e.active >> j & 1))
+      e.report(DiagKind::InvalidOperation, i,
+               llvm::formatv("lane {0} reads lane {1}, which is not active", l, j).str(), l);
+    r[l] = a[j];
+    in |= uint32_t(p) << l;
+  }
+  e.store(i, 0, r);
+  if (dsts > 1)
+    e.storePred(i, 1, in);
+  return Step::Next;
+}
+
+enum Vote : uint32_t { All, Any, Uni, Ballot };
+Step vote(Exec &e, const Inst &i) {
+  uint32_t p = e.pred(i, 1) & e.active;
+  checkMembers(e, i, 2);
+  if (i.select == Ballot) {
+    uint32_t r[kLanes];
+    std::fill(r, r + kLanes, p);
+    e.store(i, 0, r);
+    return Step::Next;
+  }
+  bool v = i.select == All ? p == e.active : i.select == Any ? p != 0 : p == 0 || p == e.active;
+  e.storePred(i, 0, v ? ~0u : 0);
+  return Step::Next;
+}
+
+template <class S>
+Step match(Exec &e, const Inst &i) {
+  unsigned dsts = i.dstCount;
+  const S *a = e.src<S>(i, dsts);
+  checkMembers(e, i, dsts + 1);
+  uint32_t r[kLanes] = {}, same = 0;
+  for (unsigned l = 0; l < kLanes; ++l)
+    for (unsigned k = 0; k < kLanes; ++k)
+      if ((e.active >> k & 1) && a[k] == a[l])
+        r[l] |= 1u << k;
+  if (i.select == All) {
+    unsigned first = llvm::countr_zero(e.active) & 31;
+    bool all = r[first] == e.active;
+    same = all ? ~0u : 0;
+    std::fill(r, r + kLanes, all ? e.active : 0);
+  }
+  e.store(i, 0, r);
+  if (dsts > 1)
+    e.storePred(i, 1, same);
+  return Step::Next;
+}
+
+/// The ISA leaves the choice of the leader open; it must be the same for the same mask. The machine
+/// takes the lowest.
+Step elect(Exec &e, const Inst &i) {
+  checkMembers(e, i, 2);
+  unsigned leader = llvm::countr_zero(e.active);
+  uint32_t r[kLanes];
+  std::fill(r, r + kLanes, leader);
+  e.store(i, 0, r);
+  e.storePred(i, 1, 1u << leader);
+  return Step::Next;
+}
+
+Step activemask(Exec &e, const Inst &i) {
+  uint32_t r[kLanes];
+  std::fill(r, r + kLanes, e.active);
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+enum Redux : uint32_t { RAdd, RMin, RMax, RAnd, ROr, RXor };
+template <class C>
+Step redux(Exec &e, const Inst &i) {
+  const uint32_t *a = e.src<uint32_t>(i, 1);
+  checkMembers(e, i, 2);
+  C v = 0;
+  bool first = true;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if (!(e.active >> l & 1))
+      continue;
+    C x = C(a[l]);
+    if (first)
+      v = x;
+    else if (i.select == RAdd)
+      v = C(uint32_t(v) + uint32_t(x));
+    else if (i.select == RMin)
+      v = std::min(v, x);
+    else if (i.select == RMax)
+      v = std::max(v, x);
+    else if (i.select == RAnd)
+      v &= x;
+    else if (i.select == ROr)
+      v |= x;
+    else
+      v ^= x;
+    first = false;
+  }
+  uint32_t r[kLanes];
+  std::fill(r, r + kLanes, uint32_t(v));
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+Step warpSync(Exec &e, const Inst &i) {
+  checkMembers(e, i, 0);
+  return Step::Next;
+}
+
+} // namespace
+
+bool tessera::sim::detail::decodeWarp(Decoder &d, StringRef opcode) {
+  const auto &o = d.s->operands;
+  if (opcode == "bar" && d.has("warp")) {
+    d.take("warp");
+    d.take("sync");
+    d.inst.fn = &warpSync;
+    return d.count(1) && d.src(o[0], Ty::B32);
+  }
+  if (opcode == "activemask") {
+    d.inst.fn = &activemask;
+    return d.takeType() == Ty::B32 && d.count(1) && d.dst(o[0], Ty::B32);
+  }
+  if (opcode != "shfl" && opcode != "vote" && opcode != "match" && opcode != "elect" &&
+      opcode != "redux")
+    return false;
+  if (!d.take("sync"))
+    return d.refuse("only the .sync form is modelled");
+  unsigned dsts = d.s->pairedFirst ? 2 : 1;
+  if (opcode == "shfl") {
+    static const char *names[] = {"up", "down", "bfly", "idx"};
+    for (unsigned k = 0; k < 4; ++k)
+      if (d.take(names[k]))
+        d.inst.select = k;
+    if (d.takeType() != Ty::B32 || !d.count(dsts + 4))
+      return d.refuse("in this form is not modelled");
+    d.inst.fn = &shfl;
+    if (!d.dst(o[0], Ty::B32) || (dsts == 2 && !d.dstPred(o[1])))
+      return false;
+    for (unsigned k = 0; k < 4; ++k)
+      if (!d.src(o[dsts + k], Ty::B32))
+        return false;
+    return true;
+  }
+  if (opcode == "vote") {
+    static const char *names[] = {"all", "any", "uni", "ballot"};
+    for (unsigned k = 0; k < 4; ++k)
+      if (d.take(names[k]))
+        d.inst.select = k;
+    Ty ty = d.takeType();
+    d.inst.fn = &vote;
+    return d.count(3) && (ty == Ty::Pred ? d.dstPred(o[0]) : d.dst(o[0], Ty::B32)) &&
+           d.srcPred(o[1]) && d.src(o[2], Ty::B32);
+  }
+  if (opcode == "match") {
+    d.inst.select = d.take("all") ? All : Any;
+    d.take("any");
+    Ty ty = d.takeType();
+    d.inst.fn = tyBits(ty) == 64 ? &match<uint64_t> : &match<uint32_t>;
+    return d.count(dsts + 2) && d.dst(o[0], Ty::B32) && (dsts == 1 || d.dstPred(o[1])) &&
+           d.src(o[dsts], ty) && d.src(o[dsts + 1], Ty::B32);
+  }
+  if (opcode == "elect") {
+    d.inst.fn = &elect;
+    return d.count(3) && d.dst(o[0], Ty::B32) && d.dstPred(o[1]) && d.src(o[2], Ty::B32);
+  }
+  static const char *names[] = {"add", "min", "max", "and", "or", "xor"};
+  for (unsigned k = 0; k < 6; ++k)
+    if (d.take(names[k]))
+      d.inst.select = k;
+  Ty ty = d.takeType();
+  if (tyBits(ty) != 32 || ty == Ty::F32)
+    return d.refuse("with this type is not modelled");
+  d.inst.fn = ty == Ty::S32 ? &redux<int32_t> : &redux<uint32_t>;
+  return d.count(3) && d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], Ty::B32);
+}

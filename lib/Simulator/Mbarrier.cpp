@@ -1,0 +1,391 @@
+//===- Mbarrier.cpp - mbarrier objects (PTX ISA 9.7.13.15) ----------------===//
+#include "Lanes.h"
+#include "Memory.h"
+#include "Sync.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// The object
+//===----------------------------------------------------------------------===//
+
+/// A waiter whose phase is over, but who has not looked yet, misses it when the next phase ends
+/// too: its parity then reads "not yet" again.
+static void checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
+  for (auto &other : cluster.ctas)
+    for (auto &w : other->warps)
+      for (Split &s : w->splits) {
+        if (s.wait.kind != Wait::MbarrierTry || s.wait.mbar.cta != &cta ||
+            s.wait.mbar.offset != b.offset || s.wait.mbar.byState || s.wait.aliased)
+          continue;
+        bool before = ((b.phase - 1) & 1) != s.wait.mbar.state,
+             now = (b.phase & 1) != s.wait.mbar.state;
+        if (!before || now)
+          continue;
+        s.wait.aliased = true;
+        addDiagnostic(
+            cluster, DiagKind::ParityAliasing, w.get(), &cluster.run->program->insts[s.pc], -1,
+            llvm::formatv(
+                "{0} completed phase {1} before the waiter for parity {2} saw phase {3} complete",
+                describeShared(*cluster.run, b.offset), b.phase - 1, s.wait.mbar.state, b.phase - 2)
+                .str());
+      }
+}
+
+static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *warp,
+                          const Inst *inst) {
+  if (b.pending != 0)
+    return;
+  if (b.tx < 0) {
+    addDiagnostic(cluster, DiagKind::TransactionUnderflow, warp, inst, -1,
+                  llvm::formatv("{0}: {1} bytes more than expected arrived in phase {2}",
+                                describeShared(*cluster.run, b.offset), -b.tx, b.phase)
+                      .str());
+    b.tx = 0; // so that the kernel goes on and shows what follows from it
+  }
+  if (b.tx != 0)
+    return;
+  ++b.phase;
+  b.pending = b.expected;
+  b.done.join(b.arriving);
+  b.arriving.clear();
+  cluster.event();
+  checkAliasing(cluster, cta, b);
+}
+
+void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count,
+                                          int64_t tx, bool drop, Warp *warp, const Inst *inst,
+                                          int lane) {
+  b.tx += tx;
+  if (count > b.pending) {
+    addDiagnostic(
+        cluster, DiagKind::OverArrival, warp, inst, lane,
+        llvm::formatv(
+            "{0} arrivals at {1}, whose phase {2} waits for {3} of {4} arrivals and {5} bytes",
+            count, describeShared(*cluster.run, b.offset), b.phase, b.pending, b.expected, b.tx)
+            .str());
+    count = b.pending;
+  }
+  b.pending -= count;
+  if (drop)
+    b.expected -= std::min(b.expected, count);
+  if (warp) {
+    b.arriving.join(warp->clock);
+    warp->release();
+  }
+  cluster.event();
+  maybeComplete(cluster, cta, b, warp, inst);
+}
+
+void tessera::sim::detail::mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b,
+                                              int64_t bytes, const Warp *warp, const Inst *inst) {
+  b.tx -= bytes;
+  cluster.event();
+  maybeComplete(cluster, cta, b, warp, inst);
+}
+
+void tessera::sim::detail::observeMbarrier(Warp &w, const Mbarrier &b) {
+  w.clock.join(b.done);
+  w.clock.see(b.agent, uint32_t(b.phase));
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+enum MbarOp : uint32_t {
+  Init,
+  Inval,
+  ExpectTx,
+  CompleteTx,
+  Arrive,
+  ArriveExpectTx,
+  ArriveDrop,
+  ArriveDropExpectTx,
+  TestWait,
+  TryWait,
+  PendingCount
+};
+// select: operation; aux: flags.
+enum : uint32_t { FlParity = 1, FlRelaxed = 2, FlCluster = 4, FlGeneric = 8 };
+
+bool place(Exec &e, const Inst &i, unsigned operand, unsigned lane, Place &out) {
+  uint64_t address = addressAt(e, i, operand, lane);
+  if (address % 8) {
+    e.report(DiagKind::Misaligned, i,
+             llvm::formatv("mbarrier address {0:x} is not a multiple of 8", address).str(), lane);
+    return false;
+  }
+  if (i.aux & FlGeneric) {
+    if (!resolve(e, i, Space::Generic, address, 8, lane, AccessKind::Update, out))
+      return false;
+    if (!out.cta) {
+      e.report(DiagKind::OutOfBounds, i,
+               llvm::formatv("mbarrier address {0:x} is not in shared memory", address).str(),
+               lane);
+      return false;
+    }
+    return true;
+  }
+  return resolveShared(e, i, address, 8, lane, !(i.aux & FlCluster), out);
+}
+
+Mbarrier *find(Exec &e, const Inst &i, const Place &p, unsigned lane) {
+  Mbarrier *b = p.cta->mbarrier(p.offset);
+  std::string name = describeShared(*e.run, p.offset);
+  if (!b) {
+    e.report(DiagKind::UninitialisedBarrier, i, name + " is not an initialised mbarrier", lane);
+    return nullptr;
+  }
+  if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
+    e.report(DiagKind::UninitialisedBarrier, i,
+             name + " is used without synchronisation with its initialisation", lane,
+             {"it is initialised at " + describeSite(*e.run, b->initSite)});
+  return b;
+}
+
+void initialise(Exec &e, const Inst &i, unsigned lane, uint32_t count) {
+  Place p;
+  if (!place(e, i, 0, lane, p))
+    return;
+  if (count == 0 || count >= 1u << 20) {
+    e.report(DiagKind::BarrierMisuse, i,
+             llvm::formatv("mbarrier count {0} is not in 1..2^20-1", count).str(), lane);
+    return;
+  }
+  Mbarrier &b = p.cta->mbarriers[p.offset];
+  if (b.valid)
+    e.report(DiagKind::BarrierMisuse, i,
+             describeShared(*e.run, p.offset) + " is initialised again without mbarrier.inval",
+             lane);
+  uint32_t agent = b.agent;
+  bool known = b.initEpoch != 0;
+  b = Mbarrier();
+  b.valid = true;
+  b.offset = p.offset;
+  b.expected = b.pending = count;
+  b.agent =
+      known ? agent : e.cluster->newAgent("bulk copies of " + describeShared(*e.run, p.offset));
+  b.initAgent = e.warp->agent;
+  b.initEpoch = e.warp->epoch;
+  b.initSite = &i - e.p->insts.data();
+  p.cta->shadow.markBarrier(p.offset, true);
+}
+
+uint64_t stateToken(const Mbarrier &b) { return b.phase << 24 | b.pending; }
+
+Step update(Exec &e, const Inst &i) {
+  MbarOp op = MbarOp(i.select);
+  bool hasState = i.dstCount > 0;
+  unsigned at = hasState ? 1 : 0; // position of the address
+  uint64_t states[kLanes] = {};
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    uint32_t value = i.opCount > at + 1 ? e.src<uint32_t>(i, at + 1)[l] : 1;
+    if (op == Init) {
+      initialise(e, i, l, value);
+      continue;
+    }
+    Place p;
+    if (!place(e, i, at, l, p))
+      continue;
+    if (p.cta->exited) {
+      e.report(DiagKind::PeerExited, i, "mbarrier of a CTA that has exited", l);
+      continue;
+    }
+    Mbarrier *b = find(e, i, p, l);
+    if (!b)
+      continue;
+    states[l] = stateToken(*b);
+    Warp *releasing = i.aux & FlRelaxed ? nullptr : e.warp;
+    switch (op) {
+    case Inval:
+      b->valid = false;
+      p.cta->shadow.markBarrier(p.offset, false);
+      break;
+    case ExpectTx:
+      b->tx += value;
+      break;
+    case CompleteTx:
+      mbarrierCompleteTx(*e.cluster, *p.cta, *b, value, e.warp, &i);
+      break;
+    case Arrive:
+    case ArriveDrop:
+      mbarrierArrive(*e.cluster, *p.cta, *b, value, 0, op == ArriveDrop, releasing, &i, l);
+      break;
+    case ArriveExpectTx:
+    case ArriveDropExpectTx:
+      mbarrierArrive(*e.cluster, *p.cta, *b, 1, value, op == ArriveDropExpectTx, releasing, &i, l);
+      break;
+    default:
+      break;
+    }
+  }
+  if (hasState)
+    e.store(i, 0, states);
+  return Step::Next;
+}
+
+Step pendingCount(Exec &e, const Inst &i) {
+  const uint64_t *state = e.src<uint64_t>(i, 1);
+  uint32_t r[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    r[l] = state[l] & 0xffffff;
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+/// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is
+/// over; now and then, as the ISA allows, it gives up at once.
+Step wait(Exec &e, const Inst &i) {
+  std::array<MbarrierWait, kLanes> waits;
+  uint32_t passed = 0, valid = 0;
+  bool uniform = true;
+  unsigned first = llvm::countr_zero(e.active);
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    Place p;
+    MbarrierWait &w = waits[l];
+    w.byState = !(i.aux & FlParity);
+    w.state = w.byState ? e.src<uint64_t>(i, 2)[l] >> 24 : e.src<uint32_t>(i, 2)[l];
+    uint64_t address = addressAt(e, i, 1, l);
+    // Lanes nearly always wait together for the same barrier.
+    if (l != first && address == addressAt(e, i, 1, first) && w.state == waits[first].state) {
+      w = waits[first];
+      passed |= (passed >> first & 1) << l;
+      valid |= (valid >> first & 1) << l;
+      continue;
+    }
+    uniform &= l == first;
+    if (!w.byState && w.state > 1)
+      e.report(DiagKind::BarrierMisuse, i,
+               llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), l);
+    w.state &= w.byState ? ~0ull : 1;
+    if (!place(e, i, 1, l, p))
+      continue;
+    w.cta = p.cta;
+    w.offset = p.offset;
+    Mbarrier *b = find(e, i, p, l);
+    if (!b)
+      continue;
+    valid |= 1u << l;
+    if (mbarrierPassed(*b, w.state, w.byState)) {
+      passed |= 1u << l;
+      if (!(i.aux & FlRelaxed))
+        observeMbarrier(*e.warp, *b);
+    }
+  }
+  // A barrier that does not exist has been reported; waiting for it would only hide what else is
+  // wrong.
+  passed |= e.active & ~valid;
+  if (passed || i.select == TestWait || e.cluster->rng.below(16) == 0) {
+    e.storePred(i, 0, passed);
+    if (!passed) {
+      ++e.cluster->failedPolls;
+      ++e.split->pc;
+      e.split->polling = true;
+      return Step::Stop;
+    }
+    return Step::Next;
+  }
+  Wait &w = e.split->wait;
+  w.value = e.active;
+  w.aliased = false;
+  if (uniform) {
+    w.kind = Wait::MbarrierTry;
+    w.mbar = waits[first];
+  } else {
+    w.kind = Wait::Mbarriers;
+    w.lanes = std::make_unique<std::array<MbarrierWait, kLanes>>(waits);
+  }
+  return Step::Block;
+}
+
+bool takeSpaceAndOrder(Decoder &d, bool isWait) {
+  if (d.take("relaxed"))
+    d.inst.aux |= FlRelaxed;
+  d.take(isWait ? "acquire" : "release");
+  d.take("cta");
+  d.take("cluster");
+  if (d.take("shared::cluster"))
+    d.inst.aux |= FlCluster;
+  else if (!d.take("shared::cta") && !d.take("shared"))
+    d.inst.aux |= FlGeneric;
+  return d.take("b64") || d.refuse("needs .b64");
+}
+Space addressSpace(const Decoder &d) {
+  return d.inst.aux & FlGeneric ? Space::Generic : Space::Shared;
+}
+
+bool decodeWait(Decoder &d, bool isTry) {
+  const auto &o = d.s->operands;
+  if (d.take("parity"))
+    d.inst.aux |= FlParity;
+  d.inst.select = isTry ? TryWait : TestWait;
+  if (!takeSpaceAndOrder(d, true) || !d.count(3, isTry ? 4 : 3))
+    return false;
+  d.inst.fn = &wait;
+  // The time limit of try_wait is no promise: it is not modelled, and the operand only has to
+  // exist.
+  return d.dstPred(o[0]) && d.address(o[1], addressSpace(d)) &&
+         d.src(o[2], d.inst.aux & FlParity ? Ty::B32 : Ty::B64) &&
+         (o.size() == 3 || d.src(o[3], Ty::U32));
+}
+
+} // namespace
+
+bool tessera::sim::detail::decodeMbarrier(Decoder &d, StringRef opcode) {
+  if (opcode != "mbarrier")
+    return false;
+  const auto &o = d.s->operands;
+  d.inst.flags |= FlagCounted;
+  d.inst.fn = &update;
+  if (d.take("test_wait"))
+    return decodeWait(d, false);
+  if (d.take("try_wait"))
+    return decodeWait(d, true);
+  if (d.take("pending_count")) {
+    d.inst.fn = &pendingCount;
+    return d.take("b64") && d.count(2) && d.dst(o[0], Ty::U32) && d.src(o[1], Ty::B64);
+  }
+  bool arrive = false;
+  if (d.take("init"))
+    d.inst.select = Init;
+  else if (d.take("inval"))
+    d.inst.select = Inval;
+  else if (d.take("arrive")) {
+    arrive = true;
+    d.inst.select = d.take("expect_tx") ? ArriveExpectTx : Arrive;
+  } else if (d.take("arrive_drop")) {
+    arrive = true;
+    d.inst.select = d.take("expect_tx") ? ArriveDropExpectTx : ArriveDrop;
+  } else if (d.take("expect_tx"))
+    d.inst.select = ExpectTx;
+  else if (d.take("complete_tx"))
+    d.inst.select = CompleteTx;
+  else
+    return d.refuse("in this form is not modelled");
+  if (arrive)
+    d.take("noComplete");
+  if (!takeSpaceAndOrder(d, false))
+    return false;
+  if (!arrive) {
+    unsigned n = d.inst.select == Inval ? 1 : 2;
+    return d.count(n) && d.address(o[0], addressSpace(d)) && (n == 1 || d.src(o[1], Ty::U32));
+  }
+  // The state is a register, the sink, or absent.
+  unsigned at = 0;
+  if (!o.empty() && o[0].kind != Operand::Address) {
+    at = 1;
+    if (o[0].kind != Operand::Sink && !d.dst(o[0], Ty::B64))
+      return false;
+  }
+  if (!d.count(at + 1, at + 2) || !d.address(o[at], addressSpace(d)))
+    return false;
+  return o.size() == at + 1 || d.src(o[at + 1], Ty::U32);
+}

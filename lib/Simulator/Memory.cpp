@@ -1,0 +1,313 @@
+//===- Memory.cpp - Global memory, state spaces, access checks ------------===//
+#include "Memory.h"
+#include "Decoder.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::Error;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// GlobalMemory
+//===----------------------------------------------------------------------===//
+
+GlobalMemory::GlobalMemory() : next(0x0000000200000000ull) {}
+GlobalMemory::~GlobalMemory() = default;
+GlobalMemory::GlobalMemory(GlobalMemory &&) = default;
+
+uint64_t GlobalMemory::allocate(uint64_t bytes, StringRef name, bool readOnly) {
+  auto b = std::make_unique<Buffer>();
+  b->name = name.str();
+  b->base = next;
+  b->size = bytes;
+  b->readOnly = readOnly;
+  b->storage.reset(new uint8_t[bytes + 256]());
+  b->data = b->storage.get() + (256 - reinterpret_cast<uintptr_t>(b->storage.get()) % 256) % 256;
+  // At least 64 KiB of nothing between buffers.
+  next += (bytes + 0x1ffff) & ~0xffffull;
+  list.push_back(std::move(b));
+  return list.back()->base;
+}
+
+const GlobalMemory::Buffer *GlobalMemory::nearest(uint64_t address) const {
+  auto it =
+      std::upper_bound(list.begin(), list.end(), address,
+                       [](uint64_t a, const std::unique_ptr<Buffer> &b) { return a < b->base; });
+  return it == list.begin() ? nullptr : std::prev(it)->get();
+}
+
+const GlobalMemory::Buffer *GlobalMemory::find(uint64_t address, uint64_t bytes) const {
+  const Buffer *b = nearest(address);
+  return b && address - b->base <= b->size && bytes <= b->size - (address - b->base) ? b : nullptr;
+}
+GlobalMemory::Buffer *GlobalMemory::find(uint64_t address, uint64_t bytes) {
+  return const_cast<Buffer *>(static_cast<const GlobalMemory *>(this)->find(address, bytes));
+}
+
+static Error outside(uint64_t address, uint64_t bytes) {
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(), "%llu bytes at 0x%llx are in no buffer",
+      static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+}
+Error GlobalMemory::write(uint64_t address, llvm::ArrayRef<uint8_t> bytes) {
+  Buffer *b = find(address, bytes.size());
+  if (!b)
+    return outside(address, bytes.size());
+  std::copy(bytes.begin(), bytes.end(), b->data + (address - b->base));
+  return Error::success();
+}
+Error GlobalMemory::read(uint64_t address, llvm::MutableArrayRef<uint8_t> bytes) const {
+  const Buffer *b = find(address, bytes.size());
+  if (!b)
+    return outside(address, bytes.size());
+  std::copy_n(b->data + (address - b->base), bytes.size(), bytes.begin());
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t address, uint32_t bytes,
+                                         unsigned lane, bool ownOnly, Place &out) {
+  uint64_t rank = address >> kRankShift;
+  uint64_t offset = address & ((1u << kRankShift) - 1);
+  if (rank >= e.cluster->ctas.size()) {
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv("shared memory address {0:x} names CTA {1} of a cluster of {2}", address,
+                           rank, e.cluster->ctas.size())
+                 .str(),
+             lane);
+    return false;
+  }
+  Cta *cta = e.cluster->ctas[rank].get();
+  if (ownOnly && cta != e.cta) {
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv(
+                 "shared::cta address {0:x} belongs to CTA {1} of the cluster, not to this one",
+                 address, rank)
+                 .str(),
+             lane);
+    return false;
+  }
+  if (offset < kSharedBase || offset - kSharedBase + bytes > cta->shared.size()) {
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of "
+                           "the CTA's {3} bytes",
+                           bytes, address, int64_t(offset) - kSharedBase, cta->shared.size())
+                 .str(),
+             lane);
+    return false;
+  }
+  if (cta != e.cta && cta->exited) {
+    e.report(
+        DiagKind::PeerExited, i,
+        llvm::formatv("access to shared memory of CTA {0} of the cluster, which has exited", rank)
+            .str(),
+        lane);
+    return false;
+  }
+  out.cta = cta;
+  out.offset = offset - kSharedBase;
+  out.data = cta->shared.data() + out.offset;
+  return true;
+}
+
+static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane,
+                          AccessKind kind, Place &out) {
+  GlobalMemory &memory = *e.run->launch->memory;
+  GlobalMemory::Buffer *b = e.cluster->lastBuffer;
+  if (!b || address < b->base || address - b->base > b->size ||
+      bytes > b->size - (address - b->base))
+    b = memory.find(address, bytes);
+  if (!b) {
+    std::string where;
+    if (const GlobalMemory::Buffer *n = memory.nearest(address))
+      where = llvm::formatv("; '{0}' ends {1} bytes before the end of this access", n->name,
+                            address + bytes - (n->base + n->size))
+                  .str();
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes, address,
+                           where)
+                 .str(),
+             lane);
+    return false;
+  }
+  e.cluster->lastBuffer = b;
+  if (b->readOnly && kind != AccessKind::Read) {
+    e.report(DiagKind::OutOfBounds, i, "write to read-only buffer '" + b->name + "'", lane);
+    return false;
+  }
+  out.cta = nullptr;
+  out.data = b->data + (address - b->base);
+  return true;
+}
+
+static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
+                         AccessKind kind, Place &out) {
+  if (offset + bytes > e.run->params.size() || kind != AccessKind::Read) {
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv(
+                 "{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters",
+                 bytes, offset, e.run->params.size())
+                 .str(),
+             lane);
+    return false;
+  }
+  out.cta = nullptr;
+  out.data = e.run->params.data() + offset;
+  return true;
+}
+
+static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
+                         Place &out) {
+  if (offset + bytes > e.p->localBytes) {
+    e.report(DiagKind::OutOfBounds, i,
+             llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes",
+                           bytes, offset, e.p->localBytes)
+                 .str(),
+             lane);
+    return false;
+  }
+  out.cta = nullptr;
+  out.data = e.warp->local.data() + size_t(lane) * e.p->localBytes + offset;
+  return true;
+}
+
+bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t address,
+                                   uint32_t bytes, unsigned lane, AccessKind kind, Place &out) {
+  if (space == Space::Generic) {
+    uint64_t window = address - address % kWindowBytes;
+    space = window == kSharedWindow  ? Space::Shared
+            : window == kLocalWindow ? Space::Local
+            : window == kParamWindow ? Space::Param
+                                     : Space::Global;
+    if (space != Space::Global)
+      address -= window;
+  }
+  switch (space) {
+  case Space::Shared:
+    return resolveShared(e, i, address, bytes, lane, false, out);
+  case Space::Local:
+    return resolveLocal(e, i, address, bytes, lane, out);
+  case Space::Param:
+    return resolveParam(e, i, address, bytes, lane, kind, out);
+  default:
+    return resolveGlobal(e, i, address, bytes, lane, kind, out);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory checks
+//===----------------------------------------------------------------------===//
+
+void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, const Access &a,
+                                          bool isWrite, const Warp *warp, const Inst *inst,
+                                          int lane) {
+  const Run &run = *cluster.run;
+  std::string where = describeShared(run, c.offset);
+  const char *verb = isWrite ? "write" : "read";
+  std::string actor = a.async ? "asynchronous " : "";
+  switch (c.hazard) {
+  case Hazard::None:
+    return;
+  case Hazard::Barrier:
+    addDiagnostic(cluster, DiagKind::BarrierMisuse, warp, inst, lane,
+                  llvm::Twine(actor) + verb + " of " + where + ", which holds an mbarrier");
+    return;
+  case Hazard::Uninitialised:
+    addDiagnostic(cluster, DiagKind::UninitialisedShared, warp, inst, lane,
+                  llvm::Twine(actor) + "read of " + where + ", which nobody has written");
+    return;
+  case Hazard::Unfenced:
+    addDiagnostic(cluster, DiagKind::MissingProxyFence, warp, inst, lane,
+                  llvm::Twine(actor) + verb + " of " + where + " after a generic write by " +
+                      describeAgent(cluster, c.other.agent) +
+                      " without fence.proxy.async in between",
+                  {"the write is at " + describeSite(run, c.other.site)});
+    return;
+  case Hazard::Unordered:
+    break;
+  }
+  DiagKind kind = DiagKind::Race;
+  std::string what;
+  if (isWrite && !c.otherWrote && (c.other.async || a.async)) {
+    kind = DiagKind::SlotOverwritten;
+    what =
+        actor + "write of " + where + " while " + describeAgent(cluster, c.other.agent) +
+        (c.other.async ? " may still read it" : " read it, which nothing orders before the write");
+  } else if (!isWrite && c.other.async) {
+    kind = DiagKind::StaleData;
+    what = actor + "read of " + where + ", which an asynchronous write (" +
+           describeAgent(cluster, c.other.agent) + ") changes; nothing orders the two";
+  } else {
+    if (a.async && !isWrite)
+      kind = DiagKind::Race;
+    what = actor + verb + " of " + where + " and " + (c.other.async ? "asynchronous " : "") +
+           (c.otherWrote ? "write" : "read") + " by " + describeAgent(cluster, c.other.agent) +
+           " are not ordered";
+  }
+  addDiagnostic(cluster, kind, warp, inst, lane, what,
+                {std::string("the other ") + (c.otherWrote ? "write" : "read") + " is at " +
+                 describeSite(run, c.other.site)});
+}
+
+void tessera::sim::detail::noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes,
+                                      unsigned lane, AccessKind kind, bool strong) {
+  Access a;
+  a.epoch = e.warp->epoch;
+  a.agent = e.warp->agent;
+  a.site = &i - e.p->insts.data();
+  a.strong = strong;
+  if (kind != AccessKind::Write) {
+    Conflict c = place.cta->shadow.read(place.offset, bytes, a, e.warp->clock);
+    if (c.hazard != Hazard::None)
+      reportConflict(*e.cluster, c, a, false, e.warp, &i, lane);
+  }
+  if (kind != AccessKind::Read) {
+    Conflict c = place.cta->shadow.write(place.offset, bytes, a, e.warp->clock);
+    if (c.hazard != Hazard::None)
+      reportConflict(*e.cluster, c, a, true, e.warp, &i, lane);
+  }
+}
+
+void tessera::sim::detail::strongAcquire(Exec &e, uint64_t key) {
+  auto it = e.cluster->strongClocks.find(key);
+  if (it != e.cluster->strongClocks.end())
+    e.warp->clock.join(it->second);
+}
+void tessera::sim::detail::strongRelease(Exec &e, uint64_t key) {
+  e.cluster->strongClocks[key].join(e.warp->clock);
+  e.warp->release();
+}
+
+bool tessera::sim::detail::takeMemoryMods(Decoder &d, MemoryMods &m) {
+  if (d.take("volatile") || d.take("relaxed"))
+    m.strong = true;
+  if (d.take("acquire"))
+    m.strong = m.acquire = true;
+  if (d.take("release"))
+    m.strong = m.release = true;
+  if (d.take("acq_rel"))
+    m.strong = m.acquire = m.release = true;
+  d.take("weak");
+  if (d.has("mmio"))
+    return d.refuse("modifier .mmio is not modelled");
+  for (const char *scope : {"cta", "cluster", "gpu", "sys"})
+    d.take(scope);
+  if (d.take("global"))
+    m.space = Space::Global;
+  else if (d.take("shared") || d.take("shared::cta"))
+    m.space = Space::Shared;
+  else if (d.take("shared::cluster")) {
+    m.space = Space::Shared;
+    m.cluster = true;
+  } else if (d.take("local"))
+    m.space = Space::Local;
+  else if (d.take("const"))
+    m.space = Space::Const;
+  else if (d.take("param") || d.take("param::entry"))
+    m.space = Space::Param;
+  return true;
+}

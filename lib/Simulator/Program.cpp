@@ -1,0 +1,134 @@
+//===- Program.cpp - Layout of variables and decoding of a kernel ---------===//
+#include "Program.h"
+#include "Decoder.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+using llvm::Error;
+using llvm::StringRef;
+
+std::string Program::regName(int reg) const {
+  if (reg < 0 || size_t(reg) >= function->regNames.size())
+    return "a special register";
+  std::string name = function->regNames[reg].str();
+  if (function->regNumbers[reg] != ~0u)
+    name += std::to_string(function->regNumbers[reg]);
+  return name;
+}
+
+static void collectSymbols(const Operand &o, llvm::StringSet<> &used) {
+  if (o.kind == Operand::Symbol)
+    used.insert(o.name);
+  for (const Operand &e : o.elems)
+    collectSymbols(e, used);
+}
+
+void tessera::sim::detail::layoutShared(const ParsedModule &module, const Function &function,
+                                        KernelInfo &info, Program *program) {
+  llvm::StringSet<> used;
+  for (const Statement &s : function.body)
+    for (const Operand &o : s.operands)
+      collectSymbols(o, used);
+  uint32_t at = 0, dynamicAlign = 16;
+  std::vector<StringRef> dynamic;
+  auto place = [&](const Variable &v) {
+    if (v.space != Space::Shared || !used.contains(v.name))
+      return;
+    if (v.isExtern) {
+      dynamic.push_back(v.name);
+      dynamicAlign = std::max(dynamicAlign, v.align);
+      return;
+    }
+    // Alignment is of the address, and the base itself is only 1024-aligned: larger requests count
+    // from there.
+    at = llvm::alignTo(at + kSharedBase, std::max(1u, v.align)) - kSharedBase;
+    if (program)
+      program->sharedOffset[v.name] = at;
+    at += v.size;
+  };
+  for (const Variable &v : module.variables)
+    place(v);
+  for (const Variable &v : function.variables)
+    place(v);
+  info.staticSharedBytes = at;
+  info.usesDynamicShared = !dynamic.empty();
+  uint32_t dynamicOffset = llvm::alignTo(at + kSharedBase, dynamicAlign) - kSharedBase;
+  if (program) {
+    program->staticShared = at;
+    program->dynamicOffset = dynamicOffset;
+    for (StringRef name : dynamic)
+      program->sharedOffset[name] = dynamicOffset;
+  }
+}
+
+static Error placeGlobals(const ParsedModule &module, Program &p, GlobalMemory &memory) {
+  for (const Variable &v : module.variables)
+    if (v.space == Space::Global || v.space == Space::Const)
+      p.globalAddress[v.name] =
+          memory.allocate(std::max<uint64_t>(v.size, 1), v.name, v.space == Space::Const);
+  for (const Variable &v : module.variables) {
+    if (!p.globalAddress.count(v.name) || v.init.empty())
+      continue;
+    std::vector<uint8_t> bytes = v.init;
+    for (const Variable::Fixup &fix : v.fixups) {
+      auto it = p.globalAddress.find(fix.symbol);
+      if (it == p.globalAddress.end())
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            "initialiser of '%s' names '%s', which is not a global variable", v.name.str().c_str(),
+            fix.symbol.str().c_str());
+      uint64_t address = it->second + fix.addend;
+      for (unsigned i = 0; i < 8 && fix.offset + i < bytes.size(); ++i)
+        bytes[fix.offset + i] = address >> (8 * i);
+    }
+    if (Error e = memory.write(p.globalAddress[v.name], bytes))
+      return e;
+  }
+  return Error::success();
+}
+
+llvm::Expected<std::unique_ptr<Program>>
+tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &function,
+                                   GlobalMemory &memory) {
+  auto p = std::make_unique<Program>();
+  p->module = &module;
+  p->function = &function;
+  KernelInfo info = function.info;
+  layoutShared(module, function, info, p.get());
+  for (const ParamInfo &param : function.info.params)
+    p->paramOffset[param.name] = param.offset;
+  for (const Variable &v : function.variables)
+    if (v.space == Space::Local) {
+      p->localBytes = llvm::alignTo(p->localBytes, std::max(16u, v.align));
+      p->localOffset[v.name] = p->localBytes;
+      p->localBytes += v.size;
+    } else if (v.space != Space::Shared && v.space != Space::Param) {
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "variable '%s' in this state space inside a function is not modelled",
+          v.name.str().c_str());
+    }
+  p->localBytes = llvm::alignTo(p->localBytes, 16);
+  if (Error e = placeGlobals(module, *p, memory))
+    return e;
+
+  Decoder decoder(*p);
+  for (RegClass cls : function.regs)
+    decoder.newReg(cls);
+  p->insts.reserve(function.body.size() + 1);
+  for (const Statement &s : function.body)
+    if (Error e = decoder.decode(s))
+      return e;
+  // A label may stand after the last instruction; running off the end is an exit.
+  Statement end;
+  end.opcode = "ret";
+  end.line = function.body.empty() ? function.line : function.body.back().line;
+  if (Error e = decoder.decode(end))
+    return e;
+  if (Error e = decoder.finish())
+    return e;
+  computeReconvergence(*p);
+  return p;
+}

@@ -1,0 +1,489 @@
+//===- Scheduler.cpp - Runs the warps of a cluster ------------------------===//
+//
+// Which warp runs, for how long, and when an asynchronous operation lands comes from the seed.
+// Operations land as late as the protocol allows, that is when no warp can go on without them; in
+// half of the seeds also now and then before.
+//
+//===----------------------------------------------------------------------===//
+#include "Async.h"
+#include "Sync.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+
+void Rng::seed(uint64_t a, uint64_t b) {
+  // splitmix64 of both words
+  uint64_t z = a * 0x9e3779b97f4a7c15ull + b + 0x632be59bd9b4e019ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  state = (z ^ (z >> 31)) | 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Start
+//===----------------------------------------------------------------------===//
+
+static uint64_t specialValue(const Run &run, const Cluster &cluster, const Cta &cta, const Warp &w,
+                             SpecialReg what, uint32_t value, unsigned lane) {
+  uint32_t tid = w.index * kLanes + lane;
+  const Dim3 &b = run.block, &g = run.grid, &c = run.cluster;
+  Dim3 inCluster{cta.rank % c.x, cta.rank / c.x % c.y, cta.rank / (c.x * c.y)};
+  switch (what) {
+  case SpecialReg::TidX:
+    return tid % b.x;
+  case SpecialReg::TidY:
+    return tid / b.x % b.y;
+  case SpecialReg::TidZ:
+    return tid / (b.x * b.y);
+  case SpecialReg::NtidX:
+    return b.x;
+  case SpecialReg::NtidY:
+    return b.y;
+  case SpecialReg::NtidZ:
+    return b.z;
+  case SpecialReg::CtaidX:
+    return cta.id.x;
+  case SpecialReg::CtaidY:
+    return cta.id.y;
+  case SpecialReg::CtaidZ:
+    return cta.id.z;
+  case SpecialReg::NctaidX:
+    return g.x;
+  case SpecialReg::NctaidY:
+    return g.y;
+  case SpecialReg::NctaidZ:
+    return g.z;
+  case SpecialReg::LaneId:
+    return lane;
+  case SpecialReg::WarpId:
+    return w.index;
+  case SpecialReg::NwarpId:
+    return run.warpsPerCta;
+  case SpecialReg::SmId:
+    return (cluster.number * cluster.ctas.size() + cta.rank) % 132;
+  case SpecialReg::NsmId:
+    return 132;
+  case SpecialReg::GridId:
+    return 1;
+  case SpecialReg::LanemaskEq:
+    return 1u << lane;
+  case SpecialReg::LanemaskLt:
+    return (1u << lane) - 1;
+  case SpecialReg::LanemaskLe:
+    return (2u << lane) - 1;
+  case SpecialReg::LanemaskGt:
+    return ~((2u << lane) - 1);
+  case SpecialReg::LanemaskGe:
+    return ~((1u << lane) - 1);
+  case SpecialReg::ClusterCtaidX:
+    return inCluster.x;
+  case SpecialReg::ClusterCtaidY:
+    return inCluster.y;
+  case SpecialReg::ClusterCtaidZ:
+    return inCluster.z;
+  case SpecialReg::ClusterNctaidX:
+    return c.x;
+  case SpecialReg::ClusterNctaidY:
+    return c.y;
+  case SpecialReg::ClusterNctaidZ:
+    return c.z;
+  case SpecialReg::ClusterCtarank:
+    return cta.rank;
+  case SpecialReg::ClusterNctarank:
+    return c.count();
+  case SpecialReg::ClusteridX:
+    return cta.id.x / c.x;
+  case SpecialReg::ClusteridY:
+    return cta.id.y / c.y;
+  case SpecialReg::ClusteridZ:
+    return cta.id.z / c.z;
+  case SpecialReg::NclusteridX:
+    return g.x / c.x;
+  case SpecialReg::NclusteridY:
+    return g.y / c.y;
+  case SpecialReg::NclusteridZ:
+    return g.z / c.z;
+  case SpecialReg::IsExplicitCluster:
+    return c.count() > 1;
+  case SpecialReg::DynamicSmemSize:
+    return run.launch->dynamicSharedBytes;
+  case SpecialReg::TotalSmemSize:
+    return run.sharedBytes;
+  case SpecialReg::AggrSmemSize:
+    return run.sharedBytes;
+  case SpecialReg::SharedAddress:
+    return (cta.rank << kRankShift) + kSharedBase + value;
+  default:
+    return 0;
+  }
+}
+
+static void initWarp(Run &run, Cluster &cluster, Cta &cta, Warp &w) {
+  const Program &p = *run.program;
+  w.regs.assign(p.regWords, 0);
+  w.meta.assign(p.regOffset.size(), RegMeta());
+  w.counts.assign(p.counters, 0);
+  w.local.assign(size_t(p.localBytes) * kLanes, 0xcd);
+  for (const HiddenReg &h : p.hidden) {
+    w.meta[h.reg].init = kAllLanes;
+    for (unsigned l = 0; l < kLanes; ++l) {
+      uint64_t v = specialValue(run, cluster, cta, w, h.what, h.value, l);
+      if (p.regClass[h.reg] == RegClass::R64)
+        memcpy(&w.regs[p.regOffset[h.reg] + 2 * l], &v, 8);
+      else
+        w.regs[p.regOffset[h.reg] + l] = uint32_t(v);
+    }
+  }
+  uint32_t threads = run.block.count(), first = w.index * kLanes;
+  w.launched = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
+  w.registers = run.registersPerThread;
+  w.priority = cluster.rng.below(1u << 30);
+  w.clock.see(w.agent, w.epoch);
+  Split s;
+  s.mask = w.launched;
+  w.splits.push_back(std::move(s));
+}
+
+void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
+  c.run = &run;
+  c.number = number;
+  c.rng.seed(run.options->seed, number);
+  c.policy = run.options->seed % 3;
+  static constexpr uint64_t rates[] = {0, 16, 0, 2};
+  c.completionRate = rates[run.options->seed / 3 % 4];
+  c.opcodeCounts.assign(run.program->opcodeNames.size(), 0);
+  Dim3 d = run.cluster;
+  Dim3 clusters{run.grid.x / d.x, run.grid.y / d.y, run.grid.z / d.z};
+  Dim3 at{uint32_t(number % clusters.x), uint32_t(number / clusters.x % clusters.y),
+          uint32_t(number / clusters.x / clusters.y)};
+  c.newAgent("nobody"); // agent 0 means "none" in AsyncGroups
+  for (uint32_t rank = 0; rank < d.count(); ++rank) {
+    c.ctas.push_back(std::make_unique<Cta>());
+    Cta &cta = *c.ctas.back();
+    cta.cluster = &c;
+    cta.rank = rank;
+    cta.id = {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y,
+              at.z * d.z + rank / (d.x * d.y)};
+    cta.shared.assign(run.sharedBytes, 0xcd);
+    cta.shadow.checking = run.options->checkRaces;
+    cta.shadow.reset(run.sharedBytes);
+    cta.liveWarps = run.warpsPerCta;
+    cta.groups.resize((run.warpsPerCta + 3) / 4);
+    for (uint32_t k = 0; k < run.warpsPerCta; ++k) {
+      cta.warps.push_back(std::make_unique<Warp>());
+      Warp &w = *cta.warps.back();
+      w.cta = &cta;
+      w.index = k;
+      w.agent = c.newAgent("", &w);
+      initWarp(run, c, cta, w);
+    }
+    for (unsigned g = 0; g < cta.groups.size(); ++g)
+      cta.groups[g].agent = c.newAgent(
+          llvm::formatv("wgmma of warps {0} to {1}{2}", 4 * g, 4 * g + 3,
+                        d.count() > 1 ? llvm::formatv(" of CTA {0} of the cluster", rank).str()
+                                      : "")
+              .str());
+    // The CTA's pool is what the launch gave it: the registers at entry of all its threads, less
+    // what they hold.
+    cta.registerPool = 0;
+  }
+  c.liveWarps = run.warpsPerCta * d.count();
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+/// Uninitialised and in-flight registers. Returns false when the split must wait for a value.
+static bool checkRegisters(Exec &e, const Inst &i) {
+  Warp &w = *e.warp;
+  uint32_t copiedInit = kAllLanes, copiedFence = 0, copiedFlight = 0;
+  bool hasRegisterSource = false;
+  for (unsigned n = i.dstCount; n < i.opCount; ++n) {
+    int reg = e.p->ops[i.opBegin + n].reg;
+    if (reg < 0)
+      continue;
+    hasRegisterSource = true;
+    RegMeta &m = w.meta[reg];
+    if ((m.init & e.active) != e.active) {
+      if (!(i.flags & FlagCopies))
+        e.report(DiagKind::UninitialisedRegister, i,
+                 e.p->regName(reg) + " is used but has not been written",
+                 llvm::countr_zero(e.active & ~m.init));
+      m.init |= i.flags & FlagCopies ? 0 : e.active; // once is enough
+    }
+    copiedInit &= m.init;
+    copiedFence = std::max(copiedFence, m.fence);
+    copiedFlight = std::max(copiedFlight, m.flightAcc);
+    if (m.flightAcc && !(i.flags & FlagRename))
+      e.report(DiagKind::RegisterInFlight, i,
+               e.p->regName(reg) +
+                   " is read while a wgmma that accumulates into it has not been waited for");
+    else if (m.flightA && !(i.flags & FlagRename))
+      e.report(DiagKind::RegisterInFlight, i,
+               e.p->regName(reg) +
+                   " is read while it is the A operand of a wgmma that has not been waited for");
+  }
+  if (copiedFlight && (i.flags & FlagRename) &&
+      w.cta->groups[w.index / 4].completed < copiedFlight) {
+    e.split->wait.kind = Wait::WgmmaValue;
+    e.split->wait.value = copiedFlight;
+    return false;
+  }
+  for (unsigned n = 0; n < i.dstCount; ++n) {
+    int reg = e.p->ops[i.opBegin + n].reg;
+    if (reg < 0)
+      continue;
+    RegMeta &m = w.meta[reg];
+    if (m.flightAcc || m.flightA)
+      e.report(DiagKind::RegisterInFlight, i,
+               e.p->regName(reg) + " is written while it is " +
+                   (m.flightAcc ? "an accumulator" : "the A operand") +
+                   " of a wgmma that has not been waited for");
+    if (i.flags & FlagCopies)
+      m.init = (m.init & ~e.active) | (copiedInit & e.active);
+    else
+      m.init |= e.active;
+    if ((i.flags & FlagRename) && hasRegisterSource) {
+      m.fence = copiedFence;
+      if (copiedFlight) {
+        if (!m.flightAcc && !m.flightA)
+          w.flightRegs.push_back(reg);
+        m.flightAcc = copiedFlight;
+      }
+    } else {
+      m.fence = w.wgmmaFences;
+    }
+  }
+  return true;
+}
+
+/// Runs a split for at most `quantum` instructions; returns how many it executed.
+static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uint64_t quantum) {
+  Exec e;
+  e.run = c.run;
+  e.cluster = &c;
+  e.cta = w.cta;
+  e.warp = &w;
+  e.split = &*it;
+  e.p = c.run->program;
+  e.regs = w.regs.data();
+  e.consts = e.p->constants.data();
+  Split &s = *it;
+  s.polling = false;
+  const Inst *insts = e.p->insts.data();
+  bool checks = c.run->options->checkRegisters;
+  int32_t join = s.stack.empty() ? -1 : w.points[s.stack.back()].pc;
+  for (uint64_t n = 0; n < quantum; ++n) {
+    if (s.pc == join) {
+      arriveReconvergence(w, it);
+      return n;
+    }
+    const Inst &i = insts[s.pc];
+    e.active = s.mask;
+    if (i.guard.reg >= 0) {
+      uint32_t g = e.regs[i.guard.offset];
+      if (checks && (w.meta[i.guard.reg].init & s.mask) != s.mask) {
+        e.report(DiagKind::UninitialisedRegister, i,
+                 "the guard " + e.p->regName(i.guard.reg) + " has not been written");
+        w.meta[i.guard.reg].init |= s.mask;
+      }
+      e.active &= i.guard.negated ? ~g : g;
+    }
+    ++c.instructions;
+    ++c.opcodeCounts[i.opcode];
+    if (!e.active) {
+      ++s.pc;
+      continue;
+    }
+    if ((i.flags & FlagAligned) && e.active != w.alive())
+      e.report(DiagKind::DivergentAligned, i,
+               llvm::formatv("executed by lanes {0:x} of the warp, while {1:x} are alive", e.active,
+                             w.alive())
+                   .str());
+    if (checks && !(i.flags & FlagOwnCheck) && !checkRegisters(e, i))
+      return n + 1;
+    Step step = i.fn(e, i);
+    // A handler that ends the split must not be followed by an access to it.
+    if (i.flags & FlagCounted)
+      ++w.counts[i.counter];
+    switch (step) {
+    case Step::Next:
+      ++s.pc;
+      break;
+    case Step::Jump:
+      break;
+    case Step::Block:
+    case Step::Stop:
+      return n + 1;
+    }
+  }
+  return quantum;
+}
+
+//===----------------------------------------------------------------------===//
+// Scheduling
+//===----------------------------------------------------------------------===//
+
+static void reportPending(Cluster &c, Cta &cta) {
+  for (auto &w : cta.warps)
+    for (auto &[lane, g] : w->bulk)
+      if (g.waitedRead < g.issued)
+        addDiagnostic(
+            c, DiagKind::PendingAtExit, w.get(), nullptr, lane,
+            llvm::formatv(
+                "the CTA exits while the thread has not waited for {0} of its {1} bulk copies",
+                g.issued - g.waitedRead, g.issued)
+                .str());
+  for (auto &op : c.pending) {
+    bool load = op->kind == AsyncOp::TensorLoad || op->kind == AsyncOp::BulkLoad ||
+                op->kind == AsyncOp::SharedCopy;
+    if (load && (op->remote == &cta || (op->multicast >> cta.rank & 1)))
+      addDiagnostic(c, DiagKind::PendingAtExit, op->warp, op->inst, op->lane,
+                    "the CTA exits while this bulk copy into its shared memory is in flight");
+    if (op->kind == AsyncOp::CpAsync && op->shared == &cta)
+      addDiagnostic(c, DiagKind::PendingAtExit, op->warp, op->inst, -1,
+                    "the CTA exits while this cp.async is in flight");
+  }
+  for (Warpgroup &g : cta.groups)
+    if (!g.ops.empty())
+      addDiagnostic(c, DiagKind::PendingAtExit, nullptr, g.ops.front().inst, -1,
+                    "the CTA exits while this wgmma has not been waited for");
+}
+
+static void warpDone(Cluster &c, Warp &w) {
+  Cta &cta = *w.cta;
+  --cta.liveWarps;
+  --c.liveWarps;
+  c.event();
+  checkNamedBarriers(cta);
+  checkClusterBarrier(c);
+  if (cta.liveWarps == 0) {
+    reportPending(c, cta);
+    for (Warpgroup &g : cta.groups)
+      g.ops.clear();
+    cta.exited = true;
+  }
+}
+
+/// Lets one asynchronous operation land, chosen by the seed. False when there is none.
+static bool completeOne(Cluster &c) {
+  llvm::SmallVector<std::pair<Cta *, unsigned>, 8> groups;
+  for (auto &cta : c.ctas)
+    for (unsigned g = 0; g < cta->groups.size(); ++g)
+      if (wgmmaReady(cta->groups[g]))
+        groups.push_back({cta.get(), g});
+  uint32_t n = c.pending.size() + groups.size();
+  if (n == 0)
+    return false;
+  c.sinceCompletion = 0;
+  uint32_t k = c.rng.below(n);
+  if (k >= c.pending.size()) {
+    auto [cta, g] = groups[k - c.pending.size()];
+    completeWgmma(c, *cta, g);
+    return true;
+  }
+  if (completeAsync(c, *c.pending[k])) {
+    std::swap(c.pending[k], c.pending.back());
+    c.pending.pop_back();
+  }
+  return true;
+}
+
+static void reportBlocked(Cluster &c, DiagKind kind, const char *what) {
+  std::vector<std::string> notes;
+  const Warp *first = nullptr;
+  const Inst *firstInst = nullptr;
+  DiagKind found = kind;
+  for (auto &cta : c.ctas)
+    for (auto &w : cta->warps)
+      for (Split &s : w->splits) {
+        const Inst &i = c.run->program->insts[s.pc];
+        DiagKind own = kind;
+        std::vector<std::string> unused;
+        notes.push_back(
+            describeWarp(*w) +
+            (s.mask == w->alive() ? "" : llvm::formatv(", lanes {0:x},", s.mask).str()) + " " +
+            describeWait(c, *w, s, own, unused) + "; at " +
+            describeSite(*c.run, &i - c.run->program->insts.data()));
+        if (own != kind)
+          found = own;
+        bool reconverging = !s.stack.empty() && s.wait.kind == Wait::None;
+        if (!first && !reconverging) {
+          first = w.get();
+          firstInst = &i;
+        }
+      }
+  addDiagnostic(c, found, first, firstInst, -1, what, std::move(notes));
+  c.failed = true;
+}
+
+bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
+  struct Candidate {
+    Warp *warp;
+    std::list<Split>::iterator split;
+  };
+  llvm::SmallVector<Candidate, 64> ready, polling;
+  uint64_t runEvents = c.run->events.load(), eventsBefore = c.events, start = c.instructions;
+  while (c.instructions - start < budget && !c.failed && !c.run->abort) {
+    if (c.liveWarps == 0) {
+      while (completeOne(c))
+        ;
+      return true;
+    }
+    ready.clear();
+    polling.clear();
+    for (auto &cta : c.ctas)
+      for (auto &w : cta->warps)
+        for (auto it = w->splits.begin(); it != w->splits.end(); ++it)
+          if (it->wait.kind == Wait::None || tryWake(c, *w, *it))
+            (it->polling ? polling : ready).push_back({w.get(), it});
+    c.sinceCompletion += 1;
+    if (ready.empty() && polling.empty()) {
+      if (!completeOne(c))
+        reportBlocked(c, DiagKind::Deadlock,
+                      "deadlock: no warp can go on and no asynchronous operation is under way");
+      continue;
+    }
+    if (ready.empty()) {
+      // Only pollers are left: something must land, or they poll for ever.
+      if (!completeOne(c) && c.failedPolls > 20000 && c.run->events == runEvents) {
+        reportBlocked(c, DiagKind::Deadlock,
+                      "deadlock: every warp that is not blocked polls in vain");
+        continue;
+      }
+      std::swap(ready, polling);
+    } else if ((c.completionRate && c.rng.below(c.completionRate) == 0) ||
+               c.sinceCompletion > 20000) {
+      completeOne(c);
+    }
+    size_t k = c.rng.below(ready.size());
+    uint64_t quantum = 1 + c.rng.below(256);
+    if (c.policy == 1) {
+      for (size_t j = 0; j < ready.size(); ++j)
+        if (ready[j].warp->priority > ready[k].warp->priority)
+          k = j;
+      if (c.rng.below(64) == 0)
+        ready[k].warp->priority = c.rng.below(1u << 30);
+      quantum = 512;
+    } else if (c.policy == 2) {
+      quantum = 1 + c.rng.below(24);
+    }
+    Warp &w = *ready[k].warp;
+    runSplit(c, w, ready[k].split, quantum);
+    if (w.done())
+      warpDone(c, w);
+    if (c.instructions - c.lastEventAt > c.run->options->stallInstructions && !completeOne(c)) {
+      if (c.run->events != runEvents) {
+        runEvents = c.run->events;
+        c.lastEventAt = c.instructions;
+      } else {
+        reportBlocked(c, DiagKind::Livelock,
+                      "no progress: no store, arrival or completion for many instructions");
+      }
+    }
+  }
+  c.run->events += c.events - eventsBefore;
+  return c.failed || c.run->abort;
+}

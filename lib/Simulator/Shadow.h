@@ -1,0 +1,61 @@
+//===- Shadow.h - Who touched which shared memory word ----------*- C++ -*-===//
+#ifndef TESSERA_SIMULATOR_SHADOW_H
+#define TESSERA_SIMULATOR_SHADOW_H
+
+#include "Clock.h"
+#include <unordered_map>
+
+namespace tessera::sim::detail {
+
+/// One access, as the shadow remembers it.
+struct Access {
+  uint32_t epoch = 0;
+  uint32_t site = 0; ///< instruction index
+  uint16_t agent = 0;
+  bool async = false; ///< by the async proxy
+  uint8_t strong : 1; ///< atomic, volatile or with memory order: does not race with its like
+  uint8_t bytes : 4;  ///< of the word
+  Access() : strong(0), bytes(15) {}
+};
+
+enum class Hazard : uint8_t { None, Unordered, Unfenced, Uninitialised, Barrier };
+
+struct Conflict {
+  Hazard hazard = Hazard::None;
+  Access other;
+  bool otherWrote = false;
+  uint32_t offset = 0;
+};
+
+/// State of a CTA's shared memory, per 4-byte word: initialised bytes, the last write, and the
+/// reads since.
+class Shadow {
+public:
+  void reset(uint32_t bytes);
+  /// `order` is what the access is ordered after: the warp's clock, or its clock when it issued an
+  /// async operation.
+  Conflict write(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);
+  Conflict read(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);
+  void markBarrier(uint32_t offset, bool on);
+  bool checking = true;
+
+private:
+  static constexpr unsigned kReaders = 4;
+  struct Cell {
+    uint8_t init = 0;    ///< bits 0-3: initialised bytes
+    uint8_t written = 0; ///< bytes of the last write; 0: none
+    uint8_t readers = 0;
+    bool barrier = false;
+    bool overflow = false;
+    Access write;
+    Access reads[kReaders];
+  };
+  void checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order, Conflict &out);
+  void addRead(Cell &c, uint32_t word, const Access &a, const Clock &order);
+  std::vector<Cell> cells;
+  std::unordered_map<uint32_t, std::vector<Access>> more; ///< readers beyond kReaders
+};
+
+} // namespace tessera::sim::detail
+
+#endif // TESSERA_SIMULATOR_SHADOW_H

@@ -1,0 +1,92 @@
+//===- TensorMap.cpp - Checks and encodes tensor maps ---------------------===//
+//
+// The rules are those of cuTensorMapEncodeTiled in the CUDA driver API.
+//
+//===----------------------------------------------------------------------===//
+#include "TensorMap.h"
+#include <cstring>
+
+using namespace tessera::sim;
+using namespace tessera::sim::detail;
+
+unsigned tessera::sim::elementBytes(TensorElement type) {
+  switch (type) {
+  case TensorElement::U8:
+    return 1;
+  case TensorElement::U16:
+  case TensorElement::F16:
+  case TensorElement::BF16:
+    return 2;
+  case TensorElement::U64:
+  case TensorElement::S64:
+  case TensorElement::F64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
+uint32_t TensorMapRecord::boxBytes() const {
+  uint32_t n = elementSize();
+  for (unsigned d = 0; d < rank; ++d)
+    n *= extent(d);
+  return n;
+}
+
+template <class... Args>
+static llvm::Error bad(const char *format, Args... args) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 (std::string("tensor map: ") + format).c_str(), args...);
+}
+
+llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const TensorMapDesc &desc) {
+  TensorMapRecord r;
+  unsigned rank = desc.dims.size();
+  if (rank < 1 || rank > 5)
+    return bad("rank %u is not in 1..5", rank);
+  if (desc.strides.size() != rank - 1 || desc.box.size() != rank ||
+      (!desc.elementStrides.empty() && desc.elementStrides.size() != rank))
+    return bad("strides, box and element strides do not fit rank %u", rank);
+  if (desc.interleave != 0)
+    return bad("interleaved layouts are not modelled");
+  if (desc.swizzle > 3)
+    return bad("swizzle mode %u is unknown", desc.swizzle);
+  if (desc.globalAddress % 16)
+    return bad("the global address is not a multiple of 16");
+  r.type = uint8_t(desc.type);
+  r.rank = rank;
+  r.swizzle = desc.swizzle;
+  r.oobNan = desc.oobNan;
+  if (desc.oobNan && (desc.type == TensorElement::U8 || desc.type == TensorElement::U16 ||
+                      desc.type == TensorElement::U32 || desc.type == TensorElement::S32 ||
+                      desc.type == TensorElement::U64 || desc.type == TensorElement::S64))
+    return bad("NaN fill needs a floating-point type");
+  r.address = desc.globalAddress;
+  for (unsigned d = 0; d < rank; ++d) {
+    if (desc.dims[d] == 0 || desc.dims[d] > (1ull << 32))
+      return bad("dimension %u has size %llu", d, static_cast<unsigned long long>(desc.dims[d]));
+    if (desc.box[d] == 0 || desc.box[d] > 256)
+      return bad("box size %u of dimension %u is not in 1..256", desc.box[d], d);
+    uint32_t es = desc.elementStrides.empty() ? 1 : desc.elementStrides[d];
+    if (es == 0 || es > 8)
+      return bad("element stride %u of dimension %u is not in 1..8", es, d);
+    r.dims[d] = desc.dims[d];
+    r.box[d] = desc.box[d];
+    r.elementStrides[d] = es;
+    if (d + 1 < rank) {
+      if (desc.strides[d] % 16 || desc.strides[d] >= (1ull << 40))
+        return bad("stride %llu is not a multiple of 16 below 2^40",
+                   static_cast<unsigned long long>(desc.strides[d]));
+      r.strides[d] = desc.strides[d];
+    }
+  }
+  uint32_t inner = r.extent(0) * r.elementSize();
+  if (inner % 16)
+    return bad("the inner box has %u bytes, not a multiple of 16", inner);
+  if (desc.swizzle && inner > (16u << desc.swizzle))
+    return bad("the inner box has %u bytes, more than the swizzle's %u", inner,
+               16u << desc.swizzle);
+  std::array<uint8_t, 128> out;
+  memcpy(out.data(), &r, 128);
+  return out;
+}

@@ -1,0 +1,201 @@
+"""Damages a correct kernel in one way after the other: the simulator must name each damage, and nothing in the kernel as it is.
+
+    mutate.py SIMULATOR KERNEL.ptx WORKDIR [--seeds N] [--only NAME]
+"""
+import argparse
+import array
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+
+BLOCKS = 5  # 2 * stages + 1 trips of the ring
+M, N, K = 128, 64, 64 * BLOCKS
+
+
+def bf16(x):
+    u = struct.unpack("<I", struct.pack("<f", x))[0]
+    return (u + 0x7FFF + (u >> 16 & 1)) >> 16
+
+
+def value(u):
+    return struct.unpack("<f", struct.pack("<I", u << 16))[0]
+
+
+def write_launch(directory):
+    """Inputs, the expected result and the launch description."""
+    rng = random.Random(7)
+    a = array.array("H", (bf16(rng.uniform(-1, 1)) for _ in range(M * K)))
+    b = array.array("H", (bf16(rng.uniform(-1, 1)) for _ in range(N * K)))
+    rows = [[value(u) for u in a[i * K : i * K + K]] for i in range(M)]
+    columns = [[value(u) for u in b[i * K : i * K + K]] for i in range(N)]
+    c = array.array("H", (bf16(sum(map(float.__mul__, r, q))) for r in rows for q in columns))
+    for name, data in (("a", a), ("b", b), ("c", c)):
+        with open(os.path.join(directory, name + ".bin"), "wb") as f:
+            f.write(data.tobytes())
+
+    def tensor(buffer, inner, outer, box):
+        return {"tensor_map": {"buffer": buffer, "dims": [inner, outer], "box": box, "swizzle": 128}}
+
+    launch = {
+        "grid": 1,
+        "shared": 65536 + 32,
+        "buffers": {
+            "a": {"raw": "a.bin", "type": "bf16", "shape": [M, K]},
+            "b": {"raw": "b.bin", "type": "bf16", "shape": [N, K]},
+            "c": {"type": "bf16", "shape": [M, N], "fill": "nan", "expect": "c.bin", "tolerance": 0.01},
+        },
+        "params": [
+            tensor("a", K, M, [64, 128]),
+            tensor("b", K, N, [64, 64]),
+            tensor("c", N, M, [64, 64]),
+            {"value": BLOCKS},
+        ],
+        "shared_names": [
+            {"name": "A", "offset": 0, "stride": 16384, "count": 2},
+            {"name": "B", "offset": 32768, "stride": 8192, "count": 2},
+            {"name": "C", "offset": 49152, "stride": 8192, "count": 2},
+            {"name": "full", "offset": 65536, "count": 2},
+            {"name": "empty", "offset": 65552, "count": 2},
+        ],
+        "roles": [
+            {"name": "producer", "first_warp": 0},
+            {"name": "consumer 0", "first_warp": 4},
+            {"name": "consumer 1", "first_warp": 8},
+        ],
+        "barrier_names": [{"id": 1, "name": "turn 0"}, {"id": 2, "name": "turn 1"}],
+    }
+    with open(os.path.join(directory, "launch.json"), "w") as f:
+        json.dump(launch, f, indent=1)
+
+
+def drop(name):
+    """Removes the instruction with this name."""
+    return lambda text: edit(text, name, lambda line: "")
+
+
+def twice(name):
+    return lambda text: edit(text, name, lambda line: line + "\n" + line)
+
+
+def replace(name, old, new):
+    def change(line):
+        assert old in line, (name, old, line)
+        return line.replace(old, new)
+
+    return lambda text: edit(text, name, change)
+
+
+def after(name, extra):
+    return lambda text: edit(text, name, lambda line: line + "\n" + extra)
+
+
+def edit(text, name, change):
+    out, n = [], 0
+    for line in text.split("\n"):
+        if line.endswith("// " + name):
+            n += 1
+            line = change(line)
+        out.append(line)
+    assert n, f"the kernel has no line named {name}"
+    return "\n".join(out)
+
+
+def move(name, to):
+    """Moves the instruction `name` (with its guard's operands) right before the instruction `to`."""
+
+    def apply(text):
+        line = re.search(rf"^.*// {name}$", text, re.M).group()
+        text = edit(text, name, lambda _: "")
+        return edit(text, to, lambda target: line + "\n" + target)
+
+    return apply
+
+
+# Each damage, and the kinds of which at least one must be reported.
+MUTATIONS = {
+    "drop-arrive": (drop("release"), {"deadlock"}),
+    "drop-full-wait": (replace("wait-full", "mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r8+65536], %r18", "setp.eq.u32 %p6, %r5, %r5"),
+                       {"stale-data", "uninitialised-shared", "slot-overwritten"}),
+    "drop-empty-wait": (replace("wait-empty", "mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r8+65552], %r7", "setp.eq.u32 %p6, %r5, %r5"),
+                        {"slot-overwritten", "over-arrival", "race"}),
+    "drop-proxy-fence": (drop("proxy-fence"), {"missing-proxy-fence"}),
+    "drop-commit": (drop("commit"), {"register-in-flight", "slot-overwritten"}),
+    "drop-last-wait": (drop("wait-0"), {"register-in-flight"}),
+    "wait-group-too-many": (replace("wait-1", "aligned 1", "aligned 2"), {"slot-overwritten"}),
+    "wait-group-too-many-at-end": (replace("wait-0", "aligned 0", "aligned 1"), {"register-in-flight"}),
+    "wrong-full-parity": (replace("wait-full", "%r18", "1"), {"stale-data", "uninitialised-shared", "deadlock", "slot-overwritten"}),
+    "wrong-empty-parity": (replace("wait-empty", "%r7", "0"), {"deadlock"}),
+    "expect-too-many-bytes": (replace("expect", "24576", "24592"), {"deadlock"}),
+    "expect-too-few-bytes": (replace("expect", "24576", "16384"), {"transaction-underflow"}),
+    "drop-one-load": (drop("load-b"), {"deadlock"}),
+    "early-release": (replace("release", "[%r23+65552]", "[%r8+65552]"), {"slot-overwritten", "deadlock"}),
+    "release-before-wait": (replace("wait-1", "wgmma.wait_group.sync.aligned 1;",
+                                    "@%p7 mbarrier.arrive.release.cta.shared::cta.b64 _, [%r8+65552];"),
+                            {"slot-overwritten", "over-arrival"}),
+    "arrive-count-too-large": (replace("init-empty", ", 2;", ", 3;"), {"deadlock"}),
+    "arrive-count-too-small": (replace("init-empty", ", 2;", ", 1;"), {"slot-overwritten", "over-arrival", "parity-aliasing"}),
+    "descriptor-off-by-one-row": (after("desc-b", "  add.u32 %r22, %r22, 8;"),
+                                  {"stale-data", "uninitialised-shared", "slot-overwritten", "wrong-result"}),
+    "turn-passed-twice": (twice("pass-turn"), {"named-barrier-count"}),
+    "turn-not-passed": (drop("pass-turn"), {"deadlock"}),
+    "turn-with-another-count": (replace("pass-turn", "256", "384"), {"named-barrier-count"}),
+    "registers-over-the-pool": (replace("registers", "232", "240"), {"register-pool"}),
+    "drop-wgmma-fence": (drop("fence"), {"missing-wgmma-fence"}),
+    "drop-start-barrier": (drop("start"), {"uninitialised-barrier"}),
+    "drop-epilogue-barrier": (drop("epilogue"), {"race", "missing-proxy-fence", "stale-data", "uninitialised-shared", "slot-overwritten"}),
+    "drop-store-wait": (drop("wait-store"), {"pending-at-exit"}),
+    "drop-store-commit": (drop("commit-store"), {"pending-at-exit"}),
+    "load-out-of-shared-memory": (replace("load-a", "[%r12]", "[%r12+229376]"), {"out-of-bounds"}),
+    "divergent-wgmma": (replace("commit", "wgmma.commit", "@%p7 wgmma.commit"), {"divergent-aligned"}),
+}
+
+
+def simulate(simulator, ptx, directory, seeds):
+    run = subprocess.run(
+        [simulator, ptx, "--launch", os.path.join(directory, "launch.json"), "--seeds", str(seeds), "--threads", "1",
+         "--max-diagnostics", "50"],
+        capture_output=True, text=True, timeout=600,
+    )
+    return run.returncode, set(re.findall(r"error: \[([a-z-]+)\]", run.stderr)), run.stdout + run.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("simulator")
+    parser.add_argument("kernel")
+    parser.add_argument("directory")
+    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--only")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    os.makedirs(args.directory, exist_ok=True)
+    write_launch(args.directory)
+    with open(args.kernel) as f:
+        text = f.read()
+    failures = 0
+    code, kinds, output = simulate(args.simulator, args.kernel, args.directory, 2 * args.seeds)
+    if code:
+        print("the undamaged kernel is reported:\n" + output)
+        failures += 1
+    for name, (damage, expected) in MUTATIONS.items():
+        if args.only and args.only != name:
+            continue
+        ptx = os.path.join(args.directory, name + ".ptx")
+        with open(ptx, "w") as f:
+            f.write(damage(text))
+        code, kinds, output = simulate(args.simulator, ptx, args.directory, args.seeds)
+        ok = code == 1 and kinds & expected
+        failures += not ok
+        print(f"{'ok  ' if ok else 'FAIL'} {name}: {', '.join(sorted(kinds)) or 'nothing'}")
+        if args.verbose or not ok:
+            print(output)
+    print(f"{len(MUTATIONS)} mutations, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

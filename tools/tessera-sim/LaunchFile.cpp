@@ -1,0 +1,508 @@
+//===- LaunchFile.cpp - The JSON description of a launch ------------------===//
+//
+// docs/simulator.md describes the format.
+//
+//===----------------------------------------------------------------------===//
+#include "LaunchFile.h"
+#include "Npy.h"
+#include "lib/Simulator/Numeric.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace tessera::sim;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+namespace {
+
+Error bad(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "launch file: %s",
+                                 message.str().c_str());
+}
+
+struct ElementType {
+  unsigned bytes;
+  const char *npy;
+};
+ElementType elementType(StringRef t) {
+  return llvm::StringSwitch<ElementType>(t)
+      .Cases({"u8", "b8", "e4m3", "e5m2"}, {1, "u1"})
+      .Case("s8", {1, "i1"})
+      .Cases({"u16", "b16", "bf16"}, {2, "u2"})
+      .Case("s16", {2, "i2"})
+      .Case("f16", {2, "f2"})
+      .Cases({"u32", "b32"}, {4, "u4"})
+      .Case("s32", {4, "i4"})
+      .Cases({"f32", "tf32"}, {4, "f4"})
+      .Cases({"u64", "b64"}, {8, "u8"})
+      .Case("s64", {8, "i8"})
+      .Case("f64", {8, "f8"})
+      .Default({0, ""});
+}
+
+double elementValue(const uint8_t *p, StringRef t) {
+  unsigned n = elementType(t).bytes;
+  uint64_t bits = 0;
+  memcpy(&bits, p, n);
+  using namespace detail;
+  if (t == "f32" || t == "tf32")
+    return bitCast<float>(uint32_t(bits));
+  if (t == "f64")
+    return bitCast<double>(bits);
+  if (t == "f16")
+    return f16ToFloat(bits);
+  if (t == "bf16")
+    return bf16ToFloat(bits);
+  if (t == "e4m3")
+    return decodeFloat(bits, kE4M3);
+  if (t == "e5m2")
+    return decodeFloat(bits, kE5M2);
+  if (t.starts_with("s"))
+    return double(int64_t(bits << (64 - 8 * n)) >> (64 - 8 * n));
+  return double(bits);
+}
+
+uint64_t encodeValue(double v, StringRef t) {
+  using namespace detail;
+  if (t == "f32" || t == "tf32")
+    return bitCast<uint32_t>(float(v));
+  if (t == "f64")
+    return bitCast<uint64_t>(v);
+  if (t == "f16")
+    return floatToF16(float(v));
+  if (t == "bf16")
+    return floatToBf16(float(v));
+  if (t == "e4m3" || t == "e5m2")
+    return encodeFloat(v, t == "e4m3" ? kE4M3 : kE5M2, Rounding::Nearest, true);
+  return uint64_t(int64_t(v));
+}
+
+class Loader {
+public:
+  Loader(const Module &module, StringRef path, LaunchFile &file)
+      : module(module), directory(llvm::sys::path::parent_path(path)), f(file) {}
+  Error load(const json::Object &root);
+
+private:
+  const Module &module;
+  StringRef directory;
+  LaunchFile &f;
+  const KernelInfo *kernel = nullptr;
+
+  std::string absolute(StringRef path) {
+    if (llvm::sys::path::is_absolute(path) || directory.empty())
+      return path.str();
+    llvm::SmallString<128> p(directory);
+    llvm::sys::path::append(p, path);
+    return p.str().str();
+  }
+  Error dimensions(const json::Object &o, StringRef key, Dim3 &out);
+  Error buffer(const json::Object &o, StringRef name, FileBuffer &out);
+  Error fill(const json::Object &o, FileBuffer &b);
+  Error param(const json::Object &o, const ParamInfo &info);
+  Error tensorMap(const json::Object &o, std::array<uint8_t, 128> &out);
+  Error names(const json::Object &root);
+  FileBuffer *find(StringRef name) {
+    for (FileBuffer &b : f.buffers)
+      if (b.name == name)
+        return &b;
+    return nullptr;
+  }
+};
+
+Expected<std::vector<uint64_t>> integers(const json::Object &o, StringRef key) {
+  std::vector<uint64_t> out;
+  const json::Array *a = o.getArray(key);
+  if (!a)
+    return bad("'" + key + "' must be an array");
+  for (const json::Value &v : *a) {
+    auto n = v.getAsInteger();
+    if (!n)
+      return bad("'" + key + "' must hold integers");
+    out.push_back(uint64_t(*n));
+  }
+  return out;
+}
+
+Error Loader::dimensions(const json::Object &o, StringRef key, Dim3 &out) {
+  if (!o.get(key))
+    return Error::success();
+  if (auto n = o.getInteger(key)) {
+    out = Dim3{uint32_t(*n), 1, 1};
+    return Error::success();
+  }
+  auto v = integers(o, key);
+  if (!v)
+    return v.takeError();
+  v->resize(3, 1);
+  out = Dim3{uint32_t((*v)[0]), uint32_t((*v)[1]), uint32_t((*v)[2])};
+  return Error::success();
+}
+
+Error Loader::fill(const json::Object &o, FileBuffer &b) {
+  unsigned size = elementType(b.type).bytes;
+  std::vector<uint8_t> data(b.bytes);
+  auto put = [&](uint64_t index, double v) {
+    uint64_t bits = encodeValue(v, b.type);
+    memcpy(&data[index * size], &bits, size);
+  };
+  uint64_t n = b.bytes / size;
+  StringRef how = o.getString("fill").value_or("zero");
+  if (how == "nan") {
+    for (uint64_t k = 0; k < n; ++k)
+      put(k, std::nan(""));
+    if (!StringRef(b.type).contains("f") && !StringRef(b.type).starts_with("e"))
+      std::fill(data.begin(), data.end(), 0xff);
+  } else if (how == "iota") {
+    double scale = o.getNumber("scale").value_or(1), modulus = o.getNumber("modulus").value_or(0);
+    for (uint64_t k = 0; k < n; ++k)
+      put(k, scale * (modulus ? double(k % uint64_t(modulus)) : double(k)));
+  } else if (how == "random") { // uniform in [-scale, scale)
+    uint64_t state = uint64_t(o.getInteger("seed").value_or(1)) * 0x9e3779b97f4a7c15ull + 1;
+    double scale = o.getNumber("scale").value_or(1);
+    for (uint64_t k = 0; k < n; ++k) {
+      state ^= state >> 12;
+      state ^= state << 25;
+      state ^= state >> 27;
+      put(k, scale * (double((state * 0x2545f4914f6cdd1dull) >> 11) * 0x1p-52 - 1));
+    }
+  } else if (how == "constant") {
+    for (uint64_t k = 0; k < n; ++k)
+      put(k, o.getNumber("value").value_or(0));
+  } else if (how != "zero") {
+    return bad("unknown fill '" + how + "'");
+  }
+  return f.memory.write(b.address, data);
+}
+
+Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
+  b.name = name.str();
+  b.type = o.getString("type").value_or("u8").str();
+  std::vector<uint8_t> data;
+  bool hasData = false;
+  if (auto path = o.getString("npy")) {
+    auto a = readNpy(absolute(*path));
+    if (!a)
+      return a.takeError();
+    data = std::move(a->data);
+    b.shape = a->shape;
+    hasData = true;
+  } else if (auto path = o.getString("raw")) {
+    auto raw = llvm::MemoryBuffer::getFile(absolute(*path), false, false);
+    if (!raw)
+      return bad(*path + ": " + raw.getError().message());
+    data.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
+    hasData = true;
+  }
+  unsigned size = elementType(b.type).bytes;
+  if (!size)
+    return bad("unknown element type '" + b.type + "'");
+  if (o.get("shape")) {
+    auto shape = integers(o, "shape");
+    if (!shape)
+      return shape.takeError();
+    b.shape = *shape;
+  } else if (b.shape.empty()) {
+    b.shape = {data.size() / size};
+  }
+  b.bytes = size;
+  for (uint64_t n : b.shape)
+    b.bytes *= n;
+  b.address = f.memory.allocate(b.bytes, name, o.getBoolean("readonly").value_or(false));
+  b.output = o.getString("output") ? absolute(*o.getString("output")) : "";
+  b.expect = o.getString("expect") ? absolute(*o.getString("expect")) : "";
+  b.tolerance = o.getNumber("tolerance").value_or(0);
+  if (!hasData)
+    return fill(o, b);
+  if (data.size() != b.bytes)
+    return bad(llvm::formatv("buffer '{0}' has {1} bytes, its file {2}", name, b.bytes, data.size())
+                   .str());
+  return f.memory.write(b.address, data);
+}
+
+Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
+  TensorMapDesc d;
+  FileBuffer *b = find(o.getString("buffer").value_or(""));
+  if (!b)
+    return bad("tensor map over unknown buffer '" + o.getString("buffer").value_or("") + "'");
+  StringRef type = o.getString("type").value_or(b->type);
+  int t = llvm::StringSwitch<int>(type)
+              .Cases({"u8", "b8", "e4m3", "e5m2"}, int(TensorElement::U8))
+              .Cases({"u16", "b16"}, int(TensorElement::U16))
+              .Cases({"u32", "b32"}, int(TensorElement::U32))
+              .Case("s32", int(TensorElement::S32))
+              .Cases({"u64", "b64"}, int(TensorElement::U64))
+              .Case("s64", int(TensorElement::S64))
+              .Case("f16", int(TensorElement::F16))
+              .Case("f32", int(TensorElement::F32))
+              .Case("f64", int(TensorElement::F64))
+              .Case("bf16", int(TensorElement::BF16))
+              .Case("tf32", int(TensorElement::TF32))
+              .Default(-1);
+  if (t < 0)
+    return bad("tensor map of unknown type '" + type + "'");
+  d.type = TensorElement(t);
+  d.globalAddress = b->address + uint64_t(o.getInteger("offset").value_or(0));
+  auto dims = integers(o, "dims"), box = integers(o, "box");
+  if (!dims)
+    return dims.takeError();
+  if (!box)
+    return box.takeError();
+  d.dims = *dims;
+  d.box.assign(box->begin(), box->end());
+  if (o.get("strides")) {
+    auto strides = integers(o, "strides");
+    if (!strides)
+      return strides.takeError();
+    d.strides = *strides;
+  } else { // packed
+    uint64_t s = elementBytes(d.type);
+    for (size_t k = 0; k + 1 < d.dims.size(); ++k)
+      d.strides.push_back(s *= d.dims[k]);
+  }
+  if (o.get("element_strides")) {
+    auto es = integers(o, "element_strides");
+    if (!es)
+      return es.takeError();
+    d.elementStrides.assign(es->begin(), es->end());
+  }
+  d.interleave = o.getInteger("interleave").value_or(0);
+  switch (o.getInteger("swizzle").value_or(0)) {
+  case 0:
+    break;
+  case 32:
+    d.swizzle = 1;
+    break;
+  case 64:
+    d.swizzle = 2;
+    break;
+  case 128:
+    d.swizzle = 3;
+    break;
+  default:
+    return bad("swizzle must be 0, 32, 64 or 128");
+  }
+  d.oobNan = o.getString("oob").value_or("zero") == "nan";
+  auto map = encodeTensorMap(d);
+  if (!map)
+    return map.takeError();
+  out = *map;
+  return Error::success();
+}
+
+Error Loader::param(const json::Object &o, const ParamInfo &info) {
+  uint8_t *at = f.launch.params.data() + info.offset;
+  auto put = [&](const void *p, size_t n) -> Error {
+    if (n != info.size)
+      return bad(
+          llvm::formatv("parameter {0} has {1} bytes, {2} are given", info.name, info.size, n)
+              .str());
+    memcpy(at, p, n);
+    return Error::success();
+  };
+  if (const json::Object *map = o.getObject("tensor_map")) {
+    std::array<uint8_t, 128> bytes;
+    if (Error e = tensorMap(*map, bytes))
+      return e;
+    return put(bytes.data(), 128);
+  }
+  if (auto name = o.getString("buffer")) {
+    FileBuffer *b = find(*name);
+    if (!b)
+      return bad("unknown buffer '" + *name + "'");
+    uint64_t address = b->address + uint64_t(o.getInteger("offset").value_or(0));
+    return put(&address, 8);
+  }
+  if (auto hex = o.getString("hex")) {
+    std::vector<uint8_t> bytes;
+    for (size_t k = 0; k + 1 < hex->size(); k += 2) {
+      uint8_t v;
+      if (hex->substr(k, 2).getAsInteger(16, v))
+        return bad("malformed hex");
+      bytes.push_back(v);
+    }
+    return put(bytes.data(), bytes.size());
+  }
+  StringRef type = o.getString("type").value_or(info.type);
+  unsigned n = elementType(type).bytes;
+  if (!n || !o.get("value"))
+    return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
+  uint64_t bits;
+  if (auto v = o.getInteger("value"); v && !type.contains("f"))
+    bits = uint64_t(*v);
+  else
+    bits = encodeValue(o.getNumber("value").value_or(0), type);
+  return put(&bits, n);
+}
+
+Error Loader::names(const json::Object &root) {
+  if (const json::Array *a = root.getArray("shared_names"))
+    for (const json::Value &v : *a)
+      if (const json::Object *o = v.getAsObject()) {
+        SharedName n;
+        n.name = o->getString("name").value_or("").str();
+        n.offset = o->getInteger("offset").value_or(0);
+        n.stride = o->getInteger("stride").value_or(8);
+        n.count = o->getInteger("count").value_or(1);
+        n.isStatic = o->getBoolean("static").value_or(false);
+        f.options.sharedNames.push_back(n);
+      }
+  if (const json::Array *a = root.getArray("roles"))
+    for (const json::Value &v : *a)
+      if (const json::Object *o = v.getAsObject())
+        f.options.roleNames.push_back({uint32_t(o->getInteger("first_warp").value_or(0)),
+                                       uint32_t(o->getInteger("warps").value_or(4)),
+                                       o->getString("name").value_or("").str()});
+  if (const json::Array *a = root.getArray("barrier_names"))
+    for (const json::Value &v : *a)
+      if (const json::Object *o = v.getAsObject())
+        f.options.barrierNames.push_back(
+            {uint32_t(o->getInteger("id").value_or(0)), o->getString("name").value_or("").str()});
+  return Error::success();
+}
+
+Error Loader::load(const json::Object &root) {
+  static const char *known[] = {"kernel",       "grid",    "block",        "cluster",
+                                "shared",       "buffers", "params",       "registers",
+                                "shared_names", "roles",   "barrier_names"};
+  for (const auto &entry : root)
+    if (!llvm::is_contained(known, entry.first.str()))
+      return bad("unknown key '" + entry.first.str() + "'");
+  StringRef name = root.getString("kernel").value_or("");
+  if (name.empty() && module.kernels().size() == 1)
+    name = module.kernels()[0].name;
+  kernel = module.kernel(name);
+  if (!kernel)
+    return bad("kernel '" + name + "' is not in the module");
+  f.launch.kernel = name.str();
+  f.launch.memory = &f.memory;
+  f.launch.block = kernel->reqntid.x ? kernel->reqntid : Dim3();
+  for (auto [key, dim] : {std::pair("grid", &f.launch.grid), std::pair("block", &f.launch.block),
+                          std::pair("cluster", &f.launch.cluster)})
+    if (Error e = dimensions(root, key, *dim))
+      return e;
+  f.launch.dynamicSharedBytes = root.getInteger("shared").value_or(0);
+  f.launch.registersPerThread = root.getInteger("registers").value_or(0);
+  if (const json::Object *buffers = root.getObject("buffers")) {
+    std::vector<StringRef> order; // addresses must not depend on hashing
+    for (const auto &entry : *buffers)
+      order.push_back(entry.first);
+    llvm::sort(order);
+    for (StringRef key : order) {
+      const json::Object *o = buffers->getObject(key);
+      if (!o)
+        return bad("buffer '" + key + "' must be an object");
+      FileBuffer b;
+      if (Error e = buffer(*o, key, b))
+        return e;
+      f.buffers.push_back(std::move(b));
+    }
+  }
+  f.launch.params.assign(kernel->paramBytes, 0);
+  const json::Array *params = root.getArray("params");
+  size_t given = params ? params->size() : 0;
+  if (given != kernel->params.size())
+    return bad(
+        llvm::formatv("the kernel has {0} parameters, {1} are given", kernel->params.size(), given)
+            .str());
+  for (size_t k = 0; k < given; ++k) {
+    const json::Object *o = (*params)[k].getAsObject();
+    if (!o)
+      return bad("parameters must be objects");
+    if (Error e = param(*o, kernel->params[k]))
+      return e;
+  }
+  return names(root);
+}
+
+} // namespace
+
+Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module &module,
+                                                                   StringRef path) {
+  auto text = llvm::MemoryBuffer::getFile(path);
+  if (!text)
+    return bad(path + ": " + text.getError().message());
+  auto value = json::parse((*text)->getBuffer());
+  if (!value)
+    return value.takeError();
+  const json::Object *root = value->getAsObject();
+  if (!root)
+    return bad("the top level must be an object");
+  auto file = std::make_unique<LaunchFile>();
+  if (Error e = Loader(module, path, *file).load(*root))
+    return e;
+  return file;
+}
+
+Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
+                                                                  bool write) {
+  std::vector<std::string> mismatches;
+  for (const FileBuffer &b : file.buffers) {
+    std::vector<uint8_t> data(b.bytes);
+    if (Error e = file.memory.read(b.address, data))
+      return e;
+    if (!b.output.empty() && write) {
+      if (StringRef(b.output).ends_with(".npy")) {
+        if (Error e = writeNpy(b.output, elementType(b.type).npy, b.shape, data))
+          return e;
+      } else {
+        std::error_code ec;
+        llvm::raw_fd_ostream os(b.output, ec);
+        if (ec)
+          return bad(b.output + ": " + ec.message());
+        os.write(reinterpret_cast<const char *>(data.data()), data.size());
+      }
+    }
+    if (b.expect.empty())
+      continue;
+    std::vector<uint8_t> expected;
+    if (StringRef(b.expect).ends_with(".npy")) {
+      auto a = readNpy(b.expect);
+      if (!a)
+        return a.takeError();
+      expected = std::move(a->data);
+    } else {
+      auto raw = llvm::MemoryBuffer::getFile(b.expect, false, false);
+      if (!raw)
+        return bad(b.expect + ": " + raw.getError().message());
+      expected.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
+    }
+    if (expected.size() != data.size()) {
+      mismatches.push_back(
+          llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size())
+              .str());
+      continue;
+    }
+    unsigned size = elementType(b.type).bytes;
+    double largest = 0;
+    for (size_t k = 0; k < data.size(); k += size)
+      if (double v = std::fabs(elementValue(&expected[k], b.type)); std::isfinite(v))
+        largest = std::max(largest, v);
+    uint64_t wrong = 0, first = 0;
+    for (size_t k = 0; k < data.size(); k += size) {
+      if (!memcmp(&data[k], &expected[k], size))
+        continue;
+      double got = elementValue(&data[k], b.type), want = elementValue(&expected[k], b.type);
+      if (b.tolerance > 0 && ((got != got && want != want) ||
+                              std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
+        continue;
+      if (!wrong++)
+        first = k / size;
+    }
+    if (wrong)
+      mismatches.push_back(
+          llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
+                        b.name, wrong, data.size() / size, first,
+                        elementValue(&data[first * size], b.type),
+                        elementValue(&expected[first * size], b.type))
+              .str());
+  }
+  return mismatches;
+}
