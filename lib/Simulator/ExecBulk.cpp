@@ -79,6 +79,12 @@ bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp
                describeShared(*e.run, p.offset) +
                    " is used without synchronisation with its initialisation",
                l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
+    else if (e.warp->clock.fenced(b->initAgent) < b->initEpoch)
+      e.report(DiagKind::MissingProxyFence, i,
+               "bulk copy completes on " + describeShared(*e.run, p.offset) +
+                   ", whose initialisation no fence.mbarrier_init or fence.proxy.async made "
+                   "visible to it",
+               l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
     if (cta->exited) {
       e.report(
           DiagKind::PeerExited, i,

@@ -60,6 +60,8 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
   if (d.take("mbarrier_init")) {
     d.take("release");
     d.take("cluster");
+    // Makes an initialised mbarrier known to the cluster and to bulk copies; both work in the async proxy.
+    d.inst.fn = &proxyFence;
     return d.count(0);
   }
   for (const char *m : {"sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",

@@ -145,6 +145,7 @@ MUTATIONS = {
     "turn-with-another-count": (replace("pass-turn", "256", "384"), {"named-barrier-count"}),
     "registers-over-the-pool": (replace("registers", "232", "240"), {"register-pool"}),
     "drop-wgmma-fence": (drop("fence"), {"missing-wgmma-fence"}),
+    "drop-init-fence": (drop("init-fence"), {"missing-proxy-fence"}),
     "drop-start-barrier": (drop("start"), {"uninitialised-barrier"}),
     "drop-epilogue-barrier": (drop("epilogue"), {"race", "missing-proxy-fence", "stale-data", "uninitialised-shared", "slot-overwritten"}),
     "drop-store-wait": (drop("wait-store"), {"pending-at-exit"}),

@@ -189,7 +189,7 @@ TEST(Async, BulkCopiesAndCpAsync) {
   LaunchSetup s;
   s.in.assign(64, 7);
   Result r = runPtx("mov.u32 %r1, smem; setp.ne.u32 %p1, %r0, 0; @%p1 bra "
-                    "W;\nmbarrier.init.shared::cta.b64 [%r1+512], 1;\n"
+                    "W;\nmbarrier.init.shared::cta.b64 [%r1+512], 1; fence.proxy.async.shared::cta;\n"
                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+512], 64;\n"
                     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
                     "[%d0], 64, [%r1+512];\nW: bar.sync 0;\n"
