@@ -138,8 +138,8 @@ double saturate(double v) { return v > 0 ? std::min(v, 1.0) : 0.0; }
 uint64_t fromDouble(double v, Ty to, uint32_t select) {
   if (select & CSat)
     v = saturate(v);
-  if ((select & CRelu) && v < 0)
-    v = 0;
+  if ((select & CRelu) && v <= 0)
+    v = 0; // -0 too
   bool finite = select & CSatFinite;
   switch (to) {
   case Ty::F16:
@@ -147,15 +147,14 @@ uint64_t fromDouble(double v, Ty to, uint32_t select) {
   case Ty::BF16:
     return encodeFloat(v, kBF16, rounding(select), finite);
   case Ty::TF32:
-    if (v != v)
-      return kCanonicalNaN;
     return uint64_t(encodeFloat(v, kTF32, rounding(select), finite)) << 13;
   case Ty::F32: {
-    float f = canonical(float(v));
+    float f =
+        srcTy(select) == Ty::F64 ? float(v) : canonical(float(v)); // a double NaN keeps its payload
     return bitCast<uint32_t>(select & CFtz ? flush(f) : f);
   }
   default:
-    return v != v ? 0x7fffffffffffffffull : bitCast<uint64_t>(v);
+    return bitCast<uint64_t>(v);
   }
 }
 
@@ -201,6 +200,11 @@ Step floatToFloat(Exec &e, const Inst &i) {
     if (i.select & CInteger)
       v = roundIntegral(v, rounding(i.select));
     r[l] = fromDouble(v, to, i.select);
+    // Widening bf16 and rounding to tf32 move bits, NaNs included.
+    if (v != v && from == Ty::BF16 && to == Ty::F32 && !(i.select >> 20))
+      r[l] = (laneBits(e, i, 1, l) & 0xffff) << 16;
+    if (v != v && to == Ty::TF32)
+      r[l] = laneBits(e, i, 1, l) & 0xffffe000;
   }
   fesetround(FE_TONEAREST);
   storeBits(e, i, r);
@@ -229,8 +233,8 @@ Step packFloats(Exec &e, const Inst &i) {
 }
 
 uint32_t fp8(double v, uint32_t select) {
-  if ((select & CRelu) && v < 0)
-    v = 0;
+  if ((select & CRelu) && v <= 0)
+    v = 0; // -0 too
   return encodeFloat(v, dstTy(select) == Ty::E4M3x2 ? kE4M3 : kE5M2, Rounding::Nearest, true);
 }
 Step packFp8(Exec &e, const Inst &i) {

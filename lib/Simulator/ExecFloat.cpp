@@ -101,7 +101,12 @@ struct NegF {
 
 constexpr uint32_t SelFtz = 1, SelSat = 2, SelRoundShift = 2;
 
-double canonicalD(double d) { return d != d ? bitCast<double>(0x7fffffffffffffffull) : d; }
+/// f64 arithmetic keeps a NaN operand's payload, the second operand's first, and quiets it.
+double resultNaN(double r, double a, double b) {
+  if (r == r || (a == a && b == b))
+    return r;
+  return bitCast<double>(bitCast<uint64_t>(b != b ? b : a) | 1ull << 51);
+}
 
 /// Inputs flushed, the operation, result flushed, saturated, NaNs made canonical.
 template <class F, unsigned N>
@@ -166,7 +171,7 @@ Step op64(Exec &e, const Inst &i) {
   double r[kLanes];
   fesetround(hostRounding(i.select));
   for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = canonicalD(F::f(a[l], b[l], c[l]));
+    r[l] = resultNaN(F::f(a[l], b[l], c[l]), a[l], b[l]);
   fesetround(FE_TONEAREST);
   e.store(i, 0, r);
   return Step::Next;

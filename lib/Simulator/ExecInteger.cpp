@@ -71,7 +71,7 @@ template <class C>
 struct Sad {
   static C f(C a, C b, C c) { return U<C>(c) + (a < b ? U<C>(b) - U<C>(a) : U<C>(a) - U<C>(b)); }
 };
-/// The machine's result of a division by zero is all ones (unspecified by the ISA).
+/// The machine's result of a division by zero, and its remainder, are all ones (unspecified by the ISA).
 template <class C>
 struct Div {
   static C f(C a, C b) {
@@ -86,7 +86,7 @@ template <class C>
 struct Rem {
   static C f(C a, C b) {
     if (b == 0)
-      return a;
+      return C(-1);
     if (std::is_signed_v<C> && b == C(-1))
       return 0;
     return a % b;
