@@ -5,6 +5,8 @@
 #include "passes/LoopOverlap.h"
 #include "passes/ResourceModel.h"
 #include "passes/TilePasses.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace tessera {
@@ -117,10 +119,28 @@ private:
   KernelOp kernel;
   KernelOp overlapped;
   std::string overlapRefusal;
-  bool worksBetweenDots = false, loadsInLoops = false;
+  bool worksBetweenDots = false, turnsPay = false, loadsInLoops = false;
   int64_t mostStages = 4;
 };
 } // namespace
+
+/// Cycles of an SM in the dots of loops for each cycle in the special functions between them: 4096
+/// floating-point operations against 16 results a cycle.
+static double dotsPerSpecialFunction(KernelOp kernel) {
+  double dots = 0, functions = 0;
+  for (scf::ForOp loop : loopsWithDots(kernel))
+    loop.walk([&](Operation *op) {
+      auto tile = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                           : RankedTensorType();
+      if (!tile || tile.getRank() != 2)
+        return;
+      if (auto dot = dyn_cast<DotOp>(op))
+        dots += tile.getNumElements() * cast<RankedTensorType>(dot.getA().getType()).getDimSize(1) / 2048.0;
+      else if (isa<math::MathDialect>(op->getDialect()) || isa<arith::DivFOp>(op))
+        functions += tile.getNumElements() / 16.0;
+    });
+  return functions ? dots / functions : std::numeric_limits<double>::infinity();
+}
 
 ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   overlapRefusal = "the kernel has no loop with dots";
@@ -137,6 +157,9 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       mostStages = 2;
   }
+  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the special
+  // functions, or where blocks of unequal work drift apart anyway, turns cost more than they bring.
+  turnsPay = dotsPerSpecialFunction(kernel) < (workTrend(kernel, 0) == Trend::Constant ? 3.0 : 1.5);
   loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
@@ -147,7 +170,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
   if (warpSpecialize)
     split.producer = requested.getProducerRegisters().value_or(split.producer);
   bool pingpong =
-      requested.getPingpong().value_or(warpSpecialize && consumers > 1 && worksBetweenDots);
+      requested.getPingpong().value_or(warpSpecialize && consumers > 1 && worksBetweenDots && turnsPay);
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
   return {warpSpecialize, overlap, consumers, pingpong, dynamic, split};
 }
@@ -234,14 +257,16 @@ std::optional<int64_t> ScheduleSearch::findStages(const Candidate &candidate,
   return std::nullopt;
 }
 
-/// Tiles of unequal work are handed out one by one, the longest first; equal ones in turn.
+/// Tiles of unequal work are handed out one by one, the longest first.
 void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   Trend trend = workTrend(kernel, 0);
   bool varies = trend != Trend::Constant;
+  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they share
+  // in the L2 cache.
   if (!fields.persistent)
-    fields.persistent = !*fields.warpSpecialize ? PersistentKind::None
-                        : varies                ? PersistentKind::Dynamic
-                                                : PersistentKind::Static;
+    fields.persistent = !*fields.warpSpecialize         ? PersistentKind::None
+                        : varies || worksBetweenDots ? PersistentKind::Dynamic
+                                                     : PersistentKind::Static;
   if (!fields.order)
     fields.order = trend == Trend::Increasing   ? OrderKind::Descending
                    : trend == Trend::Decreasing ? OrderKind::Ascending
