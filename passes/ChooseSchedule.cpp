@@ -112,8 +112,8 @@ private:
   int64_t indivisibleRows(int64_t consumers) const;
   std::optional<std::string> rejectConsumers(const Candidate &candidate) const;
   SmallVector<int64_t> stageChoices(ScheduleAttr requested) const;
-  std::optional<int64_t> findStages(const Candidate &candidate, ScheduleAttr requested,
-                                    StoreKind store);
+  std::optional<int64_t> findStages(ScheduleAttr requested, StoreKind store);
+  std::string describeUse(const Candidate &candidate, const ScheduleFields &fields) const;
   void chooseGrid(ScheduleFields &fields) const;
 
   KernelOp kernel;
@@ -230,31 +230,36 @@ SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const 
   return stages;
 }
 
-/// The most stages that fit, and what they take in `use`.
-std::optional<int64_t> ScheduleSearch::findStages(const Candidate &candidate,
-                                                  ScheduleAttr requested, StoreKind store) {
+static std::string describe(const SharedMemoryUse &shared) {
+  return llvm::formatv("{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3})",
+                       shared.total(), shared.tiles, shared.staging, shared.barriers)
+      .str();
+}
+
+/// The most stages that fit.
+std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
   for (int64_t stages : stageChoices(requested)) {
     SharedMemoryUse shared =
         sharedMemoryUse(kernel, stages, requested.getOuterStages().value_or(1), store);
-    std::string bytes = llvm::formatv("{0} bytes of shared memory (tiles {1}, staging of stores "
-                                      "{2}, mbarriers {3})",
-                                      shared.total(), shared.tiles, shared.staging, shared.barriers)
-                            .str();
-    if (shared.total() <= hopper::kSharedMemory) {
-      KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
-      use =
-          llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                        consumerRegisters(measured, candidate.consumers),
-                        usableRegisters(candidate.registers.consumer), bytes, hopper::kSharedMemory)
-              .str();
+    if (shared.total() <= hopper::kSharedMemory)
       return stages;
-    }
     rejections.push_back(
         {llvm::formatv("stages = {0}, store = {1}", stages, stringifyStoreKind(store)).str(),
-         llvm::formatv("it takes {0}, and a CTA can have {1}", bytes, hopper::kSharedMemory)
+         llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared), hopper::kSharedMemory)
              .str()});
   }
   return std::nullopt;
+}
+
+/// What the schedule that was found takes, for a remark.
+std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) const {
+  KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
+  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
+                       consumerRegisters(measured, candidate.consumers),
+                       usableRegisters(candidate.registers.consumer),
+                       describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
+                       hopper::kSharedMemory)
+      .str();
 }
 
 /// Tiles of unequal work are handed out one by one, the longest first.
@@ -303,7 +308,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
                                 *reason});
           continue;
         }
-        std::optional<int64_t> stages = findStages(candidate, requested, store);
+        std::optional<int64_t> stages = findStages(requested, store);
         // Shared memory depends on nothing that the loops around this vary.
         if (!stages)
           return std::nullopt;
@@ -318,6 +323,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
         fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
         fields.consumerRegisters = candidate.registers.consumer;
         chooseGrid(fields);
+        use = describeUse(candidate, fields);
         return fields.get(kernel.getContext());
       }
     }

@@ -189,7 +189,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, overlap, pingpong, split, store, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, pingpong, split, store, persistent, order, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----
