@@ -110,16 +110,18 @@ class Stopwatch:
         return [start.elapsed_time(end) for start, end in pairs]
 
     def compare(self, contestants):
-        """Times the functions of a dict in turns. Returns for each name {"ms": median, "ms_min", "ms_max",
-        "mhz", "watts"}; the last two are None without pynvml."""
+        """Times the functions of a dict in turns, forwards and backwards, so that none always runs on the coolest
+        card. Returns for each name {"ms": median, "ms_min", "ms_max", "mhz", "watts"}; the last two are None
+        without pynvml."""
         counts, times, samples = {}, {}, {}
         for name, function in contestants.items():
             self._time(function, 2)
             estimate = statistics.median(self._time(function, 3))
             counts[name] = max(3, min(200, int(self.milliseconds / self.rounds / estimate)))
             times[name], samples[name] = [], []
-        for _ in range(self.rounds):
-            for name, function in contestants.items():
+        order = list(contestants.items())
+        for turn in range(self.rounds):
+            for name, function in order if turn % 2 == 0 else reversed(order):
                 with self.monitor.sampling(samples[name]):
                     times[name] += self._time(function, counts[name])
         return {name: self._summary(times[name], samples[name]) for name in contestants}
