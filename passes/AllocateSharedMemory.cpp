@@ -107,6 +107,9 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
   bool readersAreDone(hop::BufferOp buffer, hop::StagingOp staging) {
     SmallVector<std::pair<Operation *, bool>> readers;
     collectReaders(buffer.getBuffer(), false, readers);
+    // A copy into a buffer that nothing reads may land at any time.
+    if (readers.empty())
+      return false;
     SmallVector<Operation *> writes;
     for (Operation *slice : staging.getTile().getUsers())
       llvm::append_range(writes, llvm::make_filter_range(slice->getUsers(), [](Operation *user) {
@@ -138,6 +141,9 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
       diag.attachNote(buffer.getLoc())
           << buffer.getLabel() << ": " << type.getSlots() << " slots of " << type.getTile();
     }
+    for (auto staging : kernel.getBody().getOps<hop::StagingOp>())
+      diag.attachNote(staging.getLoc())
+          << staging.getLabel() << ": a store through " << staging.getTile().getType().getTile();
     diag.report();
     signalPassFailure();
   }

@@ -117,11 +117,12 @@ public:
   PartialSums(hop::RoleOp role, const VectorAxes &axes) {
     role.walk([&](Operation *op) {
       for (Value result : op->getResults())
-        if (isVector(result) && axes.lookup(result) == LayoutKind::Row && mayBePartial(op, result))
+        if (mayBePartial(result) && axes.lookup(result) == LayoutKind::Row &&
+            isa<tile::ReduceOp, arith::AddFOp, arith::MulFOp, scf::ForOp, scf::IfOp>(op))
           partial.insert(result);
       if (auto loop = dyn_cast<scf::ForOp>(op))
         for (Value argument : loop.getRegionIterArgs())
-          if (isVector(argument) && axes.lookup(argument) == LayoutKind::Row)
+          if (mayBePartial(argument) && axes.lookup(argument) == LayoutKind::Row)
             partial.insert(argument);
     });
     bool changed;
@@ -138,11 +139,8 @@ public:
   bool contains(Value value) const { return partial.contains(value); }
 
 private:
-  static bool mayBePartial(Operation *op, Value result) {
-    if (auto reduce = dyn_cast<tile::ReduceOp>(op))
-      return reduce.getKind() == tile::ReduceKind::sum;
-    return isa<arith::AddFOp, arith::MulFOp, scf::ForOp, scf::IfOp>(op) &&
-           cast<RankedTensorType>(result.getType()).getElementType().isF32();
+  static bool mayBePartial(Value value) {
+    return isVector(value) && cast<RankedTensorType>(value.getType()).getElementType().isF32();
   }
 
   bool staysPartial(Value value) const {
@@ -153,7 +151,7 @@ private:
     Operation *op = value.getDefiningOp();
     unsigned i = cast<OpResult>(value).getResultNumber();
     return TypeSwitch<Operation *, bool>(op)
-        .Case([](tile::ReduceOp) { return true; })
+        .Case([](tile::ReduceOp reduce) { return reduce.getKind() == tile::ReduceKind::sum; })
         // A sum is partial as soon as one side is; the other side is then spread too.
         .Case([&](arith::AddFOp add) {
           return partial.contains(add.getLhs()) || partial.contains(add.getRhs());
@@ -281,6 +279,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     VectorAxes axes;
     if (failed(checkRanks(role)) || failed(axes.run(role)))
       return failure();
+    if (failed(checkVectors(role, axes)))
+      return failure();
     PartialSums sums(role, axes);
     LayoutAssigner(role, axes, sums).run();
     return success();
@@ -304,16 +304,44 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     }
   }
 
+  /// Rows are spread in blocks of 64 and columns of 8, for rank 1 as for rank 2.
+  LogicalResult checkVectors(hop::RoleOp role, const VectorAxes &axes) {
+    WalkResult walk = role.walk([&](Operation *op) -> WalkResult {
+      for (Value result : op->getResults()) {
+        if (!isVector(result))
+          continue;
+        bool isColumn = axes.lookup(result) == LayoutKind::Column;
+        int64_t extent = cast<RankedTensorType>(result.getType()).getDimSize(0), unit = isColumn ? 8 : 64;
+        if (extent < 1 || extent % unit != 0)
+          return op->emitError("makes a tile of ")
+                 << extent << (isColumn ? " columns" : " rows")
+                 << " for each warpgroup; registers hold multiples of " << unit;
+      }
+      return success();
+    });
+    return failure(walk.wasInterrupted());
+  }
+
+  static bool fitsRegisters(Type element) {
+    return element.isF32() || element.isF16() || element.isBF16() || element.isInteger(1) ||
+           element.isInteger(32) || element.isInteger(64);
+  }
+
   LogicalResult checkRanks(hop::RoleOp role) {
     WalkResult walk = role.walk([](Operation *op) -> WalkResult {
       for (Value result : op->getResults()) {
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type)
           continue;
+        if (!type.hasStaticShape() || !fitsRegisters(type.getElementType()))
+          return op->emitError("makes a tile ")
+                 << type << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
+                            "i32 or i64";
         if (type.getRank() < 1 || type.getRank() > 2)
           return op->emitError("makes a tile of rank ") << type.getRank() << "; tiles in registers have rank "
                                                            "1 or 2";
-        if (type.getRank() == 2 && (type.getDimSize(0) % 64 != 0 || type.getDimSize(1) % 8 != 0))
+        if (type.getRank() == 2 && (type.getNumElements() == 0 || type.getDimSize(0) % 64 != 0 ||
+                                    type.getDimSize(1) % 8 != 0))
           return op->emitError("makes a tile of ")
                  << type.getDimSize(0) << "x" << type.getDimSize(1)
                  << " for each warpgroup; registers hold multiples of 64 rows and 8 columns";

@@ -19,6 +19,9 @@ using namespace tessera;
 
 namespace {
 
+/// The largest operand of wgmma.wait_group that is known to be accepted (PTX ISA 9.7.15.7.3).
+constexpr int64_t mostPending = 7;
+
 /// Whether `op` packs a tile that becomes a register operand of a product, here or
 /// through a loop that carries it.
 bool packsOperand(Operation *op) {
@@ -42,6 +45,7 @@ struct InFlight {
   SmallVector<Value> slots;    ///< shared memory it reads
   SmallVector<Value> kept;     ///< register operands it reads
   SmallVector<Operation *> releases; ///< releases that wait for it
+  SmallVector<hop::MmaOp> replaced;  ///< the synchronous products, in order
 };
 
 /// Rewrites the products of one block, in program order.
@@ -136,8 +140,8 @@ private:
       flight.slots.push_back(slotOf(mma.getA()));
     else
       flight.kept.push_back(mma.getA());
+    flight.replaced.push_back(mma);
     inFlight.push_back(std::move(flight));
-    issued.push_back(mma);
   }
 
   void defer(hop::PipeReleaseOp release) {
@@ -164,12 +168,13 @@ private:
       kept.insert(flight.kept.begin(), flight.kept.end());
       llvm::append_range(releases, flight.releases);
     }
-    auto wait = hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(),
-                                       inFlight.size() - count);
-    for (auto [result, tile] : llvm::zip(results, wait.getTiles())) {
+    int64_t pending = std::min<int64_t>(inFlight.size() - count, mostPending);
+    auto wait = hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(), pending);
+    for (auto [result, tile] : llvm::zip(results, wait.getTiles()))
       result.replaceAllUsesWith(tile);
-      result.getDefiningOp()->erase();
-    }
+    for (InFlight &flight : llvm::MutableArrayRef<InFlight>(inFlight).take_front(count))
+      for (hop::MmaOp mma : llvm::reverse(flight.replaced))
+        mma.erase();
     Operation *position = wait;
     for (Operation *release : releases) {
       release->moveAfter(position);
@@ -179,8 +184,7 @@ private:
   }
 
   Block &block;
-  SmallVector<InFlight> inFlight;
-  SmallVector<hop::MmaOp> issued;
+  SmallVector<InFlight, 4> inFlight;
 };
 
 struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {

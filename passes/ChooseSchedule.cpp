@@ -213,7 +213,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                                    consumers,
                                8))
         .str();
-  int64_t needed = consumerRegisters(candidate.overlap == 2 ? overlapped : kernel, consumers);
+  int64_t needed = consumerRegisters(candidate.overlap == 2 ? overlapped : kernel, consumers,
+                                     candidate.warpSpecialize);
   if (needed > usableRegisters(split.consumer))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(split.consumer), split.consumer)
@@ -255,7 +256,7 @@ std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreK
 std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) const {
   KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       consumerRegisters(measured, candidate.consumers),
+                       consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize),
                        usableRegisters(candidate.registers.consumer),
                        describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
                        hopper::kSharedMemory)

@@ -87,7 +87,8 @@ int64_t usableRegisters(int64_t budget);
 /// descriptors. Tiles in shared memory and those that follow from scalars
 /// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
 /// registers for 64 rows.
-int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers);
+/// Without warp specialization the consumers also start the loads.
+int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize);
 
 } // namespace tessera
 

@@ -38,13 +38,17 @@ LogicalResult RowPartition::run(tile::KernelOp kernel) {
       return failure();
   } while (changed);
   for (auto [value, state] : partitioned) {
-    int64_t rows = cast<RankedTensorType>(value.getType()).getDimSize(0);
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t rows = type.getRank() == 0 ? 1 : type.getDimSize(0);
     if (state == State::Partitioned && rows % parts != 0)
-      return emitError(value.getLoc())
-             << "a tile of " << rows << " rows cannot be divided among " << parts
-             << " consumer warpgroups; choose consumers that divide it";
+      return indivisible(value.getLoc(), rows);
   }
   return success();
+}
+
+LogicalResult RowPartition::indivisible(Location loc, int64_t rows) {
+  return emitError(loc) << "a tile of " << rows << " rows cannot be divided among " << parts
+                        << " consumer warpgroups; choose consumers that divide it";
 }
 
 LogicalResult RowPartition::set(Operation *op, Value value, State state) {
@@ -126,7 +130,12 @@ LogicalResult RowPartition::visit(Operation *op) {
             return failure();
         return success();
       })
-      .Case([&](tile::StoreOp store) { return set(op, store.getValue(), State::Partitioned); })
+      .Case([&](tile::StoreOp store) -> LogicalResult {
+        auto type = cast<RankedTensorType>(store.getValue().getType());
+        if (isRematerializable(store.getValue()) && type.getDimSize(0) % parts != 0)
+          return indivisible(store.getLoc(), type.getDimSize(0));
+        return set(op, store.getValue(), State::Partitioned);
+      })
       .Case<tile::KernelOp, tile::LoadOp, tile::SplatOp, tile::IotaOp, scf::YieldOp,
             arith::ConstantOp>([](auto) { return success(); })
       .Default([&](Operation *) { return visitElementwise(op); });

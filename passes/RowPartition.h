@@ -44,6 +44,7 @@ private:
   mlir::LogicalResult visitElementwise(mlir::Operation *op);
   mlir::LogicalResult set(mlir::Operation *op, mlir::Value value, State state);
   mlir::LogicalResult unify(mlir::Operation *op, llvm::ArrayRef<mlir::Value> values);
+  mlir::LogicalResult indivisible(mlir::Location loc, int64_t rows);
 
   int64_t parts;
   bool changed = false;

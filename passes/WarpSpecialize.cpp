@@ -53,17 +53,18 @@ bool feedsDot(Value tile) {
   });
 }
 
-/// Refuses uses of a piped tile that registers would have to serve.
-LogicalResult checkPipedUses(tile::LoadOp load) {
-  for (OpOperand &use : load.getResult().getUses()) {
+/// Refuses uses of `tile`, the result of a piped load or its transpose, that registers would have to serve.
+LogicalResult checkPipedUses(tile::LoadOp load, Value tile) {
+  for (OpOperand &use : tile.getUses()) {
     Operation *user = use.getOwner();
     bool isOperand = isa<tile::DotOp>(user) && use.getOperandNumber() < 2;
-    bool isTransposed = isa<tile::TransposeOp>(user) &&
-                        llvm::all_of(user->getUses(), [](OpOperand &inner) {
-                          return isa<tile::DotOp>(inner.getOwner()) && inner.getOperandNumber() < 2;
-                        });
-    if (isOperand || isTransposed)
+    if (isOperand)
       continue;
+    if (isa<tile::TransposeOp>(user)) {
+      if (failed(checkPipedUses(load, user->getResult(0))))
+        return failure();
+      continue;
+    }
     InFlightDiagnostic diag = user->emitError(
         "uses a loaded tile that is also an operand of a dot, and so lies in shared memory");
     diag.attachNote(load.getLoc()) << "loaded here; load it a second time for this use";
@@ -78,7 +79,7 @@ FailureOr<PipePlan> planPipes(tile::KernelOp kernel) {
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
     if (!feedsDot(load.getResult()))
       return success();
-    if (failed(checkPipedUses(load)))
+    if (failed(checkPipedUses(load, load.getResult())))
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
@@ -228,7 +229,8 @@ private:
       }
     auto clone = scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
                                     mapping.lookupOrDefault(loop.getUpperBound()),
-                                    mapping.lookupOrDefault(loop.getStep()), inits);
+                                    mapping.lookupOrDefault(loop.getStep()), inits,
+                                    /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
     mapping.map(loop.getInductionVar(), clone.getInductionVar());
     for (auto [position, i] : llvm::enumerate(kept)) {
       mapping.map(loop.getRegionIterArg(i), clone.getRegionIterArg(position));
@@ -306,7 +308,8 @@ private:
 
   Value lookup(OpOperand &operand) {
     Value value = operand.get();
-    if (rows.wantsPartitioned(operand) && RowPartition::isRematerializable(value))
+    if (isa<RankedTensorType>(value.getType()) && RowPartition::isRematerializable(value) &&
+        rows.wantsPartitioned(operand))
       return share.lookup(value);
     return whole.lookupOrDefault(value);
   }
@@ -447,7 +450,7 @@ private:
     builder.clone(*op, whole);
     Value result = op->getResult(0);
     auto type = cast<RankedTensorType>(result.getType());
-    if (rows.getParts() == 1 || type.getDimSize(0) % rows.getParts() != 0)
+    if (rows.getParts() == 1 || type.getRank() == 0 || type.getDimSize(0) % rows.getParts() != 0)
       return success();
     Type shareType = rows.shareOf(type);
     Value made;
@@ -489,7 +492,8 @@ private:
       inits.push_back(lookup(init));
     auto clone = scf::ForOp::create(builder, loop.getLoc(), whole.lookupOrDefault(loop.getLowerBound()),
                                     whole.lookupOrDefault(loop.getUpperBound()),
-                                    whole.lookupOrDefault(loop.getStep()), inits);
+                                    whole.lookupOrDefault(loop.getStep()), inits,
+                                    /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
     whole.map(loop.getInductionVar(), clone.getInductionVar());
     whole.map(loop.getRegionIterArgs(), clone.getRegionIterArgs());
     whole.map(loop.getResults(), clone.getResults());

@@ -9,6 +9,7 @@
 #define TESSERA_DIALECTS_HOP_HOP_H
 
 #include "dialects/Tile/Tile.h"
+#include "mlir/IR/TensorEncoding.h"
 
 #include "dialects/Hop/HopDialect.h.inc"
 #include "dialects/Hop/HopEnums.h.inc"

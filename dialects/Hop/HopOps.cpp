@@ -23,8 +23,19 @@ int64_t KernelOp::getNumWarpgroups() {
 }
 
 LogicalResult KernelOp::verify() {
-  if (getBody().getNumArguments() != getNumArguments() + getGrid().size())
-    return emitOpError("body takes the arguments and one index per grid dimension");
+  if (getBody().getNumArguments() != getNumArguments() + getGrid().size() ||
+      getArgumentNames().size() != getNumArguments())
+    return emitOpError("body takes the named arguments and one index per grid dimension");
+  for (unsigned i = 0; i < getNumArguments(); ++i)
+    if (getArgument(i).getType() != cast<TypeAttr>(getArgumentTypes()[i]).getValue())
+      return emitOpError("argument ") << i << " is " << getArgumentTypes()[i]
+                                      << " but its block argument is " << getArgument(i).getType();
+  for (unsigned i = 0; i < getGrid().size(); ++i)
+    if (!isa<tile::GridDimAttr>(getGrid()[i]) || !getGridIndex(i).getType().isIndex())
+      return emitOpError("grid holds #tile.grid_dim, and its indices are of type index");
+  if (std::optional<ArrayAttr> requirements = getRequirements();
+      requirements && !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr>))
+    return emitOpError("requirements hold #tile.divides");
   int64_t registers = 0, warpgroups = getNumWarpgroups();
   for (RoleOp role : getBody().getOps<RoleOp>())
     registers += role.getWarpgroups() * 128 * static_cast<int64_t>(role.getRegisters().value_or(0));
@@ -44,6 +55,117 @@ LogicalResult RoleOp::verify() {
     return emitOpError("has at least one warpgroup");
   if (getKind() == RoleKind::Producer && getWarpgroups() != 1)
     return emitOpError("of a producer has one warpgroup, got ") << getWarpgroups();
+  // PTX ISA 9.7.20.5.
+  if (std::optional<uint64_t> registers = getRegisters();
+      registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))
+    return emitOpError("takes registers in multiples of 8 from 24 to 256, got ") << *registers;
+  return success();
+}
+
+/// `warpgroup` is what the role around `op` says it is.
+static LogicalResult verifyWarpgroup(Operation *op, Value warpgroup) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (!role || warpgroup != role.getBody().getArgument(0))
+    return op->emitOpError("takes the index of the warpgroup, the argument of the role around it");
+  return success();
+}
+
+LogicalResult ElectedOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnStartOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnWaitOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+/// A copy between shared memory and a view at `indices`.
+static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view, OperandRange indices) {
+  auto type = cast<tile::ViewType>(view.getType());
+  auto argument = dyn_cast<BlockArgument>(view);
+  if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
+    return op->emitOpError("takes its view straight from the kernel's arguments");
+  if (type.getRank() < 2 || static_cast<int64_t>(indices.size()) != type.getRank())
+    return op->emitOpError("takes a view of rank 2 or more and one index per dimension of it; got ")
+           << indices.size() << " for " << type;
+  if (type.getElementType() != tile.getElementType())
+    return op->emitOpError("copies ") << tile << " from or to a view of " << type.getElementType();
+  return success();
+}
+
+LogicalResult PipeLoadOp::verify() {
+  return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices());
+}
+
+LogicalResult BulkLoadOp::verify() {
+  return verifyCopy(*this, getDestination().getType().getTile(), getView(), getIndices());
+}
+
+LogicalResult BulkStoreOp::verify() {
+  return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices());
+}
+
+/// The tile in one slot of a pipe or buffer of `tile`.
+static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
+  SharedType expected = SharedType::get(op->getContext(), tile, tile.getDimSize(0));
+  if (type != expected)
+    return op->emitOpError("gives the tile of a slot, ") << expected << ", got " << type;
+  return success();
+}
+
+LogicalResult PipeWaitOp::verify() {
+  return verifySlotType(*this, getPipe().getType().getTile(), getTile().getType());
+}
+
+LogicalResult SlotOp::verify() {
+  return verifySlotType(*this, getBuffer().getType().getTile(), getTile().getType());
+}
+
+/// The wait that ends the flight of `issue`; null when a loop carries it.
+static MmaWaitOp waitOf(MmaIssueOp issue) {
+  while (issue) {
+    Operation *user = *issue.getFlight().user_begin();
+    if (auto wait = dyn_cast<MmaWaitOp>(user))
+      return wait;
+    issue = dyn_cast<MmaIssueOp>(user);
+  }
+  return {};
+}
+
+/// Reports a product that reads `tile` and may still be in flight at `release`.
+static LogicalResult verifyReadersDone(PipeReleaseOp release, Value tile) {
+  for (Operation *user : tile.getUsers()) {
+    if (isa<SliceOp>(user) && failed(verifyReadersDone(release, user->getResult(0))))
+      return failure();
+    auto issue = dyn_cast<MmaIssueOp>(user);
+    if (!issue || !issue.getFlight().hasOneUse())
+      continue;
+    MmaWaitOp wait = waitOf(issue);
+    Operation *ancestor = wait ? release->getBlock()->findAncestorOpInBlock(*wait) : nullptr;
+    if (ancestor && ancestor->isBeforeInBlock(release))
+      continue;
+    InFlightDiagnostic diag =
+        release.emitOpError("gives back a slot that a product in flight reads; wait for it first");
+    diag.attachNote(issue.getLoc()) << "the product";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult PipeReleaseOp::verify() {
+  auto wait = getTile().getDefiningOp<PipeWaitOp>();
+  if (!wait || wait.getPipe() != getPipe())
+    return emitOpError("takes the result of a hop.pipe.wait on the same pipe");
+  return verifyReadersDone(*this, getTile());
+}
+
+LogicalResult StageOp::verify() {
+  auto tile = cast<RankedTensorType>(getTile().getType());
+  RankedTensorType destination = getDestination().getType().getTile();
+  if (tile.getShape() != destination.getShape() || tile.getElementType() != destination.getElementType() ||
+      tile.getElementTypeBitWidth() != 16)
+    return emitOpError("writes a 16-bit tile to one of its shape and type, got ")
+           << tile << " to " << destination;
   return success();
 }
 
@@ -69,6 +191,8 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
                                    bool transposeA, bool transposeB) {
   auto shared = dyn_cast<SharedType>(aType);
   RankedTensorType a = shared ? shared.getTile() : cast<RankedTensorType>(aType);
+  if (a.getRank() != 2 || acc.getRank() != 2)
+    return op->emitOpError("multiplies tiles of rank 2, got ") << a << " into " << acc;
   int64_t m = a.getDimSize(transposeA ? 1 : 0), k = a.getDimSize(transposeA ? 0 : 1),
           kOfB = b.getTile().getDimSize(transposeB ? 1 : 0),
           n = b.getTile().getDimSize(transposeB ? 0 : 1);
@@ -83,25 +207,14 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
            << m << "; change the rows of the tile or the number of consumers";
   if (k % 16 != 0)
     return op->emitOpError("has K in multiples of 16, got ") << k;
-  if (n % 8 != 0)
-    return op->emitOpError("has N in multiples of 8, got ") << n;
+  // N is a multiple of 8 by the type of b.
   if (!shared && transposeA)
     return op->emitOpError("cannot transpose an operand in registers");
-  // Tiles have no layout before hop-assign-layouts.
-  if (!shared && getLayout(a).value_or(LayoutKind::Accumulator) != LayoutKind::Accumulator)
-    return op->emitOpError("takes a in registers in the accumulator layout, got ") << a;
-  for (SharedType type : {shared, b})
-    if (type && !getSharedLayout(type.getTile(), type.getStoredRows()))
-      return op->emitOpError("reads a tile whose rows are no multiple of 32 bytes or whose row "
-                             "count is none of 8: ")
-             << type;
   return success();
 }
 
 LogicalResult MmaOp::verify() {
   auto acc = cast<RankedTensorType>(getType());
-  if (getLayout(acc).value_or(LayoutKind::Accumulator) != LayoutKind::Accumulator)
-    return emitOpError("result is in the accumulator layout, got ") << acc;
   if (getAcc() && getAcc().getType() != acc)
     return emitOpError("accumulator is ") << getAcc().getType() << ", the result " << acc;
   return verifyProduct(*this, getA().getType(), getB().getType(), acc, getTransposeA(),
@@ -128,6 +241,14 @@ LogicalResult MmaWaitOp::verify() {
   for (auto [flight, tile] : llvm::zip(getFlights(), getTiles()))
     if (cast<FlightType>(flight.getType()).getTile() != tile.getType())
       return emitOpError("turns ") << flight.getType() << " into " << tile.getType();
+  return success();
+}
+
+LogicalResult RowFactorOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getType());
+  if (getLayout(source) != LayoutKind::Row || result != withLayout(source, LayoutKind::RowPartial))
+    return emitOpError("takes a row tile as row_partial, got ") << source << " to " << result;
   return success();
 }
 

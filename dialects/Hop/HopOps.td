@@ -78,6 +78,7 @@ def Hop_ElectedOp : Hop_Op<"elected", [Pure]> {
   let arguments = (ins Index:$warpgroup);
   let results = (outs I1:$result);
   let assemblyFormat = "$warpgroup attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,6 +106,7 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
   let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices);
   let assemblyFormat =
     "$pipe `,` $view `[` $indices `]` attr-dict `:` qualified(type($pipe)) `,` qualified(type($view))";
+  let hasVerifier = 1;
 }
 
 def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
@@ -112,6 +114,7 @@ def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
   let arguments = (ins Hop_PipeType:$pipe);
   let results = (outs Hop_SharedType:$tile);
   let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
 }
 
 def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
@@ -121,6 +124,7 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
   }];
   let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);
   let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
+  let hasVerifier = 1;
 }
 
 def Hop_PipePutOp : Hop_Op<"pipe.put"> {
@@ -226,6 +230,7 @@ def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
   let arguments = (ins Hop_Fragment:$source);
   let results = (outs Hop_Fragment:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,6 +244,7 @@ def Hop_StageOp : Hop_Op<"stage"> {
   }];
   let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination);
   let assemblyFormat = "$tile `,` $destination attr-dict `:` type($tile) `,` qualified(type($destination))";
+  let hasVerifier = 1;
 }
 
 def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
@@ -261,6 +267,7 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices);
   let assemblyFormat =
     "$source `,` $view `[` $indices `]` attr-dict `:` qualified(type($source)) `,` qualified(type($view))";
+  let hasVerifier = 1;
 }
 
 def Hop_StagingOp : Hop_Op<"staging", [HasParent<"KernelOp">]> {
@@ -278,6 +285,7 @@ def Hop_TurnStartOp : Hop_Op<"turn.start"> {
   let summary = "Gives the first turn to the first warpgroup of the role";
   let arguments = (ins Index:$warpgroup);
   let assemblyFormat = "$warpgroup attr-dict";
+  let hasVerifier = 1;
 }
 
 def Hop_TurnWaitOp : Hop_Op<"turn.wait"> {
@@ -288,12 +296,14 @@ def Hop_TurnWaitOp : Hop_Op<"turn.wait"> {
   }];
   let arguments = (ins Index:$warpgroup);
   let assemblyFormat = "$warpgroup attr-dict";
+  let hasVerifier = 1;
 }
 
 def Hop_TurnPassOp : Hop_Op<"turn.pass"> {
   let summary = "Passes the turn to the next warpgroup of the role";
   let arguments = (ins Index:$warpgroup);
   let assemblyFormat = "$warpgroup attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,6 +359,7 @@ def Hop_SlotOp : Hop_Op<"slot", [Pure]> {
   let arguments = (ins Hop_BufferType:$buffer, I32:$index);
   let results = (outs Hop_SharedType:$tile);
   let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
 }
 
 def Hop_BarrierWaitOp : Hop_Op<"barrier.wait"> {
@@ -392,6 +403,7 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
                        Hop_BarriersType:$barriers, I32:$barrier);
   let assemblyFormat =
     "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+  let hasVerifier = 1;
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPOPS_TD

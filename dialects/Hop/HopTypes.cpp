@@ -1,16 +1,67 @@
 //===- HopTypes.cpp - Types and layouts of the hop dialect ----------------===//
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/SharedLayout.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::hop;
 
+static LogicalResult verifySlots(function_ref<InFlightDiagnostic()> emitError, int64_t slots) {
+  if (slots < 1)
+    return emitError() << "there is at least one slot, got " << slots;
+  return success();
+}
+
+/// A tile that is part of `rows` rows in shared memory.
+static LogicalResult verifyStored(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
+                                  int64_t rows) {
+  if (!getSharedLayout(tile, rows) || tile.getDimSize(0) > rows)
+    return emitError() << "a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple "
+                          "of 32 bytes and a multiple of 8 of them; got "
+                       << tile << " in " << rows << " rows";
+  return success();
+}
+
 LogicalResult PipeType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
                                int64_t slots) {
-  if (slots < 1)
-    return emitError() << "a pipe has at least one slot, got " << slots;
+  return success(succeeded(verifySlots(emitError, slots)) &&
+                 succeeded(verifyStored(emitError, tile, tile.getRank() ? tile.getDimSize(0) : 0)));
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
+                                 int64_t slots) {
+  return PipeType::verify(emitError, tile, slots);
+}
+
+LogicalResult BarriersType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t slots) {
+  return verifySlots(emitError, slots);
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
+                                 int64_t storedRows) {
+  return verifyStored(emitError, tile, storedRows);
+}
+
+LogicalResult FlightType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile) {
+  if (tile.getRank() != 2 || !tile.hasStaticShape() || !tile.getElementType().isF32())
+    return emitError() << "a flight is an f32 tile of rank 2, got " << tile;
   return success();
+}
+
+LogicalResult LayoutKindAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                                             function_ref<InFlightDiagnostic()> emitError) const {
+  auto isMultiple = [](int64_t extent, int64_t unit) { return extent > 0 && extent % unit == 0; };
+  bool isTile = getValue() == LayoutKind::Accumulator, isColumn = getValue() == LayoutKind::Column;
+  bool fits = isTile ? shape.size() == 2 && isMultiple(shape[0], 64) && isMultiple(shape[1], 8)
+                     : shape.size() == 1 && isMultiple(shape[0], isColumn ? 8 : 64);
+  if (fits && elementType.isIntOrFloat())
+    return success();
+  return emitError() << "the layout " << stringifyLayoutKind(getValue()) << " is of "
+                     << (isTile     ? "rank 2, with multiples of 64 rows and 8 columns"
+                         : isColumn ? "rank 1, with a multiple of 8 columns"
+                                    : "rank 1, with a multiple of 64 rows")
+                     << " of integers or floats";
 }
 
 std::optional<LayoutKind> hop::getLayout(Type type) {

@@ -5,10 +5,12 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
 include "dialects/Hop/HopDialect.td"
 include "dialects/Hop/HopEnums.td"
 
-def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout"> {
+def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let summary = "The layout of a tile in registers";
   let description = [{
     Warp `w` and lane `l` of the warpgroup; `b` counts blocks of 64 rows.
@@ -42,6 +44,7 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$storedRows);
   let assemblyFormat = "`<` $tile `,` `rows` `=` $storedRows `>`";
+  let genVerifyDecl = 1;
 }
 
 def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
@@ -53,6 +56,7 @@ def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $tile `>`";
+  let genVerifyDecl = 1;
 }
 
 def Hop_BufferType : TypeDef<Hop_Dialect, "Buffer"> {
@@ -60,6 +64,7 @@ def Hop_BufferType : TypeDef<Hop_Dialect, "Buffer"> {
   let summary = "Slots of shared memory, each one tile";
   let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$slots);
   let assemblyFormat = "`<` $tile `,` $slots `>`";
+  let genVerifyDecl = 1;
 }
 
 def Hop_BarriersType : TypeDef<Hop_Dialect, "Barriers"> {
@@ -67,6 +72,7 @@ def Hop_BarriersType : TypeDef<Hop_Dialect, "Barriers"> {
   let summary = "An array of mbarrier objects, one per slot";
   let parameters = (ins "int64_t":$slots);
   let assemblyFormat = "`<` $slots `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPTYPES_TD

@@ -6,9 +6,12 @@ using namespace mlir;
 using namespace tessera::hop;
 
 std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile, int64_t rows) {
-  if (tile.getRank() != 2 || rows % 8 != 0)
+  if (tile.getRank() != 2 || !tile.hasStaticShape() || tile.getNumElements() == 0 || rows < 8 ||
+      rows % 8 != 0 || !tile.getElementType().isIntOrFloat())
     return std::nullopt;
   int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
+  if (elementBytes != 2 && elementBytes != 4)
+    return std::nullopt;
   int64_t rowBytes = tile.getDimSize(1) * elementBytes;
   // The widest swizzle has the fewest bank conflicts.
   for (int64_t swizzle : {128, 64, 32})

@@ -193,7 +193,16 @@ SmallVector<StringRef> KernelOp::getDimNames() {
   return names.takeVector();
 }
 
+/// True for an identifier of PTX (PTX ISA 4.4) that C has too, up to '$'.
+static bool isKernelName(StringRef name) {
+  auto isNameChar = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isNameChar);
+}
+
 LogicalResult KernelOp::verify() {
+  if (!isKernelName(getSymName()))
+    return emitOpError("is named '")
+           << getSymName() << "'; the names of kernels have letters, digits, '_' and '$', no digit first";
   unsigned numArguments = getNumArguments();
   if (getArgumentNames().size() != numArguments)
     return emitOpError("has ") << numArguments << " argument types but "
@@ -288,8 +297,13 @@ LogicalResult DimOp::verify() {
 }
 
 /// What tile.load and tile.store ask of a tile, its view and the indices.
-static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ViewType view,
+static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value viewValue,
                                   size_t numIndices) {
+  auto view = cast<ViewType>(viewValue.getType());
+  auto argument = dyn_cast<BlockArgument>(viewValue);
+  if (!argument || !argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>())
+    return op->emitOpError("takes its view straight from the kernel's arguments; select between "
+                           "tiles or indices, not between views");
   if (static_cast<int64_t>(numIndices) != view.getRank())
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
@@ -303,12 +317,11 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ViewType
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getType()), getView().getType(),
-                      getIndices().size());
+  return verifyAccess(*this, cast<RankedTensorType>(getType()), getView(), getIndices().size());
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getValue().getType()), getView().getType(),
+  return verifyAccess(*this, cast<RankedTensorType>(getValue().getType()), getView(),
                       getIndices().size());
 }
 

@@ -59,13 +59,12 @@ LogicalResult Emitter::emitFor(scf::ForOp loop) {
   Block *after = splitBlock();
   after->addArguments(types, locations);
   Block *body = builder.createBlock(after);
-  body->addArgument(builder.getI32Type(), loc);
+  body->addArgument(lower.getType(), loc);
   body->addArguments(types, locations);
 
   builder.setInsertionPointToEnd(body->getPrevNode());
-  auto less = [&](Value a, Value b) {
-    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, a, b);
-  };
+  auto predicate = loop.getUnsignedCmp() ? LLVM::ICmpPredicate::ult : LLVM::ICmpPredicate::slt;
+  auto less = [&](Value a, Value b) { return LLVM::ICmpOp::create(builder, loc, predicate, a, b); };
   Values entry = {lower};
   llvm::append_range(entry, inits);
   LLVM::CondBrOp::create(builder, loc, less(lower, upper), body, entry, after, inits);

@@ -113,7 +113,12 @@ LogicalResult Emitter::emitUnpack(Operation *op) {
   return success();
 }
 
-/// Additions, constant multiples and comparisons of index tiles.
+static bool isUnsigned(arith::CmpIPredicate predicate) {
+  return predicate == arith::CmpIPredicate::ult || predicate == arith::CmpIPredicate::ule ||
+         predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
+}
+
+/// Additions, subtractions and signed comparisons of index tiles.
 LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
   auto isAffine = [&](Value value) { return affineTiles.contains(value); };
   if (op->getNumOperands() != 2 || !llvm::all_of(op->getOperands(), isAffine))
@@ -131,7 +136,8 @@ LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
     return success();
   }
   auto compare = dyn_cast<arith::CmpIOp>(op);
-  if (!compare)
+  // Unsigned order does not survive the subtraction below.
+  if (!compare || isUnsigned(compare.getPredicate()))
     return success();
   // a.base + x < b.base + y as a.base - b.base < y - x: one difference, then immediates. Indices of
   // tiles are below 2^31 and so are their sums with the difference of two extents.

@@ -66,16 +66,17 @@ Emitter::Values Emitter::assembly(const Twine &text, StringRef constraints, Valu
 
 Type Emitter::lowered(Type type) { return type.isIndex() ? builder.getI32Type() : type; }
 
-const Emitter::Values &Emitter::elements(Value value) {
+Emitter::Values Emitter::elements(Value value) {
   auto found = fragments.find(value);
   if (found != fragments.end())
     return found->second;
-  // An index tile is written out when something other than an index operation wants it.
+  // An index tile is written out where something other than an index operation wants it, each
+  // time anew: the block of one use need not dominate the next.
   const AffineTile &tile = affineTiles.find(value)->second;
   Values written;
   for (int64_t offset : tile.offsets)
     written.push_back(add(tile.base, offset));
-  return fragments[value] = std::move(written);
+  return written;
 }
 
 Value Emitter::scalar(Value value) { return elements(value).front(); }

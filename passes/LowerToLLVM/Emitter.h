@@ -142,7 +142,7 @@ private:
   Values assembly(const llvm::Twine &text, llvm::StringRef constraints, mlir::ValueRange operands,
                   mlir::TypeRange results);
   mlir::Type lowered(mlir::Type type);
-  const Values &elements(mlir::Value value);
+  Values elements(mlir::Value value);
   mlir::Value scalar(mlir::Value value);
 
   hop::KernelOp kernel;

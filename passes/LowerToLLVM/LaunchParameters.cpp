@@ -232,6 +232,35 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
   return entry.getDictionary(kernel.getContext());
 }
 
+/// What people ask of a compiled kernel: who has which registers, and what lies where in shared memory.
+static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, ArrayAttr sharedMap,
+                                     ArrayAttr barriers) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> roles;
+  SmallVector<NamedAttribute> stages;
+  for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+    NamedAttrList entry;
+    entry.set("role", b.getStringAttr(stringifyEnum(role.getKind())));
+    entry.set("warpgroups", b.getI64IntegerAttr(role.getWarpgroups()));
+    if (std::optional<int64_t> registers = role.getRegisters())
+      entry.set("registers_per_thread", b.getI64IntegerAttr(*registers));
+    roles.push_back(entry.getDictionary(b.getContext()));
+  }
+  for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
+    stages.push_back(b.getNamedAttr(buffer.getLabel(),
+                                    b.getI64IntegerAttr(buffer.getBuffer().getType().getSlots())));
+  NamedAttrList shared;
+  shared.set("bytes", b.getI64IntegerAttr(*kernel.getSharedBytes()));
+  shared.set("map", sharedMap);
+  shared.set("barriers", barriers);
+  NamedAttrList report;
+  report.set("schedule", b.getStringAttr(schedule));
+  report.set("roles", b.getArrayAttr(roles));
+  report.set("stages", b.getDictionaryAttr(stages));
+  report.set("shared_memory", shared.getDictionary(b.getContext()));
+  return report.getDictionary(b.getContext());
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
@@ -286,5 +315,6 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));
+  entry.set("report", describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(barriers)));
   return entry.getDictionary(context);
 }

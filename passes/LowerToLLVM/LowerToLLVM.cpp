@@ -7,6 +7,7 @@
 #include "passes/HopPasses.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Matchers.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_LOWERTOLLVM
@@ -58,9 +59,58 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     return type.isIndex() ? b.getI64Type() : type;
   }
 
-  LogicalResult lower(hop::KernelOp kernel) {
+  /// Whether the layouts of the tiles of `op` fit what it does with them.
+  static bool layoutsAgree(Operation *op) {
+    if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
+      return hop::getLayout(broadcast.getSource().getType()) ==
+             (broadcast.getAxis() == 1 ? hop::LayoutKind::Row : hop::LayoutKind::Column);
+    if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
+      auto layout = hop::getLayout(reduce.getType());
+      bool isPartial = layout == hop::LayoutKind::RowPartial && reduce.getKind() == tile::ReduceKind::sum;
+      return reduce.getAxis() == 1 && (layout == hop::LayoutKind::Row || isPartial);
+    }
+    if (auto store = dyn_cast<tile::StoreOp>(op))
+      return hop::getLayout(store.getValue().getType()) != hop::LayoutKind::RowPartial;
+    if (!op->hasTrait<OpTrait::Elementwise>())
+      return true;
+    std::optional<hop::LayoutKind> common;
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (auto layout = hop::getLayout(type); layout && common.value_or(*layout) != *layout)
+        return false;
+      else if (layout)
+        common = layout;
+    return true;
+  }
+
+  /// Refuses a kernel that the passes before this one have not seen.
+  static LogicalResult checkReady(hop::KernelOp kernel) {
     if (!kernel.getSharedBytes())
       return kernel.emitError("has no shared-memory offsets; run hop-allocate-shared-memory first");
+    auto lacksLayout = [](Type type) { return isa<RankedTensorType>(type) && !hop::getLayout(type); };
+    WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+      if (isa<hop::BufferOp, hop::StagingOp, hop::BarriersOp>(op) && !op->hasAttr("offset"))
+        return op->emitError("has no offset in shared memory; run hop-allocate-shared-memory first");
+      if (llvm::any_of(op->getOperandTypes(), lacksLayout) || llvm::any_of(op->getResultTypes(), lacksLayout))
+        return op->emitError("uses a tile without a layout; run hop-assign-layouts first");
+      if (isa<scf::SCFDialect>(op->getDialect()) &&
+          llvm::any_of(op->getOperandTypes(), llvm::IsaPred<hop::FlightType>))
+        return op->emitError("carries a flight; wait for products before a branch (ptxas C7514)");
+      if (!layoutsAgree(op))
+        return op->emitError("mixes layouts");
+      // Said of the use, for canonicalization leaves constants without a location.
+      for (Value operand : op->getOperands())
+        if (APInt value; operand.getType().isIndex() && matchPattern(operand, m_ConstantInt(&value)) &&
+                         !value.isSignedIntN(32))
+          return op->emitError("uses the index ")
+                 << value.getSExtValue() << "; indices have 32 bits on the machine";
+      return success();
+    });
+    return failure(walk.wasInterrupted());
+  }
+
+  LogicalResult lower(hop::KernelOp kernel) {
+    if (failed(checkReady(kernel)))
+      return failure();
     FailureOr<LaunchParameters> parameters = LaunchParameters::get(kernel);
     if (failed(parameters))
       return failure();
@@ -96,7 +146,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
     function->setAttr("tessera.kernel", description);
-    // No schedule gets here for which the resource model of tile-choose-schedule found the registers short.
+    // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
     function->setAttr("tessera.no_spills", b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(b.getArrayAttr(b.getStrArrayAttr(

@@ -1,0 +1,101 @@
+// Every operation and type of the dialect survives printing, as text and in the generic form.
+// RUN: tessera-opt %s | tessera-opt | FileCheck %s
+// RUN: tessera-opt %s --mlir-print-op-generic | tessera-opt | FileCheck %s
+
+#schedule = #tile.schedule<consumers = 2, pingpong = true>
+#tile = #hop.layout<accumulator>
+
+// CHECK-LABEL: hop.kernel @pipes
+hop.kernel @pipes attributes {
+    argument_names = ["q", "k", "o", "s"],
+    argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 64], bf16>, !tile.view<[M, 64], bf16>, f32],
+    grid = [#tile.grid_dim<"M", 128>], requirements = [#tile.divides<"M", "N">], schedule = #schedule} {
+^bb0(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>, %o: !tile.view<[M, 64], bf16>, %s: f32, %m: index):
+  // CHECK: hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 1>
+  %qp = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 1>
+  // CHECK: %[[K:.*]] = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  // CHECK: hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+  %st = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+  // CHECK: hop.role producer warpgroups(1) registers(24) {
+  hop.role producer warpgroups(1) registers(24) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // CHECK: hop.pipe.load %[[K]], %{{.*}}[%{{.*}}, %{{.*}}] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    hop.pipe.load %kp, %k[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+  }
+  // CHECK: hop.role consumer warpgroups(2) registers(240) {
+  // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
+  hop.role consumer warpgroups(2) registers(240) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // CHECK: hop.turn.start %[[WG]]
+    hop.turn.start %wg
+    // CHECK: hop.elected %[[WG]]
+    %elected = hop.elected %wg
+    // CHECK: %[[QT:.*]] = hop.pipe.wait %{{.*}} : !hop.pipe<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %qt = hop.pipe.wait %qp : !hop.pipe<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    // CHECK: %[[SLICE:.*]] = hop.slice %[[QT]][%[[WG]]] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %qs = hop.slice %qt[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    // CHECK: %[[KT:.*]] = hop.pipe.wait %[[K]]
+    %kt = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // CHECK: hop.mma %[[SLICE]], %[[KT]] {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %sync = hop.mma %qs, %kt {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #tile>
+    // CHECK: hop.turn.wait %[[WG]]
+    hop.turn.wait %wg
+    // CHECK: %[[F:.*]] = hop.mma_issue %[[SLICE]], %[[KT]] acc(%{{.*}} : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_b} : {{.*}} -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %f = hop.mma_issue %qs, %kt acc(%sync : tensor<64x64xf32, #tile>) {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #tile>>
+    %p = arith.truncf %sync : tensor<64x64xf32, #tile> to tensor<64x64xbf16, #tile>
+    // CHECK: %[[G:.*]] = hop.mma_issue %[[P:.*]], %[[KT]] acc(%[[F]] : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>)
+    %g = hop.mma_issue %p, %kt acc(%f : !hop.flight<tensor<64x64xf32, #tile>>) : tensor<64x64xbf16, #tile>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #tile>>
+    // CHECK: hop.turn.pass %[[WG]]
+    hop.turn.pass %wg
+    // CHECK: %[[D:.*]] = hop.mma_wait %[[G]] keep %[[P]] pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> keep tensor<64x64xbf16, #hop.layout<accumulator>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d = hop.mma_wait %g keep %p pending 0 : !hop.flight<tensor<64x64xf32, #tile>> keep tensor<64x64xbf16, #tile> -> tensor<64x64xf32, #tile>
+    // CHECK: hop.pipe.release %[[K]], %[[KT]] : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %kp, %kt : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %r = tile.reduce sum %d axis 1 : tensor<64x64xf32, #tile> -> tensor<64xf32, #hop.layout<row_partial>>
+    // CHECK: hop.convert_layout %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    %w = hop.convert_layout %r : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: hop.row_factor %{{.*}} : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %x = hop.row_factor %w : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %h = arith.truncf %d : tensor<64x64xf32, #tile> to tensor<64x64xbf16, #tile>
+    %so = hop.slice %st[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    // CHECK: hop.stage %{{.*}}, %[[SO:.*]] : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.stage %h, %so : tensor<64x64xbf16, #tile>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    // CHECK: hop.proxy_fence
+    hop.proxy_fence
+    // CHECK: hop.warpgroup_sync
+    hop.warpgroup_sync
+    // CHECK: hop.bulk_store %[[SO]], %{{.*}}[%{{.*}}, %{{.*}}] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
+    hop.bulk_store %so, %o[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// CHECK-LABEL: hop.kernel @barriers
+// CHECK-SAME: shared_bytes = 16400
+hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile.view<[N, 64], bf16>],
+    grid = [#tile.grid_dim<4, 1>], schedule = #schedule, shared_bytes = 16400 : i64} {
+^bb0(%k: !tile.view<[N, 64], bf16>, %m: index):
+  // CHECK: %[[B:.*]] = hop.buffer "k" at 0 : !hop.buffer<tensor<64x64xbf16>, 2>
+  %b = hop.buffer "k" at 0 : !hop.buffer<tensor<64x64xbf16>, 2>
+  // CHECK: %[[FULL:.*]] = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
+  %full = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    // CHECK: hop.barrier.expect %[[FULL]][%{{.*}}] bytes 8192 : !hop.barriers<2>
+    hop.barrier.expect %full[%zero] bytes 8192 : !hop.barriers<2>
+    // CHECK: %[[SLOT:.*]] = hop.slot %[[B]][%{{.*}}] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // CHECK: hop.bulk_load %{{.*}}[%{{.*}}, %{{.*}}], %[[SLOT]], %[[FULL]][%{{.*}}] : !tile.view<[N, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<2>
+    hop.bulk_load %k[%m, %c0], %t, %full[%zero] : !tile.view<[N, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<2>
+    // CHECK: hop.barrier.wait %[[FULL]][%{{.*}}], %{{.*}} : !hop.barriers<2>
+    hop.barrier.wait %full[%zero], %zero : !hop.barriers<2>
+    // CHECK: hop.barrier.arrive %[[FULL]][%{{.*}}] : !hop.barriers<2>
+    hop.barrier.arrive %full[%zero] : !hop.barriers<2>
+    // CHECK: arith.constant dense<0> : tensor<8xi32, #hop.layout<column>>
+    %columns = arith.constant dense<0> : tensor<8xi32, #hop.layout<column>>
+  }
+}

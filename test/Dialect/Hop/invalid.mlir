@@ -1,0 +1,933 @@
+// What the verifiers of the dialect refuse.
+// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// -----
+
+// expected-error@+1 {{there is at least one slot, got 0}}
+"test.op"() : () -> (!hop.pipe<tensor<64x64xbf16>, 0>)
+
+// -----
+
+// expected-error@+1 {{there is at least one slot, got 0}}
+"test.op"() : () -> (!hop.buffer<tensor<64x64xbf16>, 0>)
+
+// -----
+
+// expected-error@+1 {{there is at least one slot, got 0}}
+"test.op"() : () -> (!hop.barriers<0>)
+
+// -----
+
+// expected-error@+1 {{a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple of 32 bytes and a multiple of 8 of them; got 'tensor<64xbf16>' in 64 rows}}
+"test.op"() : () -> (!hop.pipe<tensor<64xbf16>, 1>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<bf16>' in 0 rows}}
+"test.op"() : () -> (!hop.pipe<tensor<bf16>, 1>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<64x8xbf16>' in 64 rows}}
+"test.op"() : () -> (!hop.buffer<tensor<64x8xbf16>, 1>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<128x64xbf16>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<128x64xbf16>, rows = 64>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<0x64xbf16>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<0x64xbf16>, rows = 64>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<?x64xbf16>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<?x64xbf16>, rows = 64>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<64x64xindex>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<64x64xindex>, rows = 64>)
+
+// -----
+
+// expected-error@+1 {{got 'tensor<64x64xi8>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<64x64xi8>, rows = 64>)
+
+// -----
+
+// expected-error@+1 {{a flight is an f32 tile of rank 2, got 'tensor<64x64xbf16>'}}
+"test.op"() : () -> (!hop.flight<tensor<64x64xbf16>>)
+
+// -----
+
+// expected-error@+1 {{a flight is an f32 tile of rank 2, got 'tensor<64xf32>'}}
+"test.op"() : () -> (!hop.flight<tensor<64xf32>>)
+
+// -----
+
+// expected-error@+1 {{the layout accumulator is of rank 2, with multiples of 64 rows and 8 columns of integers or floats}}
+"test.op"() : () -> (tensor<32x64xf32, #hop.layout<accumulator>>)
+
+// -----
+
+// expected-error@+1 {{the layout accumulator is of rank 2}}
+"test.op"() : () -> (tensor<64x12xf32, #hop.layout<accumulator>>)
+
+// -----
+
+// expected-error@+1 {{the layout accumulator is of rank 2}}
+"test.op"() : () -> (tensor<64xf32, #hop.layout<accumulator>>)
+
+// -----
+
+// expected-error@+1 {{the layout accumulator is of rank 2}}
+"test.op"() : () -> (tensor<64x64xindex, #hop.layout<accumulator>>)
+
+// -----
+
+// expected-error@+1 {{the layout row is of rank 1, with a multiple of 64 rows}}
+"test.op"() : () -> (tensor<17xf32, #hop.layout<row>>)
+
+// -----
+
+// expected-error@+1 {{the layout row_partial is of rank 1, with a multiple of 64 rows}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<row_partial>>)
+
+// -----
+
+// expected-error@+1 {{the layout column is of rank 1, with a multiple of 8 columns}}
+"test.op"() : () -> (tensor<12xf32, #hop.layout<column>>)
+
+// -----
+
+// expected-error@+1 {{body takes the named arguments and one index per grid dimension}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32):
+}
+
+// -----
+
+// expected-error@+1 {{body takes the named arguments and one index per grid dimension}}
+hop.kernel @k attributes {argument_names = [], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{argument 0 is f32 but its block argument is }}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: i32, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{grid holds #tile.grid_dim, and its indices are of type index}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [4], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{grid holds #tile.grid_dim, and its indices are of type index}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: i32):
+}
+
+// -----
+
+// expected-error@+1 {{requirements hold #tile.divides}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>, requirements = [4]} {
+^bb0(%x: f32, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{roles ask for 95232 registers, a multiprocessor has 65536; lower the registers of a role}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role producer warpgroups(1) registers(24) {
+  ^bb0(%wg: index):
+  }
+  hop.role consumer warpgroups(3) registers(240) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// expected-error@+1 {{has 9 warpgroups, a thread block has at most 8}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role consumer warpgroups(9) registers(24) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{body takes the index of the warpgroup within the role}}
+  hop.role consumer warpgroups(1) {
+  ^bb0:
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{body takes the index of the warpgroup within the role}}
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: i32):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{has at least one warpgroup}}
+  hop.role consumer warpgroups(0) registers(24) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{of a producer has one warpgroup, got 2}}
+  hop.role producer warpgroups(2) registers(24) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{takes registers in multiples of 8 from 24 to 256, got 100}}
+  hop.role consumer warpgroups(1) registers(100) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // expected-error@+1 {{takes registers in multiples of 8 from 24 to 256, got 264}}
+  hop.role consumer warpgroups(1) registers(264) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expects parent op 'hop.kernel'}}
+%p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
+    hop.turn.start %m
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
+    hop.turn.wait %m
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
+    hop.turn.pass %m
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
+    %e = hop.elected %m
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c = arith.constant true
+    %v = arith.select %c, %x, %x : !tile.view<[M, 64], bf16>
+    // expected-error@+1 {{takes its view straight from the kernel's arguments}}
+    hop.pipe.load %kp, %v[%m, %m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
+    hop.pipe.load %kp, %x[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
+    hop.pipe.load %kp, %y[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N], f32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf16>, 1>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
+    hop.pipe.load %kp, %x[%m, %m] : !hop.pipe<tensor<64x64xf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
+    hop.bulk_store %st, %x[%m, %m] : !hop.shared<tensor<64x64xf16>, rows = 64>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.barriers "b" count 1 : !hop.barriers<1>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c = arith.constant 0 : i32
+    // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 3 for}}
+    hop.bulk_load %x[%m, %m, %m], %st, %b[%c] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
+    %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %b = hop.buffer "b" : !hop.buffer<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c = arith.constant 0 : i32
+    // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
+    %t = hop.slot %b[%c] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
+    hop.pipe.release %kp, %st : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %lp = hop.pipe.create "l" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
+    hop.pipe.release %lp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-note@+1 {{the product}}
+    %f = hop.mma_issue %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    // expected-error@+1 {{gives back a slot that a product in flight reads; wait for it first}}
+    hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %h = hop.slice %t[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-note@+1 {{the product}}
+    %f = hop.mma_issue %h, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %g = hop.mma_issue %st, %st acc(%f : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    // expected-error@+1 {{gives back a slot that a product in flight reads; wait for it first}}
+    hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %d = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<24x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x32xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes rows in multiples of 8, got 4}}
+    %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<4x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<32x64xbf16>, rows = 32>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies 64x64 by 32x64 into 64x64}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<32x64xbf16>, rows = 32> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x32xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies 64x64 by 64x32 into 64x64}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x32xbf16>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies 64x64 by 64x64 into 128x64}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<128x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<32x64xbf16>, rows = 32>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 32; change the rows of the tile or the number of consumers}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<32x64xbf16>, rows = 32>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<32x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<8x64xbf16>, rows = 8>
+  %b = hop.staging "b" : !hop.shared<tensor<8x64xbf16>, rows = 8>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{has K in multiples of 16, got 8}}
+    %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<8x64xbf16>, rows = 8>, !hop.shared<tensor<8x64xbf16>, rows = 8> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<24x64xbf16>, rows = 24>
+  %b = hop.staging "b" : !hop.shared<tensor<24x64xbf16>, rows = 24>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{has K in multiples of 16, got 24}}
+    %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<24x64xbf16>, rows = 24>, !hop.shared<tensor<24x64xbf16>, rows = 24> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{multiplies tiles of rank 2, got}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64xf32>
+  }
+}
+
+// -----
+
+// N = 12: no tile that wgmma could read as B.
+// expected-error@+1 {{got 'tensor<12x64xbf16>' in 12 rows}}
+"test.op"() : () -> (!hop.shared<tensor<12x64xbf16>, rows = 12>)
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<96x64xbf16>, rows = 96>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 96}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<96x64xbf16>, rows = 96>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<96x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xbf16>
+    // expected-error@+1 {{multiplies tiles of rank 2, got}}
+    %d = hop.mma %a, %st : tensor<64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x64xbf16>
+    // expected-error@+1 {{cannot transpose an operand in registers}}
+    %d = hop.mma %a, %st {transpose_a} : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    // expected-error@+1 {{accumulator is 'tensor<64x64xf32, #hop.layout<accumulator>>', the result 'tensor<64x64xf32>'}}
+    %d = hop.mma %st, %st acc(%a : tensor<64x64xf32, #hop.layout<accumulator>>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x64xf32>
+    // expected-error@+1 {{accumulator is 'tensor<64x64xf32>', the flight 'tensor<64x64xf32, #hop.layout<accumulator>>'}}
+    %f = hop.mma_issue %st, %st acc(%a : tensor<64x64xf32>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{flight is used once, by the next product, a wait or a loop; it has 2 uses}}
+    %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %e = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{flight is used once, by the next product, a wait or a loop; it has 0 uses}}
+    %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    // expected-error@+1 {{turns each flight into one tile}}
+    %d:2 = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>, tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    // expected-error@+1 {{into 'tensor<64x64xf32>'}}
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<column>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
+    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<128xf32, #hop.layout<row_partial>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
+    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
+    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    %b = hop.row_factor %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    %b = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
+    // expected-error@+1 {{requires the same encoding for all operands and results}}
+    %c = "arith.addf"(%a, %b) : (tensor<64xf32, #hop.layout<row>>, tensor<64xf32, #hop.layout<column>>) -> tensor<64xf32, #hop.layout<row>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x64xf32>
+    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    hop.stage %a, %st : tensor<64x64xf32>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x32xbf16>
+    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    hop.stage %a, %st : tensor<64x32xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<0.0> : tensor<64x64xf16>
+    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    hop.stage %a, %st : tensor<64x64xf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}

@@ -1,0 +1,271 @@
+// Kernels that cannot be divided into roles, and why.
+// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, overlap = 1>
+// expected-error@+1 {{has no complete schedule; run tile-choose-schedule first}}
+tile.kernel @schedule(%x: !tile.view<[M, 64], f16>) grid(%m = M) schedule #s {
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  // expected-note@+1 {{loaded here; load it a second time for this use}}
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{uses a loaded tile that is also an operand of a dot, and so lies in shared memory}}
+  %e = arith.extf %b : tensor<64x64xf16> to tensor<64x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  // expected-note@+1 {{loaded here}}
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %t = tile.transpose %b : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-error@+1 {{uses a loaded tile that is also an operand of a dot}}
+  tile.store %t, %y[%c0, %c0] : tensor<64x64xf16>, !tile.view<[N, 64], f16>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x16xf16>
+  // expected-error@+1 {{feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; got 'tensor<16x8xf16>'}}
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<16x8xf16>
+  %d = tile.dot %a, %b : tensor<128x16xf16>, tensor<16x8xf16> -> tensor<128x8xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] {tile.pipe = 0 : i64} : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  // expected-error@+1 {{shares a pipe with loads of 'tensor<128x64xf16>', but loads 'tensor<64x64xf16>'}}
+  %b = tile.load %y[%c0, %c0] {tile.pipe = 0 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{the address of a load depends on the elements of this tile; a producer has no tiles in registers}}
+  %i = tile.iota %c0 axis 0 : tensor<128x64xi32>
+  %at = builtin.unrealized_conversion_cast %i : tensor<128x64xi32> to index
+  %e = tile.load %y[%at, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %f = tile.dot %a, %e, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  // expected-error@+1 {{holds a load; loads stand in scf.for and scf.if}}
+  %w:2 = scf.while (%i = %c0, %u = %zero) : (index, tensor<128x64xf32>) -> (index, tensor<128x64xf32>) {
+    %more = arith.cmpi slt, %i, %n : index
+    scf.condition(%more) %i, %u : index, tensor<128x64xf32>
+  } do {
+  ^bb0(%i: index, %u: tensor<128x64xf32>):
+    %e = tile.load %y[%i, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %f = tile.dot %a, %e, %u : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+    %next = arith.addi %i, %c64 : index
+    scf.yield %next, %f : index, tensor<128x64xf32>
+  }
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{is not supported in a kernel; control flow is scf.for and scf.if}}
+  %w = scf.while (%i = %c64) : (index) -> index {
+    %more = arith.cmpi slt, %i, %n : index
+    scf.condition(%more) %i : index
+  } do {
+  ^bb0(%i: index):
+    %next = arith.addi %i, %i : index
+    scf.yield %next : index
+  }
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{transposes a computed tile; only a loaded tile that feeds a dot can be transposed}}
+  %t = tile.transpose %d : tensor<128x64xf32> -> tensor<64x128xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = arith.constant dense<1.0> : tensor<64x64xf16>
+  // expected-error@+1 {{has a computed tile as its second operand; wgmma reads it from shared memory}}
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{is a constant tile of different elements; build it from tile.iota}}
+  %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %one = arith.constant dense<1.0> : tensor<1xf32>
+  // expected-error@+1 {{a tile of 1 rows cannot be divided among 2 consumer warpgroups; choose consumers that divide it}}
+  tile.store %one, %l[%c0] : tensor<1xf32>, !tile.view<[N], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{a tile of 17 rows cannot be divided among 2 consumer warpgroups}}
+  %r = tile.load %l[%c0] : !tile.view<[N], f32> -> tensor<17xf32>
+  tile.store %r, %l[%c0] : tensor<17xf32>, !tile.view<[N], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %r = tile.load %l[%c0] : !tile.view<[N], f32> -> tensor<128xf32>
+  %rb = tile.broadcast %r axis 1 : tensor<128xf32> -> tensor<128x64xf32>
+  %x1 = arith.addf %d, %rb : tensor<128x64xf32>
+  // expected-error@+1 {{needs a tile both divided by rows among the consumer warpgroups and whole in each of them; use consumers = 1, or compute it twice}}
+  %cb = tile.broadcast %r axis 0 : tensor<128xf32> -> tensor<128x128xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  // expected-error@+1 {{reduces along rows that are divided among the consumer warpgroups; use consumers = 1}}
+  %r = tile.reduce max %d axis 0 : tensor<128x64xf32> -> tensor<64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %xt = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{is the first operand of a dot whose rows are divided among the consumer warpgroups: these would be columns of the stored tile; use consumers = 1}}
+  %t = tile.transpose %xt : tensor<64x64xf16> -> tensor<64x64xf16>
+  %d = tile.dot %t, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, pingpong = false, split = false, store = direct, producer_registers = 24, consumer_registers = 240>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{needs 2 slots of this pipe at once, and it has 1; raise stages}}
+  %e = tile.load %y[%c64, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %e : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %f = tile.dot %a, %b, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+}
