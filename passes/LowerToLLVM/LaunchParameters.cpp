@@ -61,23 +61,21 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
                                         hop::SharedType shared) {
   RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
-  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile, shared.getStoredRows());
-  if (!layout)
-    return copy->emitError("copies a tile whose rows are no multiple of 32 bytes: ") << tile;
+  hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
   // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
   if (tile.getDimSize(0) > 256)
     return copy->emitError("copies ") << tile.getDimSize(0) << " rows at once, a bulk tensor copy moves "
                                                                "256; use smaller tiles";
   unsigned argument = argumentOf(view);
   for (const TensorMap &map : maps)
-    if (map.argument == argument && map.tile == tile && map.layout.rows == layout->rows)
+    if (map.argument == argument && map.tile == tile && map.layout.rows == layout.rows)
       return success();
   int64_t inner = type.getStaticDim(type.getRank() - 1);
-  bool chunked = layout->rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
-                 inner % layout->chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
+  bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
+                 inner % layout.chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
   alignment[argument] = 16;
   parameters.push_back({LaunchParameter::Map, argument, static_cast<unsigned>(maps.size())});
-  maps.push_back({argument, tile, *layout, chunked});
+  maps.push_back({argument, tile, layout, chunked});
   return success();
 }
 

@@ -71,14 +71,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     }
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return hop::getLayout(store.getValue().getType()) != hop::LayoutKind::RowPartial;
-    if (!op->hasTrait<OpTrait::Elementwise>())
-      return true;
-    std::optional<hop::LayoutKind> common;
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
-      if (auto layout = hop::getLayout(type); layout && common.value_or(*layout) != *layout)
-        return false;
-      else if (layout)
-        common = layout;
+    // Elementwise operations verify that theirs are the same.
     return true;
   }
 

@@ -1,4 +1,57 @@
 // The layout of every tile of a consumer.
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-choose-schedule=schedule=overlap=1 --tile-warp-specialize --canonicalize --cse \
-// RUN:   --pass-pipeline='builtin.module(tile-choose-schedule{schedule=overlap=1},tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,cse)' | FileCheck %s
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-assign-layouts))' | FileCheck %s --check-prefix=KINDS
+// RUN: tessera-opt %S/../Inputs/small.mlir \
+// RUN:   --pass-pipeline='builtin.module(tile-choose-schedule{schedule=overlap=1},tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,cse)' \
+// RUN:   | FileCheck %s --check-prefix=ATTENTION
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-assign-layouts),canonicalize,cse)' | FileCheck %s
+
+// The sum of the rows stays partial through the loop and is made whole once, after it.
+// ATTENTION: scf.for {{.*}} -> (tensor<64x64xf32, #hop.layout<accumulator>>, tensor<64xf32, #hop.layout<row_partial>>)
+// ATTENTION: tile.reduce sum {{.*}} -> tensor<64xf32, #hop.layout<row_partial>>
+// ATTENTION-NOT: hop.convert_layout
+// ATTENTION: scf.yield
+// ATTENTION: %[[SUM:.*]] = hop.convert_layout {{.*}} -> tensor<64xf32, #hop.layout<row>>
+// ATTENTION-NOT: hop.convert_layout
+// ATTENTION: tile.broadcast %[[SUM]] axis 1
+// ATTENTION: tile.store %[[SUM]]
+
+// CHECK-LABEL: hop.kernel @k
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant dense<0.0> : tensor<64xf32>
+    %int = arith.constant dense<1> : tensor<64xi32>
+    %int2 = arith.constant dense<2> : tensor<64xi32>
+    // A tile that is broadcast along axis 0 follows the columns.
+    // CHECK: %[[BIAS:.*]] = tile.load {{.*}} -> tensor<64xf32, #hop.layout<column>>
+    // CHECK: tile.broadcast %[[BIAS]] axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %bias = tile.load %y[%c0] : !tile.view<[N], f32> -> tensor<64xf32>
+    %b = tile.broadcast %bias axis 0 : tensor<64xf32> -> tensor<64x64xf32>
+    // A constant has the layout that each use wants: zero is a partial sum too.
+    // CHECK: tile.reduce max {{.*}} -> tensor<64xf32, #hop.layout<row>>
+    %max = tile.reduce max %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+    // Rows of integers are carried whole, whatever the loop does with them.
+    // CHECK: scf.for {{.*}} -> (tensor<64xf32, #hop.layout<row_partial>>, tensor<64xi32, #hop.layout<row>>, tensor<64xi32, #hop.layout<row>>)
+    %sum, %i0, %j0 = scf.for %t = %c0 to %m step %c1 iter_args(%s = %max, %i = %int, %j = %int2) -> (tensor<64xf32>, tensor<64xi32>, tensor<64xi32>) {
+      // CHECK: %[[R:.*]] = tile.reduce sum {{.*}} -> tensor<64xf32, #hop.layout<row_partial>>
+      %r = tile.reduce sum %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      // A factor of a partial sum is a row value as it is.
+      // CHECK: %[[F:.*]] = hop.row_factor %{{.*}} : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+      // CHECK: %[[S:.*]] = arith.mulf %{{.*}}, %[[F]] : tensor<64xf32, #hop.layout<row_partial>>
+      %scaled = arith.mulf %s, %max : tensor<64xf32>
+      // CHECK: arith.addf %[[S]], %[[R]] : tensor<64xf32, #hop.layout<row_partial>>
+      %next = arith.addf %scaled, %r : tensor<64xf32>
+      scf.yield %next, %j, %i : tensor<64xf32>, tensor<64xi32>, tensor<64xi32>
+    }
+    // CHECK: %[[WHOLE:.*]] = hop.convert_layout %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: math.log %[[WHOLE]] : tensor<64xf32, #hop.layout<row>>
+    %log = math.log %sum : tensor<64xf32>
+    tile.store %log, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
+    %ij = arith.subi %i0, %j0 : tensor<64xi32>
+    %f = arith.sitofp %ij : tensor<64xi32> to tensor<64xf32>
+    tile.store %f, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
+  }
+}

@@ -57,12 +57,12 @@
 // ALONE: hop.role consumer warpgroups(2) {
 // ALONE: %[[E:.*]] = hop.elected
 // ALONE: scf.if %[[E]] {
-// ALONE-NEXT: hop.pipe.load %[[Q:.*]], %{{.*}}[
+// ALONE-NEXT: hop.pipe.load %[[Q:[^,]+]], %{{.*}}[
 // ALONE-NEXT: }
 // ALONE-NEXT: hop.pipe.wait %[[Q]]
 // ALONE: scf.for
 // ALONE: scf.if
-// ALONE: hop.pipe.load %[[K:.*]], %{{.*}}[
+// ALONE: hop.pipe.load %[[K:[^,]+]], %{{.*}}[
 // ALONE: hop.pipe.wait %[[K]]
 
 // The copies that overlapping makes of a load share its pipe.

@@ -218,10 +218,10 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %r = tile.load %l[%c0] : !tile.view<[N], f32> -> tensor<128xf32>
-  %rb = tile.broadcast %r axis 1 : tensor<128xf32> -> tensor<128x64xf32>
-  %x1 = arith.addf %d, %rb : tensor<128x64xf32>
-  // expected-error@+1 {{needs a tile both divided by rows among the consumer warpgroups and whole in each of them; use consumers = 1, or compute it twice}}
   %cb = tile.broadcast %r axis 0 : tensor<128xf32> -> tensor<128x128xf32>
+  %rb = tile.broadcast %r axis 1 : tensor<128xf32> -> tensor<128x64xf32>
+  // expected-error@+1 {{needs a tile both divided by rows among the consumer warpgroups and whole in each of them; use consumers = 1, or compute it twice}}
+  %x1 = arith.addf %d, %rb : tensor<128x64xf32>
 }
 
 // -----

@@ -1,0 +1,44 @@
+// Stores that cannot go through shared memory, and those that stay in registers.
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    scf.for %i = %c0 to %m step %m {
+      // expected-error@+1 {{stands in a loop or conditional, where its shared memory would be written again before the copy is done; use store = direct}}
+      tile.store %t, %x[%i, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
+    }
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = arith.constant dense<0.0> : tensor<64x8xbf16, #hop.layout<accumulator>>
+    // expected-error@+1 {{stores 'tensor<64x8xbf16>', whose rows are no multiple of 32 bytes; use store = direct}}
+    tile.store %t, %y[%m, %c0] : tensor<64x8xbf16, #hop.layout<accumulator>>, !tile.view<[N, 8], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
+    // expected-remark@+1 {{goes from registers: bulk stores take 16-bit tiles of rank 2}}
+    tile.store %t, %x[%m, %c0] : tensor<64xbf16, #hop.layout<row>>, !tile.view<[M, 64], bf16>
+  }
+}
