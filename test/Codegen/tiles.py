@@ -3,7 +3,6 @@
 #
 # REQUIRES: ptxas
 # RUN: mkdir -p %t
-# RUN: %python %s %source/kernels/attention_fwd.tile %t %ptxas
 # RUN: %if ptxas-12 %{ %python %s %source/kernels/attention_fwd.tile %t %ptxas-12 %}
 # RUN: %if ptxas-13 %{ %python %s %source/kernels/attention_fwd.tile %t %ptxas-13 %}
 
