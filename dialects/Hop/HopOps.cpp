@@ -80,7 +80,8 @@ LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup(
 //===----------------------------------------------------------------------===//
 
 /// A copy between shared memory and a view at `indices`.
-static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view, OperandRange indices) {
+static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
+                                OperandRange indices) {
   auto type = cast<tile::ViewType>(view.getType());
   auto argument = dyn_cast<BlockArgument>(view);
   if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
@@ -162,8 +163,8 @@ LogicalResult PipeReleaseOp::verify() {
 LogicalResult StageOp::verify() {
   auto tile = cast<RankedTensorType>(getTile().getType());
   RankedTensorType destination = getDestination().getType().getTile();
-  if (tile.getShape() != destination.getShape() || tile.getElementType() != destination.getElementType() ||
-      tile.getElementTypeBitWidth() != 16)
+  if (tile.getShape() != destination.getShape() ||
+      tile.getElementType() != destination.getElementType() || tile.getElementTypeBitWidth() != 16)
     return emitOpError("writes a 16-bit tile to one of its shape and type, got ")
            << tile << " to " << destination;
   return success();

@@ -14,12 +14,13 @@ static LogicalResult verifySlots(function_ref<InFlightDiagnostic()> emitError, i
 }
 
 /// A tile that is part of `rows` rows in shared memory.
-static LogicalResult verifyStored(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
-                                  int64_t rows) {
+static LogicalResult verifyStored(function_ref<InFlightDiagnostic()> emitError,
+                                  RankedTensorType tile, int64_t rows) {
   if (!getSharedLayout(tile, rows) || tile.getDimSize(0) > rows)
-    return emitError() << "a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple "
-                          "of 32 bytes and a multiple of 8 of them; got "
-                       << tile << " in " << rows << " rows";
+    return emitError()
+           << "a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple "
+              "of 32 bytes and a multiple of 8 of them; got "
+           << tile << " in " << rows << " rows";
   return success();
 }
 
@@ -29,8 +30,8 @@ LogicalResult PipeType::verify(function_ref<InFlightDiagnostic()> emitError, Ran
                  succeeded(verifyStored(emitError, tile, tile.getRank() ? tile.getDimSize(0) : 0)));
 }
 
-LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
-                                 int64_t slots) {
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 RankedTensorType tile, int64_t slots) {
   return PipeType::verify(emitError, tile, slots);
 }
 
@@ -38,12 +39,13 @@ LogicalResult BarriersType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifySlots(emitError, slots);
 }
 
-LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
-                                 int64_t storedRows) {
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 RankedTensorType tile, int64_t storedRows) {
   return verifyStored(emitError, tile, storedRows);
 }
 
-LogicalResult FlightType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile) {
+LogicalResult FlightType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 RankedTensorType tile) {
   if (tile.getRank() != 2 || !tile.hasStaticShape() || !tile.getElementType().isF32())
     return emitError() << "a flight is an f32 tile of rank 2, got " << tile;
   return success();
