@@ -17,7 +17,7 @@ VIEWS = "%view: !tile.view<[B, H, SQ, 64], f16>, %other: !tile.view<[B, HK, SK, 
 SCHEDULE = "#tile.schedule<consumers = 2>"
 WRAPPERS = [
     "{}",
-    f"tile.kernel @example({VIEWS}) grid(%point = B) {{{{\n{{}}\n}}}}",
+    f"tile.kernel @example({VIEWS}ARGUMENTS) grid(%point = B) {{{{\n{{}}\n}}}}",
     f"hop.kernel @example attributes {{{{argument_names = [], argument_types = [], grid = [], schedule = {SCHEDULE}}}}}"
     " {{\n{}\n}}",
     '"example.attribute"() {{value = {}}} : () -> ()',
@@ -36,8 +36,11 @@ def parse(text):
 def parse_fragment(fragment, wrapper):
     types = {}
     while True:
-        values = [f'{name} = "example.value"() : () -> ({type})\n' for name, type in types.items()]
-        text = wrapper.format("".join(values) + fragment)
+        # Views are arguments of the kernel, and nothing else.
+        views = {name: type for name, type in types.items() if type.startswith("!tile.view") and "ARGUMENTS" in wrapper}
+        values = [f'{name} = "example.value"() : () -> ({type})\n' for name, type in types.items() if name not in views]
+        arguments = "".join(f", {name}: {type}" for name, type in views.items())
+        text = wrapper.replace("ARGUMENTS", arguments).format("".join(values) + fragment)
         errors = parse(text)
         if wanted := WANTED.search(errors):
             types[wanted[1]] = wanted[2]
