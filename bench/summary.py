@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Writes the table of README.md from a result of bench/attention.py.
+
+    python3 bench/summary.py bench/results/<...>-attention.json
+
+The table stands between two comments in README.md: TFLOP/s of the default schedule and, in parentheses, the ratio
+to the faster of FlashAttention-3 and cuDNN in the same run.
+"""
+
+import json
+import os
+import sys
+
+README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.md")
+BEGIN, END = "<!-- attention: bench/summary.py -->", "<!-- end -->"
+
+
+def table(path):
+    with open(path) as file:
+        result = json.load(file)
+    records = [r for r in result["results"] if r["variant"] in ("default", "") and r.get("timings")]
+    seqlens = sorted({r["seqlen"] for r in records})
+    lines = ["| forward, bf16 | " + " | ".join(f"{s}" for s in seqlens) + " |", "|---|" + "---|" * len(seqlens)]
+    for d, mask in sorted({(r["d"], r["mask"]) for r in records}, key=lambda key: (key[0], key[1] != "full")):
+        cells = []
+        for seqlen in seqlens:
+            timings = next(r["timings"] for r in records if (r["d"], r["mask"], r["seqlen"]) == (d, mask, seqlen))
+            own = timings["tessera"]["tflops"]
+            best = max(t["tflops"] for name, t in timings.items() if name in ("fa3", "cudnn"))
+            cells.append(f"{own:.0f} ({own / best:.2f})")
+        lines.append(f"| d = {d}, {mask} | " + " | ".join(cells) + " |")
+    source = os.path.relpath(os.path.abspath(path), os.path.dirname(README))
+    lines += ["", f"TFLOP/s on one {result['gpu']}, and in parentheses the ratio to the faster of FlashAttention-3 and "
+              f"cuDNN in the same run: 16k tokens, hidden size 2048, default schedules, no tuning ([all of "
+              f"it]({source.replace('.json', '.md')}))."]
+    return "\n".join(lines)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with open(README) as file:
+        text = file.read()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END, 1)[1]
+    with open(README, "w") as file:
+        file.write(f"{before}{BEGIN}\n{table(sys.argv[1])}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
