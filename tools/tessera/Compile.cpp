@@ -3,6 +3,9 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/HopPasses.h"
+#include "passes/TilePasses.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,6 +53,10 @@ static bool parseLLVMOptions(const std::vector<std::string> &arguments) {
     return true;
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
+  // So that --mlir-print-ir-after and the like know them by name.
+  registerTilePasses();
+  registerTesseraHopPasses();
+  mlir::registerTransformsPasses();
   mlir::registerPassManagerCLOptions();
   std::vector<const char *> argv = {"tessera compile (--mllvm)"};
   for (const std::string &argument : arguments)

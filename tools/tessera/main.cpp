@@ -1,6 +1,7 @@
 //===- main.cpp - The tessera command line --------------------------------===//
 
 #include "tools/tessera/Commands.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include <CLI/CLI.hpp>
 
@@ -41,6 +42,7 @@ int main(int argc, char **argv) {
   llvm::CrashRecoveryContext::Enable();
   CLI::App app("Tessera compiles kernels written at tile level to Hopper machine code.", "tessera");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "tessera " TESSERA_VERSION " with LLVM " LLVM_VERSION_STRING);
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");
   addCompileCommand(app);
   addParamsCommand(app);
