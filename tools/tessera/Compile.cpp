@@ -64,31 +64,56 @@ static bool parseLLVMOptions(const std::vector<std::string> &arguments) {
   return cl::ParseCommandLineOptions(argv.size(), argv.data(), "", &errs());
 }
 
-/// Prints a report as indented `name: value` lines.
-static void printReport(raw_ostream &os, const json::Value &value, unsigned indent) {
-  auto printField = [&](const Twine &name, const json::Value &field) {
-    os.indent(indent) << name << ":";
-    bool nested = field.kind() == json::Value::Object || field.kind() == json::Value::Array;
-    if (!nested) {
-      if (std::optional<StringRef> text = field.getAsString())
-        os << " " << *text << "\n";
-      else
-        os << " " << field << "\n";
-      return;
+static bool isNested(const json::Value &value) {
+  return value.kind() == json::Value::Object || value.kind() == json::Value::Array;
+}
+
+static void printScalar(raw_ostream &os, const json::Value &value) {
+  if (std::optional<StringRef> text = value.getAsString())
+    os << *text;
+  else
+    os << value;
+}
+
+/// `name value, name value` of an object's fields, its own name first.
+static void printElement(raw_ostream &os, const json::Value &element, unsigned indent) {
+  os.indent(indent);
+  const json::Object *object = element.getAsObject();
+  if (!object) {
+    printScalar(os, element);
+  } else {
+    std::optional<StringRef> name = object->getString("name");
+    os << name.value_or("");
+    bool first = !name;
+    for (const auto &field : *object) {
+      if (name && StringRef(field.first) == "name")
+        continue;
+      os << (first ? "" : ", ") << StringRef(field.first) << " ";
+      printScalar(os, field.second);
+      first = false;
+    }
+  }
+  os << "\n";
+}
+
+/// Prints a report as indented `name: value` lines, elements of lists on a line each.
+static void printReport(raw_ostream &os, const json::Object &object, unsigned indent) {
+  std::vector<const json::Object::value_type *> fields;
+  for (const auto &field : object)
+    fields.push_back(&field);
+  llvm::sort(fields, [](auto *a, auto *b) { return a->first < b->first; });
+  for (const auto *field : fields) {
+    os.indent(indent) << StringRef(field->first) << ":";
+    if (!isNested(field->second)) {
+      os << " ";
+      printScalar(os, field->second);
     }
     os << "\n";
-    printReport(os, field, indent + 2);
-  };
-  if (const json::Object *object = value.getAsObject()) {
-    std::vector<const json::Object::value_type *> fields;
-    for (const auto &field : *object)
-      fields.push_back(&field);
-    llvm::sort(fields, [](auto *a, auto *b) { return a->first < b->first; });
-    for (const auto *field : fields)
-      printField(StringRef(field->first), field->second);
-  } else if (const json::Array *array = value.getAsArray()) {
-    for (auto [i, element] : enumerate(*array))
-      printField("[" + Twine(i) + "]", element);
+    if (const json::Object *inner = field->second.getAsObject())
+      printReport(os, *inner, indent + 2);
+    const json::Array *list = field->second.getAsArray();
+    for (const json::Value &element : list ? *list : json::Array())
+      printElement(os, element, indent + 2);
   }
 }
 
@@ -103,7 +128,7 @@ static void printReports(const CompileResult &result, bool asJson) {
     }
     if (!asJson) {
       outs() << kernel.name << ":\n";
-      printReport(outs(), *report, /*indent=*/2);
+      printReport(outs(), *report->getAsObject(), /*indent=*/2);
     } else {
       all[kernel.name] = std::move(*report);
     }
