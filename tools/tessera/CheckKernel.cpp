@@ -93,7 +93,7 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
     std::string comparison;
     llvm::raw_string_ostream os(comparison);
     if (failed(runner.run(source.getKernel(), results.getValues()))) {
-      failure = "a hazard";
+      failure = runner.getReport().diagnostics.empty() ? "an error" : "a hazard";
     } else if (!data.reference->check(source.getKernel(), results, os)) {
       llvm::errs() << comparison;
       failure = "wrong results";

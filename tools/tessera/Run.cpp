@@ -58,13 +58,13 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
 
 static void addSimOptions(CLI::App &command, SimOptions &options) {
   command.add_option("--seeds", options.seeds, "Seeds of events that the simulator explores")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   command.add_option("--sim-seed", options.seed, "The first of them")->capture_default_str();
   command
       .add_option("--sim-blocks", options.blocks,
                   "Thread blocks of a persistent kernel, at most: fewer take more tiles each")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   command.add_option("--threads", options.threads,
                      "Host threads of the simulator (default: all cores, or 1 for kernels whose "
@@ -135,7 +135,7 @@ void tessera::addCheckCommand(CLI::App &app) {
                   "one schedule each, of which '' is the compiler's choice")
       ->allow_extra_args(false);
   sub->add_option("--data-seeds", options->dataSeeds, "Seeds of the inputs, from --seed on")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   addSimOptions(*sub, options->base.sim);
   sub->callback([options] { throw CLI::RuntimeError(checkKernel(*options)); });

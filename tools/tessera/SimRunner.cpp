@@ -163,7 +163,6 @@ Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> argume
   Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, dims);
   if (!grid)
     return grid.takeError();
-  report = sim::Report();
   if ((*grid)[0] == 0)
     return Error::success();
   launch.kernel = info.symbol;
@@ -225,6 +224,8 @@ Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) 
 }
 
 LogicalResult SimRunner::run(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments) {
+  report = sim::Report();
+  report.seed = simulation.seed;
   if (Error error = launch(kernel, arguments))
     return kernel.emitError() << "on the simulator: " << toString(std::move(error));
   return success();

@@ -28,7 +28,7 @@ public:
 
   llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
 
-  /// What the last launch did; its diagnostics are empty unless it failed.
+  /// What the last launch did. Without diagnostics when it failed for another reason than a hazard.
   const sim::Report &getReport() const { return report; }
 
 private:
