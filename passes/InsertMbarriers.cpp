@@ -56,6 +56,8 @@ std::optional<Cursor> cursorOf(Operation *op) {
 /// from the wait to the release count, as a loop or a conditional may do nothing.
 bool isJoinedByProduct(hop::PipeReleaseOp release) {
   Operation *wait = release.getTile().getDefiningOp();
+  if (!wait)
+    return false;
   DenseSet<Value> issued;
   SmallVector<Operation *> way = {release};
   while (way.back()->getBlock() != wait->getBlock())
