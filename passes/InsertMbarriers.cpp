@@ -25,6 +25,8 @@ struct Ring {
   Value buffer, full, empty;
   int64_t slots;
   int64_t bytes;
+  /// Every thread releases a slot, not one of each warpgroup.
+  bool releasedByAll;
 };
 
 /// A role's place in a ring: the next slot and the parity of its next phase.
@@ -47,6 +49,31 @@ std::optional<Cursor> cursorOf(Operation *op) {
   if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
     return Cursor(wait.getPipe(), Side::Read);
   return std::nullopt;
+}
+
+/// Whether every warp of the warpgroup has waited for the slot when one of its threads releases it:
+/// a product that all of them issued after the wait is complete. Only products on the straight way
+/// from the wait to the release count, as a loop or a conditional may do nothing.
+bool isJoinedByProduct(hop::PipeReleaseOp release) {
+  Operation *wait = release.getTile().getDefiningOp();
+  if (!wait)
+    return false;
+  DenseSet<Value> issued;
+  SmallVector<Operation *> way = {release};
+  while (way.back()->getBlock() != wait->getBlock())
+    way.push_back(way.back()->getParentOp());
+  Operation *from = wait->getNextNode();
+  for (Operation *end : llvm::reverse(way)) {
+    for (Operation *op = end == way.back() ? from : &end->getBlock()->front(); op != end;
+         op = op->getNextNode()) {
+      if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
+        issued.insert(issue.getFlight());
+      else if (auto done = dyn_cast<hop::MmaWaitOp>(op);
+               done && llvm::any_of(done.getFlights(), [&](Value flight) { return issued.contains(flight); }))
+        return true;
+    }
+  }
+  return false;
 }
 
 /// Rewrites one role, carrying its positions through loops and conditionals.
@@ -124,7 +151,7 @@ private:
   void rewriteRelease(hop::PipeReleaseOp release) {
     const Ring &ring = rings.find(release.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
-                                 indexOfSlot.lookup(release.getTile()), /*all=*/false);
+                                 indexOfSlot.lookup(release.getTile()), ring.releasedByAll);
     release.erase();
   }
 
@@ -323,8 +350,14 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
     ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
-    // A tile is released by one thread of each warpgroup, a value by every thread that reads it.
-    int64_t releases = isTile ? consumers : 128 * consumers;
+    // A tile is released by one thread of each warpgroup when the others are known to have waited for
+    // it. Otherwise, and a value, by every thread: a warp that comes late would find the barrier two
+    // phases on, which its parity cannot tell from none.
+    ring.releasedByAll = !isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
+      auto release = dyn_cast<hop::PipeReleaseOp>(user);
+      return release && !isJoinedByProduct(release);
+    });
+    int64_t releases = ring.releasedByAll ? 128 * consumers : consumers;
     ring.empty =
         hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases, IntegerAttr());
     return ring;

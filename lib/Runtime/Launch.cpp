@@ -210,43 +210,6 @@ llvm::Expected<Bundle::ContextState &> Bundle::resolveContext(const Driver &driv
 // Kernel: launches
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// The values of a kernel's parameters, laid out as LaunchParameter::offset says.
-class ParameterBlock {
-public:
-  explicit ParameterBlock(const KernelInfo &kernel) : kernel(kernel) {
-    pointers.reserve(kernel.parameters.size());
-    for (const LaunchParameter &parameter : kernel.parameters)
-      pointers.push_back(bytes + parameter.offset);
-  }
-
-  /// Fills in everything except the tensor maps and the workspaces.
-  llvm::Error fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims);
-  void setTensorMap(const LaunchParameter &parameter, const TensorMap &map) {
-    std::memcpy(bytes + parameter.offset, &map, sizeof(map));
-  }
-  void setWorkspaces(DevicePointer memory) {
-    for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::Workspace)
-        set(parameter, memory + parameter.workspaceOffset);
-  }
-  void **getPointers() { return pointers.data(); }
-
-private:
-  void set(const LaunchParameter &parameter, int64_t value) {
-    // Little-endian: the low bytes of the value come first.
-    std::memcpy(bytes + parameter.offset, &value, parameter.bytes);
-  }
-  llvm::Error setStride(const LaunchParameter &parameter, const Argument &argument);
-
-  const KernelInfo &kernel;
-  llvm::SmallVector<void *, 64> pointers;
-  alignas(64) char bytes[kMaxParameterBytes];
-};
-
-} // namespace
-
 llvm::Error ParameterBlock::setStride(const LaunchParameter &parameter, const Argument &argument) {
   // The stride of a dimension of extent 1 was not checked, and no address depends on it.
   int64_t stride = argument.shape[parameter.dim] > 1 ? argument.strides[parameter.dim] : 0;
@@ -410,7 +373,7 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
         return slot.takeError();
       for (const LaunchParameter &parameter : kernel.parameters)
         if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
-          block.setTensorMap(parameter, state.caches[i].getMap(*slot, parameter.mapOfArgument));
+          block.setTensorMap(parameter, &state.caches[i].getMap(*slot, parameter.mapOfArgument));
     }
     if (kernel.workspaceBytes) {
       llvm::Expected<DevicePointer> memory = state.workspaces.resolve(*driver, kernel, stream);

@@ -14,6 +14,7 @@
 #include "llvm/ADT/DenseMap.h"
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -37,6 +38,49 @@ llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> ar
 /// hardware numbers or is no multiple of the cluster.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
+
+/// The values of a kernel's parameters, laid out as LaunchParameter::offset says. Not movable.
+class ParameterBlock {
+public:
+  explicit ParameterBlock(const KernelInfo &kernel) : kernel(kernel) {
+    pointers.reserve(kernel.parameters.size());
+    for (const LaunchParameter &parameter : kernel.parameters)
+      pointers.push_back(bytes + parameter.offset);
+  }
+  ParameterBlock(const ParameterBlock &) = delete;
+
+  /// Fills in everything except the tensor maps and the workspaces.
+  llvm::Error fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims);
+  void setTensorMap(const LaunchParameter &parameter, const void *map) {
+    std::memcpy(bytes + parameter.offset, map, sizeof(cuda::TensorMap));
+  }
+  void setWorkspaces(uint64_t memory) {
+    for (const LaunchParameter &parameter : kernel.parameters)
+      if (parameter.kind == ParameterKind::Workspace)
+        set(parameter, memory + parameter.workspaceOffset);
+  }
+  /// The values in the order of KernelInfo::parameters, each LaunchParameter::bytes long.
+  void **getPointers() { return pointers.data(); }
+
+private:
+  void set(const LaunchParameter &parameter, int64_t value) {
+    // Little-endian: the low bytes of the value come first.
+    std::memcpy(bytes + parameter.offset, &value, parameter.bytes);
+  }
+  llvm::Error setStride(const LaunchParameter &parameter, const Argument &argument);
+
+  const KernelInfo &kernel;
+  llvm::SmallVector<void *, 64> pointers;
+  alignas(64) char bytes[kMaxParameterBytes];
+};
+
+/// The parameters of a tensor map that depend on the launch.
+struct TensorMapExtents {
+  uint64_t dims[kMaxTensorMapRank];
+  uint64_t strides[kMaxTensorMapRank]; ///< bytes, of dimensions 1 and up
+};
+TensorMapExtents evaluateTensorMap(const TensorMapRecipe &recipe, const Argument &argument,
+                                   llvm::ArrayRef<int64_t> dims);
 
 /// Encodes a tensor map over checked arguments of which no extent is 0. Errors: DRIVER_ERROR, with
 /// the whole recipe in the text.

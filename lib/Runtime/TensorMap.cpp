@@ -17,19 +17,10 @@ using namespace tessera::runtime;
 /// encoding.
 static constexpr unsigned kSlots = 64;
 
-namespace {
-
-/// The arguments of cuTensorMapEncodeTiled that depend on the launch.
-struct EncodedRecipe {
-  uint64_t dims[kMaxTensorMapRank];
-  uint64_t strides[kMaxTensorMapRank]; ///< bytes, of dimensions 1 and up
-};
-
-} // namespace
-
-static EncodedRecipe evaluate(const TensorMapRecipe &recipe, const Argument &argument,
-                              llvm::ArrayRef<int64_t> dims) {
-  EncodedRecipe encoded = {};
+TensorMapExtents tessera::runtime::evaluateTensorMap(const TensorMapRecipe &recipe,
+                                                     const Argument &argument,
+                                                     llvm::ArrayRef<int64_t> dims) {
+  TensorMapExtents encoded = {};
   unsigned bytes = recipe.element->bytes;
   for (size_t i = 0; i < recipe.dims.size(); ++i) {
     const TensorMapDim &dim = recipe.dims[i];
@@ -46,7 +37,7 @@ static EncodedRecipe evaluate(const TensorMapRecipe &recipe, const Argument &arg
   return encoded;
 }
 
-static std::string describeRecipe(const TensorMapRecipe &recipe, const EncodedRecipe &encoded,
+static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMapExtents &encoded,
                                   uint64_t address) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -65,7 +56,7 @@ llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const 
                                               const Argument &argument,
                                               llvm::ArrayRef<int64_t> dims, cuda::TensorMap &map) {
   static constexpr uint32_t kElementStrides[kMaxTensorMapRank] = {1, 1, 1, 1, 1};
-  EncodedRecipe encoded = evaluate(recipe, argument, dims);
+  TensorMapExtents encoded = evaluateTensorMap(recipe, argument, dims);
   cuda::Result result = driver.tensorMapEncodeTiled(
       &map, recipe.element->tensorMapType, recipe.dims.size(),
       reinterpret_cast<void *>(argument.pointer), encoded.dims, encoded.strides, recipe.box.data(),

@@ -241,6 +241,8 @@ bool tessera::sim::detail::decodeBarrier(Decoder &d, StringRef opcode) {
     if (n < 24 || n > 256 || n % 8)
       return d.refuse("the register count must be a multiple of 8 from 24 to 256");
     d.inst.imm = n;
+    if (inc)
+      d.p.largestIncrease = std::max(d.p.largestIncrease, uint32_t(n));
     return true;
   }
   if (opcode == "griddepcontrol") {

@@ -137,6 +137,7 @@ struct Program {
   std::vector<RegClass> regClass;
   uint32_t regWords = 0;
   uint32_t counters = 0;
+  uint32_t largestIncrease = 0; ///< of all setmaxnreg.inc, in registers per thread
   std::vector<HiddenReg> hidden;
   uint32_t staticShared = 0;  ///< bytes before the dynamic part
   uint32_t dynamicOffset = 0; ///< from the CTA's shared base

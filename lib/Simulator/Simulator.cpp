@@ -42,6 +42,15 @@ static Error launchError(const char *format, Args... args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), format, args...);
 }
 
+/// What ptxas (13.0) gives each thread at entry of a kernel that uses setmaxnreg: what the block
+/// size allows, but no more than the kernel asks for later.
+static uint32_t defaultRegisters(const KernelInfo &k, const Program &program, uint32_t threads) {
+  if (k.maxnreg)
+    return k.maxnreg;
+  uint32_t allowed = std::min(255u, 65536 / threads) / 8 * 8;
+  return program.largestIncrease ? std::min(allowed, program.largestIncrease) : allowed;
+}
+
 static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   const KernelInfo &k = f.info;
   run.grid = launch.grid;
@@ -66,7 +75,7 @@ static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   uint32_t threads = (launch.block.count() + 31) / 32 * 32;
   run.registersPerThread = launch.registersPerThread;
   if (!run.registersPerThread)
-    run.registersPerThread = k.maxnreg ? k.maxnreg : std::min(255u, 65536 / threads) / 8 * 8;
+    run.registersPerThread = defaultRegisters(k, *run.program, threads);
   if (uint64_t(run.registersPerThread) * threads > 65536)
     return launchError("%u registers for each of %u threads are more than an SM has",
                        run.registersPerThread, threads);

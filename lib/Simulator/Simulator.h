@@ -154,8 +154,8 @@ struct Launch {
   std::vector<uint8_t> params; ///< KernelInfo::paramBytes bytes, at ParamInfo::offset
   GlobalMemory *memory = nullptr;
   /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size allows,
-  /// rounded down to a multiple of 8, which is what ptxas chooses for a kernel that uses
-  /// setmaxnreg.
+  /// rounded down to a multiple of 8, and no more than the largest setmaxnreg.inc asks for, which
+  /// is what ptxas chooses for a kernel that uses setmaxnreg.
   uint32_t registersPerThread = 0;
 };
 

@@ -248,18 +248,16 @@ void Emitter::emitTileCounter(Operation *op) {
 // Turns
 //===----------------------------------------------------------------------===//
 
-// Named barriers: 0 joins the thread block at its start, 1 to n are the turns of the consumer
-// warpgroups, the ones after join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
-int64_t Emitter::namedBarrierOfWarpgroups() const { return 1 + roleWarpgroups; }
+int64_t Emitter::namedBarrierOfWarpgroups() const { return firstTurnBarrier + roleWarpgroups; }
 
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.
   constexpr StringRef threads = "256";
   auto arriveAt = [&](Value warpgroup) {
-    assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, 1)}, {});
+    assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, firstTurnBarrier)}, {});
   };
   if (isa<hop::TurnWaitOp>(op)) {
-    assembly("bar.sync $0, " + threads + ";", "r", {add(thread.warpgroup, 1)}, {});
+    assembly("bar.sync $0, " + threads + ";", "r", {add(thread.warpgroup, firstTurnBarrier)}, {});
     return;
   }
   Value next = add(thread.warpgroup, 1);

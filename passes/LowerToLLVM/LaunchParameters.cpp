@@ -259,6 +259,34 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
   return report.getDictionary(b.getContext());
 }
 
+/// Adds what the warps and the named barriers are called: "roles" and "named_barriers".
+static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> roles, barriers;
+  auto addBarrier = [&](int64_t id, const Twine &name) {
+    barriers.push_back(b.getDictionaryAttr({b.getNamedAttr("id", b.getI64IntegerAttr(id)),
+                                            b.getNamedAttr("name", b.getStringAttr(name))}));
+  };
+  addBarrier(0, "start");
+  int64_t warp = 0;
+  for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+    int64_t count = role.getWarpgroups();
+    bool consumes = role.getKind() == hop::RoleKind::Consumer;
+    for (int64_t i = 0; i < count; ++i, warp += 4) {
+      std::string name = consumes ? "consumer " + std::to_string(i) : "producer";
+      roles.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
+                                           b.getNamedAttr("first_warp", b.getI64IntegerAttr(warp)),
+                                           b.getNamedAttr("warps", b.getI64IntegerAttr(4))}));
+      if (!consumes)
+        continue;
+      addBarrier(firstTurnBarrier + i, "turn of " + name);
+      addBarrier(firstTurnBarrier + count + i, "warpgroup of " + name);
+    }
+  }
+  entry.set("roles", b.getArrayAttr(roles));
+  entry.set("named_barriers", b.getArrayAttr(barriers));
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
@@ -310,6 +338,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
   entry.set("shared_map", b.getArrayAttr(sharedMap));
   entry.set("barriers", b.getArrayAttr(barriers));
+  describeRoles(kernel, entry);
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));

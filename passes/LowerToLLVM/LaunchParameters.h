@@ -14,6 +14,10 @@
 
 namespace tessera {
 
+/// Named barriers: 0 joins the thread block at its start, the next n are the turns of the n consumer
+/// warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
+constexpr int64_t firstTurnBarrier = 1;
+
 /// The tensor map through which bulk copies of one view and one tile go.
 struct TensorMap {
   unsigned argument;        ///< the view

@@ -20,6 +20,7 @@ enum ExitCode { ExitSuccess = 0, ExitFailed = 1, ExitUsage = 2, ExitSource = 3, 
 void addCompileCommand(CLI::App &app);
 void addParamsCommand(CLI::App &app);
 void addRunCommand(CLI::App &app);
+void addCheckCommand(CLI::App &app);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
 /// `defines`.

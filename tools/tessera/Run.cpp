@@ -41,24 +41,45 @@ static void addShape(CLI::App &command, Assignments &shape) {
       ->allow_extra_args(false);
 }
 
-static void addRunOptions(CLI::App &command, RunOptions &options) {
+/// The options of run and check alike.
+static void addKernelOptions(CLI::App &command, RunOptions &options) {
   command.add_option("FILE", options.file, "The source")->required()->check(CLI::ExistingFile);
   addDefineOption(command, options.defines);
   command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
-  addShape(command, options.shape);
   addAssignments(command, "--set", options.scalars, "NAME=VALUE", "Value of a scalar argument");
   addAssignments(command, "--input", options.inputs, "NAME=X.npy",
                  "Elements of a view (float32; float16, float64 and int32 are read too); views "
                  "without a file are drawn from a normal distribution");
-  addAssignments(command, "--output", options.outputs, "NAME=Y.npy",
-                 "Where to save a view that the kernel stores, as float32");
   addAssignments(command, "--order", options.orders, "NAME=0,2,1,3",
                  "Storage order of a view's dimensions, slowest first (default: C order)");
   command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
       ->capture_default_str();
-  command.add_option("--device", options.device, "What runs the kernel")
-      ->check(CLI::IsMember({"interp", "cuda"}))
+}
+
+static void addSimOptions(CLI::App &command, SimOptions &options) {
+  command.add_option("--seeds", options.seeds, "Seeds of events that the simulator explores")
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  command.add_option("--sim-seed", options.seed, "The first of them")->capture_default_str();
+  command
+      .add_option("--sim-blocks", options.blocks,
+                  "Thread blocks of a persistent kernel, at most: fewer take more tiles each")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  command.add_option("--threads", options.threads,
+                     "Host threads of the simulator (default: all cores, or 1 for kernels whose "
+                     "blocks communicate)");
+}
+
+static void addRunOptions(CLI::App &command, RunOptions &options) {
+  addKernelOptions(command, options);
+  addShape(command, options.shape);
+  addAssignments(command, "--output", options.outputs, "NAME=Y.npy",
+                 "Where to save a view that the kernel stores, as float32");
+  command.add_option("--device", options.device, "What runs the kernel")
+      ->check(CLI::IsMember({"interp", "sim", "cuda"}))
+      ->capture_default_str();
+  addSimOptions(command, options.sim);
   command
       .add_option("--precision", options.precision,
                   "Rounding of the interpreter: each value to its type, or none (double)")
@@ -83,4 +104,39 @@ void tessera::addRunCommand(CLI::App &app) {
   auto options = std::make_shared<RunOptions>();
   addRunOptions(*sub, *options);
   sub->callback([options] { throw CLI::RuntimeError(runKernel(*options)); });
+}
+
+/// Adds --shape as one shape an option.
+static void addShapes(CLI::App &command, std::vector<Assignments> &shapes) {
+  auto append = [&shapes](const std::vector<std::string> &items) {
+    for (const std::string &item : items) {
+      Assignments &shape = shapes.emplace_back();
+      for (const std::string &part : CLI::detail::split(item, ','))
+        shape.push_back(splitAssignment("--shape", part));
+    }
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--shape", append,
+          "Extents of the run-time dimensions that no input fixes; repeated, one shape each")
+      ->type_name("NAME=N,...")
+      ->allow_extra_args(false);
+}
+
+void tessera::addCheckCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand(
+      "check", "Simulate a kernel over seeds and schedules and compare with the interpreter");
+  auto options = std::make_shared<CheckOptions>();
+  options->base.sim.seeds = 3;
+  addKernelOptions(*sub, options->base);
+  addShapes(*sub, options->shapes);
+  sub->add_option("--schedule", options->schedules,
+                  "Schedule fields in place of those chosen, as consumers=2,overlap=1; repeated, "
+                  "one schedule each, of which '' is the compiler's choice")
+      ->allow_extra_args(false);
+  sub->add_option("--data-seeds", options->dataSeeds, "Seeds of the inputs, from --seed on")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  addSimOptions(*sub, options->base.sim);
+  sub->callback([options] { throw CLI::RuntimeError(checkKernel(*options)); });
 }

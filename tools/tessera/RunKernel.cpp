@@ -2,29 +2,21 @@
 
 #include "tools/tessera/RunKernel.h"
 #include "lib/Compiler/Pipeline.h"
-#include "lib/Source/Diagnostics.h"
-#include "lib/Source/Source.h"
 #include "lib/Support/Npy.h"
-#include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/CudaRunner.h"
 #include "tools/tessera/DeviceRunner.h"
-#include "tools/tessera/DiagnosticPrinter.h"
+#include "tools/tessera/KernelSource.h"
 #include "tools/tessera/RunArguments.h"
-#include "tools/tessera/RunCheck.h"
-#include "llvm/ADT/StringExtras.h"
+#include "tools/tessera/RunReference.h"
+#include "tools/tessera/SimRunner.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace tessera;
-
-static int failUsage(const llvm::Twine &message) {
-  llvm::errs() << "tessera: " << message << "\n";
-  return ExitUsage;
-}
 
 namespace {
 /// One `tessera run` after its source is read.
@@ -38,10 +30,6 @@ public:
   int run(DeviceRunner &runner, tile::KernelOp executed);
 
 private:
-  bool isStored(unsigned index) {
-    return isa<tile::ViewType>(kernel.getArgument(index).getType()) &&
-           getViewUse(kernel, index).stored;
-  }
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
   int check(const RunArguments &results);
@@ -49,6 +37,8 @@ private:
   const RunOptions &options;
   tile::KernelOp kernel;
   RunArguments arguments;
+  /// Computed by the first check.
+  std::optional<RunReference> reference;
 };
 } // namespace
 
@@ -83,16 +73,13 @@ int KernelRun::save(const RunArguments &results) {
 }
 
 int KernelRun::check(const RunArguments &results) {
-  RunArguments exact = arguments.cloneForRun(), baseline = arguments.cloneForRun();
-  if (failed(InterpreterRunner(Precision::Exact).run(kernel, exact.getValues())) ||
-      failed(InterpreterRunner(Precision::Kernel).run(kernel, baseline.getValues())))
-    return ExitFailed;
-  bool holds = true;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-    if (isStored(i))
-      holds &= checkOutput(kernel.getArgumentName(i), results.getTensor(i), baseline.getTensor(i),
-                           exact.getTensor(i), llvm::outs());
-  return holds ? ExitSuccess : ExitFailed;
+  if (!reference) {
+    FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
+    if (failed(computed))
+      return ExitFailed;
+    reference.emplace(std::move(*computed));
+  }
+  return reference->check(kernel, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
 int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
@@ -100,7 +87,7 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   if (failed(runner.run(executed, results.getValues())))
     return ExitFailed;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-    if (isStored(i))
+    if (isOutput(kernel, i))
       describe(i, results.getTensor(i));
   if (int code = save(results))
     return code;
@@ -110,25 +97,6 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
 //===----------------------------------------------------------------------===//
 // From options to a run
 //===----------------------------------------------------------------------===//
-
-/// The kernel that the options name or the only one; null after an error.
-static tile::KernelOp selectKernel(ModuleOp module, StringRef name) {
-  SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
-  SmallVector<StringRef> names;
-  for (tile::KernelOp kernel : kernels) {
-    if (kernel.getSymName() == name || (name.empty() && kernels.size() == 1))
-      return kernel;
-    names.push_back(kernel.getSymName());
-  }
-  if (names.empty())
-    failUsage("the source has no kernel");
-  else if (name.empty())
-    failUsage("the source has several kernels; give --kernel " + llvm::join(names, " or "));
-  else
-    failUsage("--kernel: the source has no kernel '" + name + "'; it has " +
-              llvm::join(names, ", "));
-  return {};
-}
 
 /// The module with its schedule chosen and its loops overlapped and split; null after an error.
 static OwningOpRef<ModuleOp> schedule(ModuleOp module, StringRef overrides) {
@@ -152,17 +120,41 @@ static int runOnInterpreter(const RunOptions &options, ModuleOp module, tile::Ke
   return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
 }
 
-static int runOnCuda(const RunOptions &options, const std::string &source, tile::KernelOp kernel,
-                     const DiagnosticHandler &handler, KernelRun &run) {
+static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = kernel.getSymName().str();
   compileOptions.ptxas = options.ptxas;
+  return compileOptions;
+}
+
+static int runOnCuda(const RunOptions &options, KernelSource &source, KernelRun &run) {
   CompileStatus status;
   std::unique_ptr<DeviceRunner> runner =
-      createCudaRunner(source, options.file, compileOptions, handler, status);
-  return runner ? run.run(*runner, kernel) : static_cast<int>(status);
+      createCudaRunner(source.getText(), options.file,
+                       getCompileOptions(options, source.getKernel()), source.getHandler(), status);
+  return runner ? run.run(*runner, source.getKernel()) : static_cast<int>(status);
+}
+
+static int runOnSimulator(const RunOptions &options, KernelSource &source, KernelRun &run) {
+  CompileStatus status;
+  std::unique_ptr<SimRunner> runner = SimRunner::create(
+      source.getText(), options.file, getCompileOptions(options, source.getKernel()), options.sim,
+      source.getHandler(), status);
+  if (!runner)
+    return static_cast<int>(status);
+  for (uint64_t i = 0; i < options.sim.seeds; ++i) {
+    runner->setSeed(options.sim.seed + i);
+    int code = run.run(*runner, source.getKernel());
+    const sim::Report &report = runner->getReport();
+    llvm::outs() << llvm::formatv("event seed {0}: {1} blocks, {2} warp instructions in {3:f3} s\n",
+                                  report.seed, report.ctas, report.warpInstructions,
+                                  report.seconds);
+    if (code)
+      return code;
+  }
+  return ExitSuccess;
 }
 
 /// Options that only another one gives a meaning.
@@ -172,32 +164,20 @@ static int checkOptions(const RunOptions &options) {
     return failUsage("--level and --precision are options of --device interp");
   if (isInterpreter && options.level == "bound" && !options.schedule.empty())
     return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
-  if (isInterpreter && !options.ptxas.empty())
+  if (options.device != "cuda" && !options.ptxas.empty())
     return failUsage("--ptxas is an option of --device cuda");
+  if (options.device != "sim" && options.sim != SimOptions())
+    return failUsage("--seeds, --sim-seed, --sim-blocks and --threads are options of --device sim");
   return ExitSuccess;
 }
 
 int tessera::runKernel(const RunOptions &options) {
   if (int code = checkOptions(options))
     return code;
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(options.file);
-  if (!buffer)
-    return failUsage("cannot read '" + options.file + "': " + buffer.getError().message());
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer;
-  DiagnosticHandler handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
-  DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
-
-  ReadResult source = readSource((*buffer)->getBuffer(), options.file, options.defines, context);
-  if (source.status != CompileStatus::Success)
-    return static_cast<int>(source.status);
-  tile::KernelOp kernel = selectKernel(*source.module, options.kernel);
-  if (!kernel)
-    return ExitUsage;
+  KernelSource source;
+  if (int code = source.read(options))
+    return code;
+  tile::KernelOp kernel = source.getKernel();
   llvm::Expected<RunArguments> arguments = RunArguments::create(kernel, options);
   if (!arguments)
     return failUsage(toString(arguments.takeError()));
@@ -206,6 +186,7 @@ int tessera::runKernel(const RunOptions &options) {
     return ExitUsage;
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
-    return runOnInterpreter(options, *source.module, kernel, run);
-  return runOnCuda(options, (*buffer)->getBuffer().str(), kernel, handler, run);
+    return runOnInterpreter(options, source.getModule(), kernel, run);
+  return options.device == "sim" ? runOnSimulator(options, source, run)
+                                 : runOnCuda(options, source, run);
 }

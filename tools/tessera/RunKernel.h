@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,19 @@ namespace tessera {
 
 /// NAME=VALUE, as the command line gives them.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
+
+/// How the simulator runs a kernel.
+struct SimOptions {
+  uint64_t seed = 0;    ///< the first seed of events
+  uint64_t seeds = 1;   ///< how many to explore
+  unsigned threads = 0; ///< of the host; 0: all cores, or one when a seed would not fix the run
+  unsigned blocks = 4;  ///< of a persistent launch, at most
+
+  bool operator!=(const SimOptions &other) const {
+    return std::tie(seed, seeds, threads, blocks) !=
+           std::tie(other.seed, other.seeds, other.threads, other.blocks);
+  }
+};
 
 struct RunOptions {
   std::string file;
@@ -23,7 +37,7 @@ struct RunOptions {
   Assignments inputs;               ///< view argument = .npy file
   Assignments outputs;              ///< view argument = .npy file
   Assignments orders;               ///< view argument = storage order of its dimensions, "0,2,1,3"
-  std::string device = "interp";    ///< interp or cuda
+  std::string device = "interp";    ///< interp, sim or cuda
   std::string precision = "kernel"; ///< of interp: kernel or exact
   std::string level = "bound";      ///< of interp: bound or scheduled
   /// Overrides of schedule fields, "consumers=2,overlap=1".
@@ -32,12 +46,26 @@ struct RunOptions {
   std::string ptxas;
   uint64_t seed = 0;
   bool check = false;
+  SimOptions sim;
 };
 
 /// Runs a kernel as the options say: reads the source, makes the tensors, runs, saves, checks.
 /// Writes results to stdout and errors to stderr; returns the exit code: ExitFailed when the kernel
 /// failed or a check did not hold.
 int runKernel(const RunOptions &options);
+
+/// What `tessera check` compares: `base` over all combinations of the rest.
+struct CheckOptions {
+  RunOptions base;
+  std::vector<Assignments> shapes;    ///< none: the inputs fix all extents
+  std::vector<std::string> schedules; ///< none: the compiler's choice
+  uint64_t dataSeeds = 1;             ///< from base.seed
+};
+
+/// Simulates a kernel and compares it with the interpreter, for every combination of shape,
+/// schedule and seed; a line for each on stdout, what is wrong on stderr. Returns the exit code:
+/// ExitFailed when a combination failed, otherwise that of a schedule which does not compile.
+int checkKernel(const CheckOptions &options);
 
 } // namespace tessera
 

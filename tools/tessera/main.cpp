@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
   addCompileCommand(app);
   addParamsCommand(app);
   addRunCommand(app);
+  addCheckCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {

@@ -1,0 +1,154 @@
+"""Runs `tessera check` on the kernels of kernels/ over parameters, schedules and shapes.
+
+    kernels.py GROUP DIRECTORY [SHARD SHARDS]
+
+GROUP is a function of GROUPS below, DIRECTORY holds the .tile sources. With SHARD of SHARDS only each SHARDS-th
+configuration runs. The first line that fails is printed with the command that shows it again.
+"""
+
+import itertools
+import os
+import shlex
+import subprocess
+import sys
+
+# Seeds of events of each configuration; the next configuration takes the next ones.
+SEEDS = 6
+REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
+
+
+def trip_counts(stages):
+    """Where rings of slots go wrong: fewer blocks than slots, as many, one more, twice round and one more."""
+    return sorted({1, 2, stages, stages + 1, 2 * stages + 1})
+
+
+def schedule_text(**fields):
+    return ",".join(f"{name}={str(value).lower()}" for name, value in fields.items())
+
+
+def attention_shape(heads, kv_heads, sq, sk, batch=1):
+    return f"B={batch},H={heads},HK={kv_heads},SQ={sq},SK={sk}"
+
+
+def attention(defines, shapes, schedule="", options=()):
+    arguments = ["attention_fwd.tile", *defines, "--set", "scale=0.125", "--schedule", schedule, *options]
+    for shape in shapes:
+        arguments += ["--shape", shape]
+    return arguments
+
+
+def gemm(defines, shapes, schedule=""):
+    arguments = ["gemm.tile", *defines, "--schedule", schedule]
+    for m, n, k in shapes:
+        arguments += ["--shape", f"M={m},N={n},K={k}"]
+    return arguments
+
+
+def attention_schedules():
+    """Every combination of fields, at small tiles: each trip count from 0 on, several tiles for each block, and rows
+    that see nothing (causal, SQ > SK)."""
+    for ws, overlap, pingpong, stages, store, persistent, split in itertools.product(
+        (True, False), (1, 2), (True, False), (1, 2, 3), ("direct", "tma"), ("none", "static", "dynamic"), (True, False)
+    ):
+        schedule = schedule_text(
+            warp_specialize=ws, overlap=overlap, pingpong=pingpong, stages=stages, store=store, persistent=persistent,
+            split=split,
+        )  # fmt: skip
+        # 300 queries and 10 keys: the tiles of the first 256 rows have no block.
+        shapes = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 300, 10)]
+        shapes += [attention_shape(1, 1, 1, 32 * trips) for trips in trip_counts(stages)]
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
+        # What takes the next tile is the producer, so there is no dynamic order without one.
+        refused = not ws and persistent == "dynamic"
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"]), refused
+
+
+def attention_full_mask():
+    """Schedules of the kernel without a mask, and fields that need no product: consumers, order, slots for Q."""
+    defines = ["-DD=64", "-DBM=192", "-DBN=48"]
+    shapes = [attention_shape(3, 1, 203, 113), attention_shape(1, 1, 113, 1), attention_shape(2, 2, 1, 203)]
+    for ws, overlap, stages, persistent in itertools.product(
+        (True, False), (1, 2), (1, 2, 3), ("none", "static", "dynamic")
+    ):
+        schedule = schedule_text(warp_specialize=ws, overlap=overlap, stages=stages, persistent=persistent)
+        lengths = [attention_shape(1, 1, 1, 48 * trips) for trips in trip_counts(stages)]
+        yield attention(defines, shapes + lengths, schedule, ["--sim-blocks", "2"]), not ws and persistent == "dynamic"
+    for schedule in ("consumers=1", "consumers=3", "outer_stages=1", "outer_stages=2"):
+        rows = "-DBM=64" if schedule == "consumers=1" else "-DBM=192"
+        yield attention(["-DD=64", rows, "-DBN=32"], shapes, schedule), False
+    for persistent, order in itertools.product(("none", "static", "dynamic"), ("linear", "ascending", "descending")):
+        schedule = schedule_text(persistent=persistent, order=order)
+        options = ["-DCAUSAL=true", "--sim-blocks", "3"]
+        yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [attention_shape(2, 1, 300, 300)], schedule, options), False
+
+
+def attention_heads(dtypes=("bf16", "f16")):
+    """Head dimensions, masks, types, odd lengths, groups of heads and storage orders, with the schedule chosen."""
+    head_dims = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+    bshd = [part for name in "qkvo" for part in ("--order", f"{name}=0,2,1,3")]
+    for (d, dv), causal, dtype in itertools.product(head_dims, ("false", "true"), dtypes):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}"]
+        shapes = [
+            attention_shape(2, 2, 203, 113),
+            attention_shape(2, 1, 113, 203, batch=2),
+            attention_shape(3, 1, 1, 1),
+            attention_shape(1, 1, 1, 640),
+            attention_shape(1, 1, 113, 256),
+        ]
+        yield attention(defines, shapes), False
+        yield attention(defines, [attention_shape(4, 2, 203, 1), attention_shape(2, 2, 1, 203)], options=bshd), False
+
+
+def gemm_kernels():
+    """Layouts, types, bias and activations, with the schedule chosen."""
+    for dtype, transposed, bias, activation in itertools.product(
+        ("bf16", "f16"), ("true", "false"), ("false", "true"), ("none", "relu", "gelu")
+    ):
+        defines = [f"-DT={dtype}", f"-DB_TRANSPOSED={transposed}", f"-DBIAS={bias}", f"-DACTIVATION={activation}"]
+        # The row strides of 16-bit matrices are multiples of 8 elements.
+        yield gemm(defines, [(1, 8, 8), (129, 264, 72), (113, 40, 328)]), False
+
+
+def gemm_schedules():
+    """Schedules of the matrix product at small tiles, at each trip count."""
+    for ws, stages, store, persistent, transposed in itertools.product(
+        (True, False), (1, 2, 3, 4), ("direct", "tma"), ("none", "static", "dynamic"), ("true", "false")
+    ):
+        schedule = schedule_text(warp_specialize=ws, stages=stages, store=store, persistent=persistent)
+        defines = [f"-DB_TRANSPOSED={transposed}", "-DBIAS=true", "-DBM=128", "-DBN=64", "-DBK=32"]
+        shapes = [(1, 8, 32 * trips) for trips in trip_counts(stages)] + [(300, 200, 104)]
+        yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
+
+
+GROUPS = {
+    "attention-schedules": attention_schedules,
+    "attention-full-mask": attention_full_mask,
+    "attention-heads": attention_heads,
+    "gemm-kernels": gemm_kernels,
+    "gemm-schedules": gemm_schedules,
+}
+
+
+def check(arguments, refused, directory, index):
+    """What is wrong with one configuration, or None."""
+    command = ["tessera", "check", os.path.join(directory, arguments[0]), *arguments[1:]]
+    command += ["--threads", "1", "--seeds", str(SEEDS), "--sim-seed", str(SEEDS * index)]
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode == (REFUSED if refused else 0):
+        return None
+    expected = "a refusal" if refused else "success"
+    return f"FAIL: {shlex.join(command)}\nexits with {process.returncode}, expected {expected}\n{process.stdout}{process.stderr}"
+
+
+def main(group, directory, shard="0", shards="1"):
+    configurations = list(GROUPS[group]())
+    chosen = list(enumerate(configurations))[int(shard) :: int(shards)]
+    failures = [text for index, entry in chosen if (text := check(*entry, directory, index))]
+    refused = sum(refused for _, (_, refused) in chosen)
+    print(*failures, sep="\n")
+    print(f"{len(chosen)} configurations, {refused} refused, {len(failures)} failed")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

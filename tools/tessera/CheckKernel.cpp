@@ -1,0 +1,157 @@
+//===- CheckKernel.cpp - What `tessera check` does ------------------------===//
+
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/KernelSource.h"
+#include "tools/tessera/RunReference.h"
+#include "tools/tessera/SimRunner.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static std::string describeShape(const Assignments &shape) {
+  std::string text;
+  for (const auto &[name, extent] : shape)
+    text += (text.empty() ? "" : ",") + name + "=" + extent;
+  return text;
+}
+
+namespace {
+/// Arguments of one shape and data seed, with what they should give.
+struct DataCase {
+  std::string name;
+  /// Apart, as the reference points into them.
+  std::unique_ptr<RunArguments> arguments;
+  std::optional<RunReference> reference;
+};
+
+/// One `tessera check` after its source is read.
+class KernelCheck {
+public:
+  KernelCheck(const CheckOptions &options, KernelSource &source)
+      : options(options), source(source) {}
+
+  /// Makes the arguments of every shape and data seed; the exit code.
+  int prepare();
+  /// Checks one schedule on all of them; the exit code.
+  int checkSchedule(const std::string &schedule);
+  void summarize();
+
+private:
+  int addCase(const Assignments &shape, uint64_t seed);
+  bool checkCase(SimRunner &runner, DataCase &data, StringRef schedule);
+
+  const CheckOptions &options;
+  KernelSource &source;
+  std::vector<DataCase> cases;
+  unsigned numCombinations = 0, numFailed = 0;
+  uint64_t numInstructions = 0;
+};
+} // namespace
+
+int KernelCheck::addCase(const Assignments &shape, uint64_t seed) {
+  RunOptions run = options.base;
+  run.shape = shape;
+  run.seed = seed;
+  run.check = true;
+  llvm::Expected<RunArguments> arguments = RunArguments::create(source.getKernel(), run);
+  if (!arguments)
+    return failUsage(toString(arguments.takeError()));
+  if (failed(resolveLaunch(source.getKernel(), arguments->getValues())))
+    return ExitUsage;
+  DataCase data;
+  data.name = describeShape(shape) + (shape.empty() ? "" : " ") + "seed " + std::to_string(seed);
+  data.arguments = std::make_unique<RunArguments>(std::move(*arguments));
+  FailureOr<RunReference> reference = RunReference::compute(source.getKernel(), *data.arguments);
+  if (failed(reference))
+    return ExitFailed;
+  data.reference.emplace(std::move(*reference));
+  cases.push_back(std::move(data));
+  return ExitSuccess;
+}
+
+int KernelCheck::prepare() {
+  std::vector<Assignments> shapes = options.shapes;
+  if (shapes.empty())
+    shapes.emplace_back();
+  for (const Assignments &shape : shapes)
+    for (uint64_t i = 0; i < options.dataSeeds; ++i)
+      if (int code = addCase(shape, options.base.seed + i))
+        return code;
+  return ExitSuccess;
+}
+
+/// Stops at the first seed of events that fails.
+bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedule) {
+  const SimOptions &sim = options.base.sim;
+  ++numCombinations;
+  uint64_t instructions = 0;
+  std::string failure;
+  for (uint64_t i = 0; i < sim.seeds && failure.empty(); ++i) {
+    runner.setSeed(sim.seed + i);
+    RunArguments results = data.arguments->cloneForRun();
+    std::string comparison;
+    llvm::raw_string_ostream os(comparison);
+    if (failed(runner.run(source.getKernel(), results.getValues()))) {
+      failure = runner.getReport().diagnostics.empty() ? "an error" : "a hazard";
+    } else if (!data.reference->check(source.getKernel(), results, os)) {
+      llvm::errs() << comparison;
+      failure = "wrong results";
+    }
+    instructions += runner.getReport().warpInstructions;
+    if (!failure.empty())
+      failure += " with --sim-seed " + std::to_string(sim.seed + i);
+  }
+  numInstructions += instructions;
+  numFailed += !failure.empty();
+  llvm::outs() << data.name << " schedule " << (schedule.empty() ? "chosen" : schedule) << ": ";
+  if (failure.empty())
+    llvm::outs() << "ok, " << sim.seeds << " seeds of events, " << instructions
+                 << " warp instructions\n";
+  else
+    llvm::outs() << "FAILED, " << failure << "\n";
+  return failure.empty();
+}
+
+int KernelCheck::checkSchedule(const std::string &schedule) {
+  CompileOptions compileOptions;
+  compileOptions.defines = options.base.defines;
+  compileOptions.schedule = schedule;
+  compileOptions.kernel = source.getKernel().getSymName().str();
+  CompileStatus status;
+  std::unique_ptr<SimRunner> runner =
+      SimRunner::create(source.getText(), options.base.file, compileOptions, options.base.sim,
+                        source.getHandler(), status);
+  if (!runner)
+    return static_cast<int>(status);
+  bool holds = true;
+  for (DataCase &data : cases)
+    holds &= checkCase(*runner, data, schedule);
+  return holds ? ExitSuccess : ExitFailed;
+}
+
+void KernelCheck::summarize() {
+  llvm::outs() << llvm::formatv("{0} combinations, {1} failed, {2} warp instructions\n",
+                                numCombinations, numFailed, numInstructions);
+}
+
+int tessera::checkKernel(const CheckOptions &options) {
+  KernelSource source;
+  if (int code = source.read(options.base))
+    return code;
+  KernelCheck check(options, source);
+  if (int code = check.prepare())
+    return code;
+  std::vector<std::string> schedules = options.schedules;
+  if (schedules.empty())
+    schedules.emplace_back();
+  int result = ExitSuccess;
+  for (const std::string &schedule : schedules) {
+    int code = check.checkSchedule(schedule);
+    // A hazard matters more than a schedule that is refused.
+    if (code == ExitFailed || result == ExitSuccess)
+      result = code == ExitSuccess ? result : code;
+  }
+  check.summarize();
+  return result;
+}

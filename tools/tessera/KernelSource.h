@@ -1,0 +1,43 @@
+//===- KernelSource.h - The kernel that the options name ------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_KERNELSOURCE_H
+#define TESSERA_TOOLS_TESSERA_KERNELSOURCE_H
+
+#include "dialects/Tile/Tile.h"
+#include "lib/Source/Diagnostics.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "tools/tessera/RunKernel.h"
+
+namespace tessera {
+
+/// Prints `message` to stderr and returns ExitUsage.
+int failUsage(const llvm::Twine &message);
+
+/// A source that is read, and one of its kernels. Diagnostics go to stderr while it lives.
+class KernelSource {
+public:
+  KernelSource();
+
+  /// Reads the file and finds the kernel that the options name, or the only one; the exit code.
+  int read(const RunOptions &options);
+
+  const std::string &getText() const { return text; }
+  const DiagnosticHandler &getHandler() const { return handler; }
+  mlir::ModuleOp getModule() { return *module; }
+  tile::KernelOp getKernel() { return kernel; }
+
+private:
+  DiagnosticPrinter printer;
+  DiagnosticHandler handler;
+  mlir::MLIRContext context;
+  DiagnosticForwarder forwarder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  tile::KernelOp kernel;
+  std::string text;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_KERNELSOURCE_H

@@ -1,0 +1,232 @@
+//===- SimRunner.cpp - Runs kernels on the simulator ----------------------===//
+
+#include "tools/tessera/SimRunner.h"
+#include "tools/tessera/DeviceArguments.h"
+#include "llvm/Support/JSON.h"
+#include <thread>
+
+using namespace mlir;
+using namespace tessera;
+using llvm::Error;
+using llvm::Expected;
+namespace json = llvm::json;
+
+static Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// From source to a module
+//===----------------------------------------------------------------------===//
+
+static Expected<std::pair<runtime::KernelInfo, sim::Module>> loadBundle(StringRef text) {
+  Expected<runtime::BundleInfo> bundle = runtime::readBundle(text);
+  if (!bundle)
+    return bundle.takeError();
+  if (!bundle->isPtx || bundle->kernels.size() != 1)
+    return makeError("the simulator takes a bundle of one kernel with PTX");
+  Expected<sim::Module> module = sim::parseModule(StringRef(bundle->image.data()));
+  if (!module)
+    return module.takeError();
+  return std::make_pair(std::move(bundle->kernels.front()), std::move(*module));
+}
+
+std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const std::string &fileName,
+                                             CompileOptions options, const SimOptions &simOptions,
+                                             const DiagnosticHandler &handler,
+                                             CompileStatus &status) {
+  options.emit = EmitKind::Bundle;
+  options.bundlePtx = true;
+  CompileResult compiled = compile(source, fileName, options, handler);
+  status = compiled.status;
+  if (status != CompileStatus::Success)
+    return nullptr;
+  auto loaded = loadBundle(compiled.output);
+  if (!loaded) {
+    Diagnostic diagnostic;
+    diagnostic.message = "--device sim: " + toString(loaded.takeError());
+    handler(diagnostic);
+    status = CompileStatus::ToolchainError;
+    return nullptr;
+  }
+  std::unique_ptr<SimRunner> runner(
+      new SimRunner(std::move(loaded->first), std::move(loaded->second)));
+  runner->readDescription();
+  runner->maxBlocks = simOptions.blocks;
+  // Where blocks communicate, only one host thread lets a seed show the same run again.
+  unsigned threads = runner->info.workspaceBytes ? 1 : std::thread::hardware_concurrency();
+  runner->simulation.threads = simOptions.threads ? simOptions.threads : std::max(threads, 1u);
+  return runner;
+}
+
+static uint32_t getUnsigned(const json::Object &object, StringRef name) {
+  return static_cast<uint32_t>(object.getInteger(name).value_or(0));
+}
+
+template <typename Visitor>
+static void forEachObject(const json::Object &parent, StringRef name, Visitor &&visit) {
+  if (const json::Array *array = parent.getArray(name))
+    for (const json::Value &element : *array)
+      if (const json::Object *object = element.getAsObject())
+        visit(*object, object->getString("name").value_or("").str());
+}
+
+/// Takes from the bundle what is there for people and tools: names and resources.
+void SimRunner::readDescription() {
+  json::Value description = cantFail(json::parse(info.description));
+  const json::Object &kernel = *description.getAsObject();
+  for (StringRef list : {"barriers", "shared_map"})
+    forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
+      simulation.sharedNames.push_back(
+          {getUnsigned(entry, "offset"), getUnsigned(entry, "bytes"), 1, name, false});
+    });
+  forEachObject(kernel, "roles", [&](const json::Object &entry, std::string name) {
+    simulation.roleNames.push_back(
+        {getUnsigned(entry, "first_warp"), getUnsigned(entry, "warps"), name});
+  });
+  forEachObject(kernel, "named_barriers", [&](const json::Object &entry, std::string name) {
+    simulation.barrierNames.push_back({getUnsigned(entry, "id"), name});
+  });
+  if (const json::Object *reported = kernel.getObject("report"))
+    if (const json::Object *resources = reported->getObject("resources"))
+      registers = getUnsigned(*resources, "registers");
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+static Expected<std::array<uint8_t, 128>> encodeMap(const runtime::TensorMapRecipe &recipe,
+                                                    const runtime::Argument &argument,
+                                                    ArrayRef<int64_t> dims) {
+  size_t rank = recipe.dims.size();
+  runtime::TensorMapExtents extents = runtime::evaluateTensorMap(recipe, argument, dims);
+  sim::TensorMapDesc desc;
+  // Both have the numbers of the driver.
+  desc.type = static_cast<sim::TensorElement>(recipe.element->tensorMapType);
+  desc.globalAddress = argument.pointer;
+  desc.dims.assign(extents.dims, extents.dims + rank);
+  desc.strides.assign(extents.strides, extents.strides + rank - 1);
+  desc.box.assign(recipe.box.begin(), recipe.box.end());
+  desc.swizzle = recipe.swizzle;
+  return sim::encodeTensorMap(desc);
+}
+
+Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<int64_t> dims,
+                                uint64_t workspace, sim::Launch &launch) {
+  runtime::ParameterBlock block(info);
+  if (Error error = block.fill(arguments, dims))
+    return error;
+  block.setWorkspaces(workspace);
+  for (const runtime::LaunchParameter &parameter : info.parameters) {
+    if (parameter.kind != runtime::ParameterKind::TensorMap)
+      continue;
+    unsigned map = info.arguments[parameter.argument].tensorMaps[parameter.mapOfArgument];
+    Expected<std::array<uint8_t, 128>> encoded =
+        encodeMap(info.tensorMaps[map], arguments[parameter.argument], dims);
+    if (!encoded)
+      return encoded.takeError();
+    block.setTensorMap(parameter, encoded->data());
+  }
+  const sim::KernelInfo *declared = module.kernel(info.symbol);
+  if (!declared || declared->params.size() != info.parameters.size())
+    return makeError("the PTX has no kernel '" + info.symbol +
+                     "' with the parameters of its description");
+  launch.params.resize(declared->paramBytes);
+  for (auto [i, parameter] : llvm::enumerate(info.parameters)) {
+    if (declared->params[i].size != parameter.bytes)
+      return makeError("parameter " + llvm::Twine(i) + " of '" + info.symbol + "' has " +
+                       llvm::Twine(declared->params[i].size) + " bytes in the PTX and " +
+                       llvm::Twine(parameter.bytes) + " in its description");
+    std::memcpy(&launch.params[declared->params[i].offset], block.getPointers()[i],
+                parameter.bytes);
+  }
+  return Error::success();
+}
+
+/// Says whether a workspace is as the next launch needs it.
+static Error checkWorkspace(const sim::GlobalMemory &memory, uint64_t address, uint64_t bytes) {
+  std::vector<uint8_t> contents(bytes);
+  if (Error error = memory.read(address, contents))
+    return error;
+  for (uint64_t i = 0; i < bytes; ++i)
+    if (contents[i])
+      return makeError("the kernel leaves byte " + llvm::Twine(i) +
+                       " of its workspace other than zero, which the next launch needs");
+  return Error::success();
+}
+
+Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> arguments) {
+  runtime::DimValues dims;
+  if (Error error = runtime::checkArguments(info, arguments, dims))
+    return error;
+  Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, dims);
+  if (!grid)
+    return grid.takeError();
+  if ((*grid)[0] == 0)
+    return Error::success();
+  launch.kernel = info.symbol;
+  launch.grid = {(*grid)[0], (*grid)[1], (*grid)[2]};
+  if (info.persistent)
+    launch.grid.x =
+        info.cluster[0] * std::min(launch.grid.x, std::max(1u, maxBlocks / info.cluster[0]));
+  launch.block = {info.block[0], info.block[1], info.block[2]};
+  launch.cluster = {info.cluster[0], info.cluster[1], info.cluster[2]};
+  launch.dynamicSharedBytes = info.sharedMemory;
+  launch.registersPerThread = registers;
+  uint64_t workspace = 0;
+  if (info.workspaceBytes)
+    workspace = launch.memory->allocate(info.workspaceBytes, "workspace");
+  if (Error error = fillParameters(arguments, dims, workspace, launch))
+    return error;
+  Expected<sim::Report> result = sim::run(module, launch, simulation);
+  if (!result)
+    return result.takeError();
+  report = std::move(*result);
+  if (!report.ok()) {
+    report.print(llvm::errs(), "<ptx>");
+    return makeError("the simulator found a hazard with --sim-seed " +
+                     llvm::Twine(simulation.seed) + " --threads " +
+                     llvm::Twine(simulation.threads) + "; PTX lines are those of --emit ptx");
+  }
+  return workspace ? checkWorkspace(*launch.memory, workspace, info.workspaceBytes)
+                   : Error::success();
+}
+
+Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
+  sim::GlobalMemory memory;
+  std::vector<runtime::Argument> arguments;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    arguments.push_back(describeArgument(kernel.getArgument(i).getType(), value));
+    if (!std::holds_alternative<HostTensor *>(value))
+      continue;
+    std::vector<char> storage = encodeTensor(*std::get<HostTensor *>(value), kernel, i);
+    uint64_t address = memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
+                                       info.arguments[i].access == runtime::Access::Read);
+    if (Error error = memory.write(
+            address, ArrayRef(reinterpret_cast<uint8_t *>(storage.data()), storage.size())))
+      return error;
+    arguments.back().pointer = address;
+  }
+  sim::Launch launch;
+  launch.memory = &memory;
+  if (Error error = execute(launch, arguments))
+    return error;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    if (info.arguments[i].access == runtime::Access::Read ||
+        !std::holds_alternative<HostTensor *>(value))
+      continue;
+    const sim::GlobalMemory::Buffer &buffer = *memory.find(arguments[i].pointer, 1);
+    decodeTensor(ArrayRef(reinterpret_cast<const char *>(buffer.data), buffer.size), kernel, i,
+                 *std::get<HostTensor *>(value));
+  }
+  return Error::success();
+}
+
+LogicalResult SimRunner::run(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments) {
+  report = sim::Report();
+  report.seed = simulation.seed;
+  if (Error error = launch(kernel, arguments))
+    return kernel.emitError() << "on the simulator: " << toString(std::move(error));
+  return success();
+}

@@ -1,0 +1,56 @@
+//===- SimRunner.h - Runs kernels on the simulator ------------------------===//
+
+#ifndef TESSERA_TOOLS_TESSERA_SIMRUNNER_H
+#define TESSERA_TOOLS_TESSERA_SIMRUNNER_H
+
+#include "lib/Runtime/Launch.h"
+#include "lib/Simulator/Simulator.h"
+#include "tessera/Compiler.h"
+#include "tools/tessera/DeviceRunner.h"
+#include "tools/tessera/RunKernel.h"
+#include <memory>
+
+namespace tessera {
+
+/// Executes the PTX of a compiled kernel in the Hopper simulator (docs/simulator.md). A launch
+/// fails when the simulator reports a hazard, which goes to stderr with the seed that shows it
+/// again, and when the kernel leaves its workspace other than zero.
+class SimRunner : public DeviceRunner {
+public:
+  /// Compiles the kernel of `source` that `options` name; needs no assembler. Returns null after an
+  /// error, with its kind in `status`.
+  static std::unique_ptr<SimRunner> create(const std::string &source, const std::string &fileName,
+                                           CompileOptions options, const SimOptions &simOptions,
+                                           const DiagnosticHandler &handler, CompileStatus &status);
+
+  /// The seed of events of the launches that follow.
+  void setSeed(uint64_t seed) { simulation.seed = seed; }
+
+  llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
+
+  /// What the last launch did. Without diagnostics when it failed for another reason than a hazard.
+  const sim::Report &getReport() const { return report; }
+
+private:
+  SimRunner(runtime::KernelInfo info, sim::Module module)
+      : info(std::move(info)), module(std::move(module)) {}
+
+  void readDescription();
+  llvm::Error launch(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
+  llvm::Error execute(sim::Launch &launch, llvm::ArrayRef<runtime::Argument> arguments);
+  llvm::Error fillParameters(llvm::ArrayRef<runtime::Argument> arguments,
+                             llvm::ArrayRef<int64_t> dims, uint64_t workspace, sim::Launch &launch);
+
+  runtime::KernelInfo info;
+  sim::Module module;
+  sim::Options simulation;
+  /// Blocks of a persistent launch, at most.
+  unsigned maxBlocks = 1;
+  /// Registers per thread at entry; 0 when no assembler counted them.
+  uint32_t registers = 0;
+  sim::Report report;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_TESSERA_SIMRUNNER_H
