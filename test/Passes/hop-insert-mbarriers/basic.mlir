@@ -5,9 +5,10 @@
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores,hop-async-mma,hop-pingpong,hop-insert-mbarriers),canonicalize,cse)' | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers),cse)' | FileCheck %s --check-prefix=PLACES
 
-// Full is completed by the copy, empty by an arrival of each consumer.
+// Full is completed by the copy, empty by an arrival of each consumer, or of each of their threads where the loop with
+// the product, which joins the warps, may have no iteration.
 // CHECK: %[[QF:.*]] = hop.barriers "q.full" count 1 : !hop.barriers<1>
-// CHECK: hop.barriers "q.empty" count 2 : !hop.barriers<1>
+// CHECK: hop.barriers "q.empty" count 256 : !hop.barriers<1>
 // CHECK: %[[KB:.*]] = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 2>
 // CHECK: %[[KF:.*]] = hop.barriers "k.full" count 1 : !hop.barriers<2>
 // CHECK: %[[KE:.*]] = hop.barriers "k.empty" count 2 : !hop.barriers<2>

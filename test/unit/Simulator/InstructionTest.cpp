@@ -188,18 +188,19 @@ TEST(Memory, AtomicsAndReductions) {
 TEST(Async, BulkCopiesAndCpAsync) {
   LaunchSetup s;
   s.in.assign(64, 7);
-  Result r = runPtx("mov.u32 %r1, smem; setp.ne.u32 %p1, %r0, 0; @%p1 bra "
-                    "W;\nmbarrier.init.shared::cta.b64 [%r1+512], 1; fence.proxy.async.shared::cta;\n"
-                    "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+512], 64;\n"
-                    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
-                    "[%d0], 64, [%r1+512];\nW: bar.sync 0;\n"
-                    "L: mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r1+512], 0; @!%p2 bra L;\n"
-                    "@%p1 bra X;\nld.shared.u32 %r2, [%r1+60]; add.u32 %r2, %r2, 1; st.shared.u32 "
-                    "[%r1+60], %r2;\nfence.proxy.async;\n"
-                    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r1], "
-                    "64;\ncp.async.bulk.commit_group;\n"
-                    "cp.async.bulk.wait_group 0;\nX:",
-                    s);
+  Result r =
+      runPtx("mov.u32 %r1, smem; setp.ne.u32 %p1, %r0, 0; @%p1 bra "
+             "W;\nmbarrier.init.shared::cta.b64 [%r1+512], 1; fence.proxy.async.shared::cta;\n"
+             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+512], 64;\n"
+             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
+             "[%d0], 64, [%r1+512];\nW: bar.sync 0;\n"
+             "L: mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r1+512], 0; @!%p2 bra L;\n"
+             "@%p1 bra X;\nld.shared.u32 %r2, [%r1+60]; add.u32 %r2, %r2, 1; st.shared.u32 "
+             "[%r1+60], %r2;\nfence.proxy.async;\n"
+             "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r1], "
+             "64;\ncp.async.bulk.commit_group;\n"
+             "cp.async.bulk.wait_group 0;\nX:",
+             s);
   ASSERT_TRUE(r.report.ok()) << r.text();
   EXPECT_EQ(r.out[0], 14u);
   EXPECT_EQ(r.out[15], 15u);
