@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/SharedLayout.h"
-#include "passes/HopPasses.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "passes/HopPasses.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tessera {
@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t sharedLimit = 232448;
 
 /// Products that read `shared`, through slots and slices.
-void collectReaders(Value shared, bool sliced, SmallVectorImpl<std::pair<Operation *, bool>> &readers) {
+void collectReaders(Value shared, bool sliced,
+                    SmallVectorImpl<std::pair<Operation *, bool>> &readers) {
   for (Operation *user : shared.getUsers()) {
     if (isa<hop::SlotOp>(user))
       collectReaders(user->getResult(0), sliced, readers);
@@ -35,7 +36,8 @@ void collectReaders(Value shared, bool sliced, SmallVectorImpl<std::pair<Operati
   }
 }
 
-struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<AllocateSharedMemoryPass> {
+struct AllocateSharedMemoryPass
+    : tessera::impl::AllocateSharedMemoryBase<AllocateSharedMemoryPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
     OpBuilder builder(kernel);
@@ -134,8 +136,8 @@ struct AllocateSharedMemoryPass : tessera::impl::AllocateSharedMemoryBase<Alloca
 
   void reportTooMuch(hop::KernelOp kernel, int64_t bytes) {
     InFlightDiagnostic diag = kernel.emitError("needs ")
-                              << bytes << " bytes of shared memory, a thread block has " << sharedLimit
-                              << "; lower stages or the tile sizes";
+                              << bytes << " bytes of shared memory, a thread block has "
+                              << sharedLimit << "; lower stages or the tile sizes";
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
       diag.attachNote(buffer.getLoc())

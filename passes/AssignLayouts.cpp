@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/HopPasses.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
@@ -44,10 +44,12 @@ void forEachGroup(Operation *op, function_ref<void(SmallVector<Value>)> group) {
   if (auto conditional = dyn_cast<scf::IfOp>(op)) {
     for (auto [i, result] : llvm::enumerate(conditional.getResults()))
       if (isTile(result))
-        group({result, conditional.thenYield().getOperand(i), conditional.elseYield().getOperand(i)});
+        group(
+            {result, conditional.thenYield().getOperand(i), conditional.elseYield().getOperand(i)});
     return;
   }
-  if (isa<scf::YieldOp, tile::BroadcastOp, tile::ReduceOp, tile::LoadOp, tile::StoreOp, hop::MmaOp>(op))
+  if (isa<scf::YieldOp, tile::BroadcastOp, tile::ReduceOp, tile::LoadOp, tile::StoreOp, hop::MmaOp>(
+          op))
     return;
   SmallVector<Value> tiles;
   llvm::copy_if(op->getOperands(), std::back_inserter(tiles), isTile);
@@ -62,8 +64,9 @@ public:
   LogicalResult run(hop::RoleOp role) {
     do {
       changed = false;
-      WalkResult walk = role.walk(
-          [&](Operation *op) { return failed(visit(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
+      WalkResult walk = role.walk([&](Operation *op) {
+        return failed(visit(op)) ? WalkResult::interrupt() : WalkResult::advance();
+      });
       if (walk.wasInterrupted())
         return failure();
     } while (changed);
@@ -81,22 +84,26 @@ private:
     changed |= inserted;
     if (entry->second == kind)
       return success();
-    return op->emitError("needs a rank-1 tile both along rows and along columns; there is no cheap way "
-                         "to turn one into the other, so load or compute it twice");
+    return op->emitError(
+        "needs a rank-1 tile both along rows and along columns; there is no cheap way "
+        "to turn one into the other, so load or compute it twice");
   }
 
   LogicalResult visit(Operation *op) {
     if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
-      return set(op, broadcast.getSource(), broadcast.getAxis() == 1 ? LayoutKind::Row : LayoutKind::Column);
+      return set(op, broadcast.getSource(),
+                 broadcast.getAxis() == 1 ? LayoutKind::Row : LayoutKind::Column);
     if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       if (reduce.getAxis() == 0)
-        return op->emitError("reduces along the rows, which are spread over the warps of a warpgroup; "
-                             "reduce along axis 1, or transpose the dot that makes this tile");
+        return op->emitError(
+            "reduces along the rows, which are spread over the warps of a warpgroup; "
+            "reduce along axis 1, or transpose the dot that makes this tile");
       return set(op, reduce.getResult(), LayoutKind::Row);
     }
     LogicalResult result = success();
     forEachGroup(op, [&](SmallVector<Value> values) {
-      const auto *known = llvm::find_if(values, [&](Value v) { return isVector(v) && axes.contains(v); });
+      const auto *known =
+          llvm::find_if(values, [&](Value v) { return isVector(v) && axes.contains(v); });
       if (known == values.end())
         return;
       LayoutKind kind = axes.lookup(*known);
@@ -195,7 +202,7 @@ private:
     if (!isTile(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    LayoutKind kind = type.getRank() == 2      ? LayoutKind::Accumulator
+    LayoutKind kind = type.getRank() == 2    ? LayoutKind::Accumulator
                       : sums.contains(value) ? LayoutKind::RowPartial
                                              : axes.lookup(value);
     RankedTensorType laidOut = hop::withLayout(type, kind);
@@ -214,7 +221,8 @@ private:
         .Case([&](arith::AddFOp add) { return layoutOf(add.getResult()); })
         .Case([&](arith::MulFOp mul) {
           // The factor that is itself partial stays so, the other one is whole.
-          bool keeps = layoutOf(mul.getResult()) == LayoutKind::RowPartial && sums.contains(operand.get());
+          bool keeps =
+              layoutOf(mul.getResult()) == LayoutKind::RowPartial && sums.contains(operand.get());
           return keeps ? LayoutKind::RowPartial : LayoutKind::Row;
         })
         .Case([&](scf::ForOp loop) {
@@ -311,7 +319,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
         if (!isVector(result))
           continue;
         bool isColumn = axes.lookup(result) == LayoutKind::Column;
-        int64_t extent = cast<RankedTensorType>(result.getType()).getDimSize(0), unit = isColumn ? 8 : 64;
+        int64_t extent = cast<RankedTensorType>(result.getType()).getDimSize(0),
+                unit = isColumn ? 8 : 64;
         if (extent < 1 || extent % unit != 0)
           return op->emitError("makes a tile of ")
                  << extent << (isColumn ? " columns" : " rows")
@@ -335,10 +344,12 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
           continue;
         if (!type.hasStaticShape() || !fitsRegisters(type.getElementType()))
           return op->emitError("makes a tile ")
-                 << type << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
-                            "i32 or i64";
+                 << type
+                 << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
+                    "i32 or i64";
         if (type.getRank() < 1 || type.getRank() > 2)
-          return op->emitError("makes a tile of rank ") << type.getRank() << "; tiles in registers have rank "
+          return op->emitError("makes a tile of rank ") << type.getRank()
+                                                        << "; tiles in registers have rank "
                                                            "1 or 2";
         if (type.getRank() == 2 && (type.getNumElements() == 0 || type.getDimSize(0) % 64 != 0 ||
                                     type.getDimSize(1) % 8 != 0))

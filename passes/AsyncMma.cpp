@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
@@ -41,9 +41,9 @@ Value slotOf(Value shared) {
 /// A product that has been issued and not waited for.
 struct InFlight {
   hop::MmaIssueOp issue;
-  Value result;                ///< what the synchronous product defined
-  SmallVector<Value> slots;    ///< shared memory it reads
-  SmallVector<Value> kept;     ///< register operands it reads
+  Value result;                      ///< what the synchronous product defined
+  SmallVector<Value> slots;          ///< shared memory it reads
+  SmallVector<Value> kept;           ///< register operands it reads
   SmallVector<Operation *> releases; ///< releases that wait for it
   SmallVector<hop::MmaOp> replaced;  ///< the synchronous products, in order
 };
@@ -83,7 +83,8 @@ private:
       return issue(mma);
     if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
       return defer(release);
-    // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of (C7514).
+    // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of
+    // (C7514).
     if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>()) {
       waitFor(inFlight.size(), op);
     } else {
@@ -169,7 +170,8 @@ private:
       llvm::append_range(releases, flight.releases);
     }
     int64_t pending = std::min<int64_t>(inFlight.size() - count, mostPending);
-    auto wait = hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(), pending);
+    auto wait =
+        hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(), pending);
     for (auto [result, tile] : llvm::zip(results, wait.getTiles()))
       result.replaceAllUsesWith(tile);
     for (InFlight &flight : llvm::MutableArrayRef<InFlight>(inFlight).take_front(count))

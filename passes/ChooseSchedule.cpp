@@ -1,12 +1,12 @@
 //===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
 
 #include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/GridOrder.h"
 #include "passes/LoopOverlap.h"
 #include "passes/ResourceModel.h"
 #include "passes/TilePasses.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace tessera {
@@ -135,7 +135,8 @@ static double dotsPerSpecialFunction(KernelOp kernel) {
       if (!tile || tile.getRank() != 2)
         return;
       if (auto dot = dyn_cast<DotOp>(op))
-        dots += tile.getNumElements() * cast<RankedTensorType>(dot.getA().getType()).getDimSize(1) / 2048.0;
+        dots += tile.getNumElements() * cast<RankedTensorType>(dot.getA().getType()).getDimSize(1) /
+                2048.0;
       else if (isa<math::MathDialect>(op->getDialect()) || isa<arith::DivFOp>(op))
         functions += tile.getNumElements() / 16.0;
     });
@@ -157,8 +158,9 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       mostStages = 2;
   }
-  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the special
-  // functions, or where blocks of unequal work drift apart anyway, turns cost more than they bring.
+  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
+  // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
+  // they bring.
   turnsPay = dotsPerSpecialFunction(kernel) < (workTrend(kernel, 0) == Trend::Constant ? 3.0 : 1.5);
   loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
@@ -169,8 +171,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
   split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
   if (warpSpecialize)
     split.producer = requested.getProducerRegisters().value_or(split.producer);
-  bool pingpong =
-      requested.getPingpong().value_or(warpSpecialize && consumers > 1 && worksBetweenDots && turnsPay);
+  bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
+                                                   worksBetweenDots && turnsPay);
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
   return {warpSpecialize, overlap, consumers, pingpong, dynamic, split};
 }
@@ -195,7 +197,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                          indivisible, consumers)
         .str();
   if (candidate.dynamic && !candidate.warpSpecialize)
-    return "persistent = dynamic needs a producer, which fetches the next tile; with warp_specialize = "
+    return "persistent = dynamic needs a producer, which fetches the next tile; with "
+           "warp_specialize = "
            "false use static";
   if (candidate.pingpong && consumers < 2)
     return "ping-pong takes two consumers or more that take turns";
@@ -232,8 +235,9 @@ SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const 
 }
 
 static std::string describe(const SharedMemoryUse &shared) {
-  return llvm::formatv("{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3})",
-                       shared.total(), shared.tiles, shared.staging, shared.barriers)
+  return llvm::formatv(
+             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3})",
+             shared.total(), shared.tiles, shared.staging, shared.barriers)
       .str();
 }
 
@@ -246,20 +250,23 @@ std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreK
       return stages;
     rejections.push_back(
         {llvm::formatv("stages = {0}, store = {1}", stages, stringifyStoreKind(store)).str(),
-         llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared), hopper::kSharedMemory)
+         llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
+                       hopper::kSharedMemory)
              .str()});
   }
   return std::nullopt;
 }
 
 /// What the schedule that was found takes, for a remark.
-std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) const {
+std::string ScheduleSearch::describeUse(const Candidate &candidate,
+                                        const ScheduleFields &fields) const {
   KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
-  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize),
-                       usableRegisters(candidate.registers.consumer),
-                       describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
-                       hopper::kSharedMemory)
+  return llvm::formatv(
+             "{0} of {1} registers per consumer thread and {2} of {3}",
+             consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize),
+             usableRegisters(candidate.registers.consumer),
+             describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
+             hopper::kSharedMemory)
       .str();
 }
 
@@ -267,10 +274,10 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
 void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   Trend trend = workTrend(kernel, 0);
   bool varies = trend != Trend::Constant;
-  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they share
-  // in the L2 cache.
+  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
+  // share in the L2 cache.
   if (!fields.persistent)
-    fields.persistent = !*fields.warpSpecialize         ? PersistentKind::None
+    fields.persistent = !*fields.warpSpecialize      ? PersistentKind::None
                         : varies || worksBetweenDots ? PersistentKind::Dynamic
                                                      : PersistentKind::Static;
   if (!fields.order)
@@ -280,9 +287,11 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   if (fields.outerStages)
     return;
   // A second slot lets the next tile's loads start before this tile's last reader is done.
-  bool loadsOutside = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
+  bool loadsOutside =
+      llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits = sharedMemoryUse(kernel, *fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
+  bool fits =
+      sharedMemoryUse(kernel, *fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 

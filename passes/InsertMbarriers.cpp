@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/HopPasses.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -69,7 +69,8 @@ bool isJoinedByProduct(hop::PipeReleaseOp release) {
       if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
         issued.insert(issue.getFlight());
       else if (auto done = dyn_cast<hop::MmaWaitOp>(op);
-               done && llvm::any_of(done.getFlights(), [&](Value flight) { return issued.contains(flight); }))
+               done && llvm::any_of(done.getFlights(),
+                                    [&](Value flight) { return issued.contains(flight); }))
         return true;
     }
   }
@@ -171,7 +172,8 @@ private:
     Position &position = positions.find({get.getPipe(), Side::Read})->second;
     Location loc = get.getLoc();
     hop::BarrierWaitOp::create(rewriter, loc, ring.full, position.index, position.parity);
-    Value value = hop::SlotLoadOp::create(rewriter, loc, rewriter.getI32Type(), ring.buffer, position.index);
+    Value value =
+        hop::SlotLoadOp::create(rewriter, loc, rewriter.getI32Type(), ring.buffer, position.index);
     // Every thread has read the value when all have arrived.
     hop::BarrierArriveOp::create(rewriter, loc, ring.empty, position.index, /*all=*/true);
     get.getValue().replaceAllUsesWith(value);
@@ -181,7 +183,8 @@ private:
 
   Value slotAt(Location loc, const Ring &ring, Value index) {
     auto buffer = cast<hop::BufferType>(ring.buffer.getType());
-    auto type = hop::SharedType::get(rewriter.getContext(), buffer.getTile(), buffer.getTile().getDimSize(0));
+    auto type = hop::SharedType::get(rewriter.getContext(), buffer.getTile(),
+                                     buffer.getTile().getDimSize(0));
     return hop::SlotOp::create(rewriter, loc, type, ring.buffer, index);
   }
 
@@ -208,7 +211,8 @@ private:
   SmallVector<Cursor> movedInside(Operation *op, const Positions &positions) {
     llvm::SmallVector<Cursor> moved;
     op->walk([&](Operation *inner) {
-      if (std::optional<Cursor> cursor = cursorOf(inner); cursor && !llvm::is_contained(moved, *cursor))
+      if (std::optional<Cursor> cursor = cursorOf(inner);
+          cursor && !llvm::is_contained(moved, *cursor))
         moved.push_back(*cursor);
     });
     return moved;
@@ -244,9 +248,9 @@ private:
     auto yieldArguments = [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
       return SmallVector<Value>(arguments.begin(), arguments.end());
     };
-    auto replaced = loop.replaceWithAdditionalYields(rewriter, inits,
-                                                     /*replaceInitOperandUsesInLoop=*/false,
-                                                     yieldArguments);
+    auto replaced =
+        loop.replaceWithAdditionalYields(rewriter, inits,
+                                         /*replaceInitOperandUsesInLoop=*/false, yieldArguments);
     auto carried = cast<scf::ForOp>(replaced->getOperation());
     setValues(moved, carried.getRegionIterArgs().drop_front(oldResults), positions);
     rewriteBlock(*carried.getBody(), positions);
@@ -291,8 +295,9 @@ private:
     SmallVector<Type> types(conditional.getResultTypes());
     unsigned oldResults = types.size();
     types.append(valuesOf(moved, positions).size(), rewriter.getI32Type());
-    auto carried = scf::IfOp::create(rewriter, conditional.getLoc(), types, conditional.getCondition(),
-                                     /*addThenBlock=*/true, /*addElseBlock=*/true);
+    auto carried =
+        scf::IfOp::create(rewriter, conditional.getLoc(), types, conditional.getCondition(),
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
     auto fill = [&](Block *source, Block *target) {
       Positions local = positions;
       target->clear();
@@ -349,17 +354,18 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.slots = slots;
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
-    ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
-    // A tile is released by one thread of each warpgroup when the others are known to have waited for
-    // it. Otherwise, and a value, by every thread: a warp that comes late would find the barrier two
-    // phases on, which its parity cannot tell from none.
+    ring.full =
+        hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
+    // A tile is released by one thread of each warpgroup when the others are known to have waited
+    // for it. Otherwise, and a value, by every thread: a warp that comes late would find the
+    // barrier two phases on, which its parity cannot tell from none.
     ring.releasedByAll = !isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
       auto release = dyn_cast<hop::PipeReleaseOp>(user);
       return release && !isJoinedByProduct(release);
     });
     int64_t releases = ring.releasedByAll ? 128 * consumers : consumers;
-    ring.empty =
-        hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases, IntegerAttr());
+    ring.empty = hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases,
+                                         IntegerAttr());
     return ring;
   }
 };

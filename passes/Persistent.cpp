@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/HopPasses.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PERSISTENT
@@ -20,8 +20,8 @@ using tile::PersistentKind;
 
 namespace {
 
-/// Bytes of the L2 cache that the tensors of a section may take (attention-systems: of 50 MB on H100
-/// and H200, 32 leave room for what streams through).
+/// Bytes of the L2 cache that the tensors of a section may take (attention-systems: of 50 MB on
+/// H100 and H200, 32 leave room for what streams through).
 constexpr int64_t sectionBytes = 32 << 20;
 
 /// Index arithmetic at one place.
@@ -138,7 +138,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       if (failed(checkProducer(kernel)))
         return signalPassFailure();
       OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-      auto type = hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
+      auto type =
+          hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
       numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles");
     }
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
@@ -149,8 +150,9 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       if (role.getKind() == hop::RoleKind::Producer)
         return success();
-    return kernel.emitError("persistent = dynamic needs a producer, which fetches the next tile; use "
-                            "static with warp_specialize = false");
+    return kernel.emitError(
+        "persistent = dynamic needs a producer, which fetches the next tile; use "
+        "static with warp_specialize = false");
   }
 
   /// Moves the role's program into a loop over tiles.
@@ -203,7 +205,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
   Value exchangeNumber(OpBuilder &builder, Location loc, Value numbers, Value fetched) {
     Type i32 = builder.getI32Type();
     if (fetched) {
-      hop::PipePutOp::create(builder, loc, numbers, arith::IndexCastOp::create(builder, loc, i32, fetched));
+      hop::PipePutOp::create(builder, loc, numbers,
+                             arith::IndexCastOp::create(builder, loc, i32, fetched));
       return fetched;
     }
     Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/HopPasses.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PINGPONG
@@ -63,21 +63,25 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
 
   LogicalResult insertTurns(hop::RoleOp role) {
     if (role.getWarpgroups() < 2)
-      return role.emitError("pingpong = true needs two or more consumer warpgroups to take turns; the "
-                            "schedule has ")
+      return role.emitError(
+                 "pingpong = true needs two or more consumer warpgroups to take turns; the "
+                 "schedule has ")
              << role.getWarpgroups();
     bool found = false;
     role.walk([&](scf::ForOp loop) {
       LoopShape shape = shapeOf(loop);
-      bool isInnermost = !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+      bool isInnermost = !loop.getBody()
+                              ->walk([](scf::ForOp) { return WalkResult::interrupt(); })
+                              .wasInterrupted();
       if (!isInnermost || shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
         return;
       insertTurns(role, loop, shape);
       found = true;
     });
     if (!found)
-      return role.emitError("pingpong = true needs a loop with products and elementwise work on their "
-                            "results, of which this kernel has none; use pingpong = false");
+      return role.emitError(
+          "pingpong = true needs a loop with products and elementwise work on their "
+          "results, of which this kernel has none; use pingpong = false");
     OpBuilder builder = OpBuilder::atBlockBegin(&role.getBody().front());
     hop::TurnStartOp::create(builder, role.getLoc(), role.getBody().getArgument(0));
     return success();

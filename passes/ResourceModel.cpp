@@ -103,7 +103,8 @@ using ValueSet = llvm::SetVector<Value>;
 constexpr int64_t kFixedRegisters = 22;
 
 /// What a consumer that starts its loads itself holds beside: coordinates and the place of the
-/// fills. Measured likewise with 3 consumers: 158 by the rest of the model spill within 168, 150 do not.
+/// fills. Measured likewise with 3 consumers: 158 by the rest of the model spill within 168, 150 do
+/// not.
 constexpr int64_t kLoadingRegisters = 8;
 
 /// Liveness of the tiles of a kernel, in registers per consumer thread.

@@ -32,8 +32,8 @@ Type RowPartition::shareOf(Type type) const {
 LogicalResult RowPartition::run(tile::KernelOp kernel) {
   do {
     changed = false;
-    WalkResult walk =
-        kernel.walk([&](Operation *op) { return WalkResult(failed(visit(op)) ? failure() : success()); });
+    WalkResult walk = kernel.walk(
+        [&](Operation *op) { return WalkResult(failed(visit(op)) ? failure() : success()); });
     if (walk.wasInterrupted())
       return failure();
   } while (changed);
@@ -58,8 +58,9 @@ LogicalResult RowPartition::set(Operation *op, Value value, State state) {
   if (current == state)
     return success();
   if (current != State::Unknown)
-    return op->emitError("needs a tile both divided by rows among the consumer warpgroups and whole in "
-                         "each of them; use consumers = 1, or compute it twice");
+    return op->emitError(
+        "needs a tile both divided by rows among the consumer warpgroups and whole in "
+        "each of them; use consumers = 1, or compute it twice");
   current = state;
   changed = true;
   return success();
@@ -103,8 +104,8 @@ LogicalResult RowPartition::visit(Operation *op) {
         if (reduce.getAxis() == 1)
           return unify(op, {reduce.getSource(), reduce.getResult()});
         if (partitioned.lookup(reduce.getSource()) == State::Partitioned)
-          return LogicalResult(op->emitError(
-              "reduces along rows that are divided among the consumer warpgroups; use consumers = 1"));
+          return LogicalResult(op->emitError("reduces along rows that are divided among the "
+                                             "consumer warpgroups; use consumers = 1"));
         return set(op, reduce.getResult(), State::Whole);
       })
       .Case([&](tile::TransposeOp transpose) {
@@ -124,9 +125,8 @@ LogicalResult RowPartition::visit(Operation *op) {
       })
       .Case([&](scf::IfOp conditional) {
         for (auto [i, result] : llvm::enumerate(conditional.getResults()))
-          if (isTile(result) &&
-              failed(unify(op, {result, conditional.thenYield().getOperand(i),
-                                conditional.elseYield().getOperand(i)})))
+          if (isTile(result) && failed(unify(op, {result, conditional.thenYield().getOperand(i),
+                                                  conditional.elseYield().getOperand(i)})))
             return failure();
         return success();
       })
@@ -155,6 +155,8 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
       .Case([&](scf::ForOp loop) {
         return isPartitioned(loop.getResult(index - loop.getNumControlOperands()));
       })
-      .Case([&](scf::YieldOp yield) { return isPartitioned(yield->getParentOp()->getResult(index)); })
-      .Default([&](Operation *) { return op->getNumResults() > 0 && isPartitioned(op->getResult(0)); });
+      .Case(
+          [&](scf::YieldOp yield) { return isPartitioned(yield->getParentOp()->getResult(index)); })
+      .Default(
+          [&](Operation *) { return op->getNumResults() > 0 && isPartitioned(op->getResult(0)); });
 }

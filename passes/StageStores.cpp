@@ -38,22 +38,26 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
       return success();
     }
     if (store->getParentOp() != role)
-      return store.emitError("stands in a loop or conditional, where its shared memory would be written "
-                             "again before the copy is done; use store = direct");
+      return store.emitError(
+          "stands in a loop or conditional, where its shared memory would be written "
+          "again before the copy is done; use store = direct");
     int64_t rows = type.getDimSize(0) * role.getWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
     if (!hop::getSharedLayout(whole))
-      return store.emitError("stores ") << whole << ", whose rows are no multiple of 32 bytes; use "
-                                                    "store = direct";
+      return store.emitError("stores ") << whole
+                                        << ", whose rows are no multiple of 32 bytes; use "
+                                           "store = direct";
     Location loc = store.getLoc();
     OpBuilder builder(role);
     unsigned argument = cast<BlockArgument>(store.getView()).getArgNumber();
-    auto staging = hop::StagingOp::create(builder, loc, hop::SharedType::get(&getContext(), whole, rows),
-                                          kernel.getArgumentName(argument), /*offset=*/IntegerAttr());
+    auto staging =
+        hop::StagingOp::create(builder, loc, hop::SharedType::get(&getContext(), whole, rows),
+                               kernel.getArgumentName(argument), /*offset=*/IntegerAttr());
     builder.setInsertionPoint(store);
     auto share = RankedTensorType::get(type.getShape(), type.getElementType());
-    Value slice = hop::SliceOp::create(builder, loc, hop::SharedType::get(&getContext(), share, rows),
-                                       staging.getTile(), role.getBody().getArgument(0));
+    Value slice =
+        hop::SliceOp::create(builder, loc, hop::SharedType::get(&getContext(), share, rows),
+                             staging.getTile(), role.getBody().getArgument(0));
     // The copy of the tile before may still read the shared memory.
     hop::WarpgroupSyncOp::create(builder, loc);
     hop::StageOp::create(builder, loc, store.getValue(), slice);

@@ -26,14 +26,15 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
-  return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, pingpong,
-                           split, store, persistent, order, producerRegisters, consumerRegisters);
+  return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap,
+                           pingpong, split, store, persistent, order, producerRegisters,
+                           consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
-  return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages, outerStages,
-                                  overlap, pingpong, split, store, persistent, order,
+  return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
+                                  outerStages, overlap, pingpong, split, store, persistent, order,
                                   producerRegisters, consumerRegisters);
 }
 
@@ -97,13 +98,15 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-    std::optional<int64_t> consumers, std::optional<int64_t> stages,
-    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<bool>,
-    std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
-    std::optional<OrderKind>, std::optional<int64_t> producerRegisters,
-    std::optional<int64_t> consumerRegisters) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   std::optional<bool>, std::optional<int64_t> consumers,
+                                   std::optional<int64_t> stages,
+                                   std::optional<int64_t> outerStages,
+                                   std::optional<int64_t> overlap, std::optional<bool>,
+                                   std::optional<bool>, std::optional<StoreKind>,
+                                   std::optional<PersistentKind>, std::optional<OrderKind>,
+                                   std::optional<int64_t> producerRegisters,
+                                   std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))

@@ -159,10 +159,9 @@ void KernelOp::print(OpAsmPrinter &printer) {
   if (ScheduleAttr schedule = getScheduleAttr())
     printer << " schedule " << schedule;
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getSymNameAttrName(), getArgumentTypesAttrName(), getArgumentNamesAttrName(),
-       getGridAttrName(), getGridNamesAttrName(), getRequirementsAttrName(),
-       getScheduleAttrName()});
+      (*this)->getAttrs(), {getSymNameAttrName(), getArgumentTypesAttrName(),
+                            getArgumentNamesAttrName(), getGridAttrName(), getGridNamesAttrName(),
+                            getRequirementsAttrName(), getScheduleAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
 }
@@ -202,7 +201,8 @@ static bool isKernelName(StringRef name) {
 LogicalResult KernelOp::verify() {
   if (!isKernelName(getSymName()))
     return emitOpError("is named '")
-           << getSymName() << "'; the names of kernels have letters, digits, '_' and '$', no digit first";
+           << getSymName()
+           << "'; the names of kernels have letters, digits, '_' and '$', no digit first";
   unsigned numArguments = getNumArguments();
   if (getArgumentNames().size() != numArguments)
     return emitOpError("has ") << numArguments << " argument types but "
@@ -220,17 +220,16 @@ LogicalResult KernelOp::verify() {
   for (unsigned i = 0; i < numArguments; ++i) {
     Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
     if (getArgument(i).getType() != type)
-      return emitOpError("argument ") << i << " is " << type << " but its block argument is "
-                                      << getArgument(i).getType();
+      return emitOpError("argument ")
+             << i << " is " << type << " but its block argument is " << getArgument(i).getType();
     if (!isa<ViewType>(type) && !type.isF32() && !type.isIndex() && !type.isSignlessInteger(32) &&
         !type.isSignlessInteger(64))
-      return emitOpError("argument '")
-             << getArgumentName(i) << "' is " << type
-             << "; a kernel takes views, f32, i32, i64 and index";
+      return emitOpError("argument '") << getArgumentName(i) << "' is " << type
+                                       << "; a kernel takes views, f32, i32, i64 and index";
     if (!isValueName(getArgumentName(i)))
-      return emitOpError("argument ")
-             << i << " is named '" << getArgumentName(i)
-             << "'; launches name arguments: letters, digits, '_', '$', '.' and '-', no digit first";
+      return emitOpError("argument ") << i << " is named '" << getArgumentName(i)
+                                      << "'; launches name arguments: letters, digits, '_', '$', "
+                                         "'.' and '-', no digit first";
     if (!argumentNames.insert(getArgumentName(i)).second)
       return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
   }
@@ -308,8 +307,8 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value vi
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
   if (tile.getElementType() != view.getElementType())
-    return op->emitOpError("has a tile of ") << tile.getElementType() << " and a view of "
-                                             << view.getElementType();
+    return op->emitOpError("has a tile of ")
+           << tile.getElementType() << " and a view of " << view.getElementType();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
@@ -365,8 +364,8 @@ LogicalResult ReduceOp::verify() {
   if (source.getRank() < 2 || result.getShape() != ArrayRef<int64_t>(shape) ||
       result.getElementType() != source.getElementType())
     return emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
-           << getAxis() << ": expected "
-           << RankedTensorType::get(shape, source.getElementType()) << ", got " << result;
+           << getAxis() << ": expected " << RankedTensorType::get(shape, source.getElementType())
+           << ", got " << result;
   return success();
 }
 

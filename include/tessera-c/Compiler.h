@@ -124,16 +124,19 @@ typedef struct tessera_compilation tessera_compilation;
 
 /** Compiles `length` bytes of source text, which diagnostics call `file_name`. `options` and
  *  `handler` may be null. On success `*compilation` is a handle to destroy, otherwise null. */
-TESSERA_EXPORT tessera_compile_status
-tessera_compile(const char *source, size_t length, const char *file_name,
-                const tessera_compile_options *options, tessera_diagnostic_handler handler,
-                void *user_data, tessera_compilation **compilation);
+TESSERA_EXPORT tessera_compile_status tessera_compile(const char *source, size_t length,
+                                                      const char *file_name,
+                                                      const tessera_compile_options *options,
+                                                      tessera_diagnostic_handler handler,
+                                                      void *user_data,
+                                                      tessera_compilation **compilation);
 
 /** Compiles a file. A file that cannot be read is a usage error. */
-TESSERA_EXPORT tessera_compile_status
-tessera_compile_file(const char *path, const tessera_compile_options *options,
-                     tessera_diagnostic_handler handler, void *user_data,
-                     tessera_compilation **compilation);
+TESSERA_EXPORT tessera_compile_status tessera_compile_file(const char *path,
+                                                           const tessera_compile_options *options,
+                                                           tessera_diagnostic_handler handler,
+                                                           void *user_data,
+                                                           tessera_compilation **compilation);
 
 /** Null is allowed. */
 TESSERA_EXPORT void tessera_compilation_destroy(tessera_compilation *compilation);
@@ -144,12 +147,11 @@ TESSERA_EXPORT const void *tessera_compilation_output(const tessera_compilation 
                                                       size_t *size);
 
 /** The number of kernels that were compiled to PTX or further; 0 for other forms. */
-TESSERA_EXPORT size_t
-tessera_compilation_kernel_count(const tessera_compilation *compilation);
+TESSERA_EXPORT size_t tessera_compilation_kernel_count(const tessera_compilation *compilation);
 
 /** The name of a kernel; null for an index out of range. */
-TESSERA_EXPORT const char *
-tessera_compilation_kernel_name(const tessera_compilation *compilation, size_t index);
+TESSERA_EXPORT const char *tessera_compilation_kernel_name(const tessera_compilation *compilation,
+                                                           size_t index);
 
 /** A kernel's entry of the bundle's "kernels" array, as JSON; null for an index out of range. */
 TESSERA_EXPORT const char *
@@ -157,8 +159,8 @@ tessera_compilation_kernel_description(const tessera_compilation *compilation, s
 
 /** A kernel's report, as JSON: registers, shared-memory map, spills, instruction counts; null for
  *  an index out of range. */
-TESSERA_EXPORT const char *
-tessera_compilation_kernel_report(const tessera_compilation *compilation, size_t index);
+TESSERA_EXPORT const char *tessera_compilation_kernel_report(const tessera_compilation *compilation,
+                                                             size_t index);
 
 /*===- What a source declares ---------------------------------------------===*/
 

@@ -60,7 +60,8 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
   if (d.take("mbarrier_init")) {
     d.take("release");
     d.take("cluster");
-    // Makes an initialised mbarrier known to the cluster and to bulk copies; both work in the async proxy.
+    // Makes an initialised mbarrier known to the cluster and to bulk copies; both work in the async
+    // proxy.
     d.inst.fn = &proxyFence;
     return d.count(0);
   }

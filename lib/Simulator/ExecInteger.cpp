@@ -71,7 +71,8 @@ template <class C>
 struct Sad {
   static C f(C a, C b, C c) { return U<C>(c) + (a < b ? U<C>(b) - U<C>(a) : U<C>(a) - U<C>(b)); }
 };
-/// The machine's result of a division by zero, and its remainder, are all ones (unspecified by the ISA).
+/// The machine's result of a division by zero, and its remainder, are all ones (unspecified by the
+/// ISA).
 template <class C>
 struct Div {
   static C f(C a, C b) {

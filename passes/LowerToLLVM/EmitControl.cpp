@@ -114,7 +114,8 @@ LogicalResult Emitter::emitIf(scf::IfOp conditional) {
 }
 
 LogicalResult Emitter::emitWhile(scf::WhileOp loop) {
-  SmallVector<Type> types = flatten(loop.getInits().getTypes()), results = flatten(loop.getResultTypes());
+  SmallVector<Type> types = flatten(loop.getInits().getTypes()),
+                    results = flatten(loop.getResultTypes());
   Block *after = splitBlock();
   after->addArguments(results, SmallVector<Location>(results.size(), loc));
   Block *test = builder.createBlock(after);
@@ -130,13 +131,15 @@ LogicalResult Emitter::emitWhile(scf::WhileOp loop) {
     return failure();
   auto condition = cast<scf::ConditionOp>(loop.getBeforeBody()->getTerminator());
   Values passed = flatValues(condition.getArgs());
-  LLVM::CondBrOp::create(builder, loc, scalar(condition.getCondition()), body, passed, after, passed);
+  LLVM::CondBrOp::create(builder, loc, scalar(condition.getCondition()), body, passed, after,
+                         passed);
 
   builder.setInsertionPointToEnd(body);
   setFlatValues(loop.getAfterArguments(), body->getArguments());
   if (failed(emitBlock(*loop.getAfterBody())))
     return failure();
-  LLVM::BrOp::create(builder, loc, flatValues(loop.getAfterBody()->getTerminator()->getOperands()), test);
+  LLVM::BrOp::create(builder, loc, flatValues(loop.getAfterBody()->getTerminator()->getOperands()),
+                     test);
   builder.setInsertionPointToStart(after);
   setFlatValues(loop.getResults(), after->getArguments());
   return success();

@@ -1,8 +1,8 @@
 //===- EmitElementwise.cpp - arith and math on scalars and tiles ----------===//
 
-#include "passes/LowerToLLVM/Emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -24,8 +24,9 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   if (isa<arith::ExtFOp>(op) && isPackedTile(op->getOperand(0).getType()))
     return emitUnpack(op);
   if (llvm::any_of(op->getOperandTypes(), isPackedTile) || isPackedTile(resultType))
-    return op->emitError("computes on 16-bit tiles; extend them with arith.extf, compute in f32 and round "
-                         "with arith.truncf");
+    return op->emitError(
+        "computes on 16-bit tiles; extend them with arith.extf, compute in f32 and round "
+        "with arith.truncf");
   bool done = false;
   if (failed(emitAffine(op, done)) || done)
     return success(done);
@@ -43,8 +44,9 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
       arguments.push_back(operand.size() == 1 ? operand.front() : operand[i]);
     Value result = emitScalar(op, arguments);
     if (!result)
-      return op->emitError("cannot be lowered to machine code: no Hopper instruction sequence is known for "
-                           "it on ")
+      return op->emitError(
+                 "cannot be lowered to machine code: no Hopper instruction sequence is known for "
+                 "it on ")
              << resultType;
     results.push_back(result);
   }
@@ -72,7 +74,8 @@ LogicalResult Emitter::emitConstant(Operation *op) {
     return success();
   }
   if (tile.getElementType().isInteger(32)) {
-    affineTiles[constant] = {i32(dense.getSplatValue<APInt>().getSExtValue()), SmallVector<int64_t>(size, 0)};
+    affineTiles[constant] = {i32(dense.getSplatValue<APInt>().getSExtValue()),
+                             SmallVector<int64_t>(size, 0)};
     return success();
   }
   Value element = LLVM::ConstantOp::create(builder, loc, tile.getElementType(),
@@ -123,12 +126,14 @@ LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
   auto isAffine = [&](Value value) { return affineTiles.contains(value); };
   if (op->getNumOperands() != 2 || !llvm::all_of(op->getOperands(), isAffine))
     return success();
-  const AffineTile a = affineTiles.lookup(op->getOperand(0)), b = affineTiles.lookup(op->getOperand(1));
+  const AffineTile a = affineTiles.lookup(op->getOperand(0)),
+                   b = affineTiles.lookup(op->getOperand(1));
   size_t size = a.offsets.size();
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     bool isSub = isa<arith::SubIOp>(op);
     AffineTile result;
-    result.base = isSub ? Value(LLVM::SubOp::create(builder, loc, a.base, b.base)) : add(a.base, b.base);
+    result.base =
+        isSub ? Value(LLVM::SubOp::create(builder, loc, a.base, b.base)) : add(a.base, b.base);
     for (size_t i = 0; i < size; ++i)
       result.offsets.push_back(isSub ? a.offsets[i] - b.offsets[i] : a.offsets[i] + b.offsets[i]);
     affineTiles[op->getResult(0)] = std::move(result);
@@ -149,8 +154,8 @@ LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
     Value &result = made[bound];
     if (!result)
       result = LLVM::ICmpOp::create(builder, loc,
-                                    static_cast<LLVM::ICmpPredicate>(compare.getPredicate()), difference,
-                                    i32(bound));
+                                    static_cast<LLVM::ICmpPredicate>(compare.getPredicate()),
+                                    difference, i32(bound));
     results.push_back(result);
   }
   bind(compare, std::move(results));
@@ -162,10 +167,12 @@ Value Emitter::emitScalar(Operation *op, ValueRange operands) {
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return LLVM::SelectOp::create(builder, loc, operands[0], operands[1], operands[2]);
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
-    return LLVM::ICmpOp::create(builder, loc, static_cast<LLVM::ICmpPredicate>(compare.getPredicate()),
+    return LLVM::ICmpOp::create(builder, loc,
+                                static_cast<LLVM::ICmpPredicate>(compare.getPredicate()),
                                 operands[0], operands[1]);
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
-    return LLVM::FCmpOp::create(builder, loc, static_cast<LLVM::FCmpPredicate>(compare.getPredicate()),
+    return LLVM::FCmpOp::create(builder, loc,
+                                static_cast<LLVM::FCmpPredicate>(compare.getPredicate()),
                                 operands[0], operands[1]);
   if (Value cast = operands.size() == 1 ? emitCast(op, operands[0]) : Value())
     return cast;
@@ -205,8 +212,10 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
   auto less = [&](Value a, Value b) -> Value {
     return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, a, b);
   };
-  auto zero = [&] { return LLVM::ConstantOp::create(builder, loc, v[0].getType(),
-                                                    builder.getIntegerAttr(v[0].getType(), 0)); };
+  auto zero = [&] {
+    return LLVM::ConstantOp::create(builder, loc, v[0].getType(),
+                                    builder.getIntegerAttr(v[0].getType(), 0));
+  };
   /// Quotient rounded towards `up` (ceil) or down (floor), from the truncated one.
   auto roundedDivision = [&](bool up) -> Value {
     Value quotient = LLVM::SDivOp::create(builder, loc, v[0], v[1]);
@@ -246,7 +255,8 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
       .Case([&](arith::CeilDivUIOp) -> Value {
         Value quotient = LLVM::UDivOp::create(builder, loc, v[0], v[1]);
         Value remainder = LLVM::URemOp::create(builder, loc, v[0], v[1]);
-        Value inexact = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, remainder, zero());
+        Value inexact =
+            LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, remainder, zero());
         return LLVM::AddOp::create(builder, loc, quotient,
                                    LLVM::ZExtOp::create(builder, loc, quotient.getType(), inexact));
       })
@@ -269,8 +279,12 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   auto times = [&](Value a, double b) -> Value {
     return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
   };
-  auto exp2 = [&](Value a) -> Value { return LLVM::Exp2Op::create(builder, loc, a.getType(), a, approximate); };
-  auto log2 = [&](Value a) -> Value { return intrinsic("llvm.nvvm.lg2.approx.ftz.f", a.getType(), a); };
+  auto exp2 = [&](Value a) -> Value {
+    return LLVM::Exp2Op::create(builder, loc, a.getType(), a, approximate);
+  };
+  auto log2 = [&](Value a) -> Value {
+    return intrinsic("llvm.nvvm.lg2.approx.ftz.f", a.getType(), a);
+  };
   constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
@@ -292,7 +306,9 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::Log2Op) { return log2(v[0]); })
       .Case([&](math::LogOp) { return times(log2(v[0]), ln2); })
       .Case([&](math::SqrtOp) { return unary(LLVM::SqrtOp()); })
-      .Case([&](math::RsqrtOp) { return intrinsic("llvm.nvvm.rsqrt.approx.ftz.f", v[0].getType(), v[0]); })
+      .Case([&](math::RsqrtOp) {
+        return intrinsic("llvm.nvvm.rsqrt.approx.ftz.f", v[0].getType(), v[0]);
+      })
       .Case([&](math::AbsFOp) { return unary(LLVM::FAbsOp()); })
       .Case([&](math::FloorOp) { return unary(LLVM::FFloorOp()); })
       .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
@@ -300,8 +316,8 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::CosOp) { return unary(LLVM::CosOp()); })
       .Case([&](math::TanhOp) -> Value {
         // 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
-        Value denominator = LLVM::FAddOp::create(builder, loc, v[0].getType(), exp2(times(v[0], 2 * log2e)),
-                                                 f32(1.0), contract);
+        Value denominator = LLVM::FAddOp::create(builder, loc, v[0].getType(),
+                                                 exp2(times(v[0], 2 * log2e)), f32(1.0), contract);
         Value quotient =
             LLVM::FDivOp::create(builder, loc, v[0].getType(), f32(2.0), denominator, approximate);
         return LLVM::FSubOp::create(builder, loc, v[0].getType(), f32(1.0), quotient, contract);

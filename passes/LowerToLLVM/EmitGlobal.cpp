@@ -15,10 +15,10 @@ using hop::LayoutKind;
 
 /// Where a tile lies in a view.
 struct Emitter::Access {
-  Value pointer;        ///< element 0 of the view's row 0, at the outer indices
-  Value rowStride;      ///< in elements, i64; none for rank-1 tiles
-  Value row, column;    ///< the tile's first row and column, i32
-  Value rows, columns;  ///< extents, i32; none where every index of the tile is inside
+  Value pointer;       ///< element 0 of the view's row 0, at the outer indices
+  Value rowStride;     ///< in elements, i64; none for rank-1 tiles
+  Value row, column;   ///< the tile's first row and column, i32
+  Value rows, columns; ///< extents, i32; none where every index of the tile is inside
   int64_t elementBytes;
   Type element;
 };
@@ -73,7 +73,8 @@ Value Emitter::elementAddress(const Access &access, Value row, Value column) {
   }
   if (column)
     offset = add(offset, LLVM::SExtOp::create(builder, loc, builder.getI64Type(), column));
-  return LLVM::GEPOp::create(builder, loc, access.pointer.getType(), access.element, access.pointer, offset);
+  return LLVM::GEPOp::create(builder, loc, access.pointer.getType(), access.element, access.pointer,
+                             offset);
 }
 
 Value Emitter::inBounds(const Access &access, Value row, Value column) {
@@ -105,12 +106,13 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
       column = add(add(access.column, thread.firstColumn), layout.columnOffset(i));
     Value inside = inBounds(access, row, column);
     Value address = elementAddress(access, row, column);
-    Value loaded =
-        assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b16 $0, 0;\n@p ld.global.b16 $0, [$1];\n}"
-                      : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b32 $0, 0;\n@p ld.global.b32 $0, [$1];\n}",
-                 half ? "=h,l,r" : "=r,l,r", {address, inside},
-                 TypeRange(half ? builder.getI16Type() : builder.getI32Type()))
-            .front();
+    Value loaded = assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b16 $0, 0;\n@p "
+                                   "ld.global.b16 $0, [$1];\n}"
+                                 : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b32 $0, 0;\n@p "
+                                   "ld.global.b32 $0, [$1];\n}",
+                            half ? "=h,l,r" : "=r,l,r", {address, inside},
+                            TypeRange(half ? builder.getI16Type() : builder.getI32Type()))
+                       .front();
     results.push_back(LLVM::BitcastOp::create(builder, loc, type.getElementType(), loaded));
   }
   if (hop::isPacked(type)) {
@@ -190,8 +192,9 @@ void Emitter::storeUnit(const Access &access, Value row, Value rowInside, Value 
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
-  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
-           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  assembly(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
+      "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
   if (viewColumns)
     return;
   // The last, partial unit of a row: element j is stored when column + j is the view's.
@@ -241,8 +244,9 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     if (mayStore)
       inside = LLVM::AndOp::create(builder, loc, inside, mayStore);
     Type bits = half ? builder.getI16Type() : builder.getI32Type();
-    Value value = values[i].getType() == bits ? values[i]
-                                              : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
+    Value value = values[i].getType() == bits
+                      ? values[i]
+                      : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
     assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b16 [$0], $1;\n}"
                   : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b32 [$0], $1;\n}",
              half ? "l,h,r" : "l,r,r", {elementAddress(access, row, column), value, inside}, {});

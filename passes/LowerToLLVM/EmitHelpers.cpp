@@ -11,11 +11,13 @@ Value Emitter::i32(int64_t value) {
 }
 
 Value Emitter::i64(int64_t value) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(value));
+  return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                  builder.getI64IntegerAttr(value));
 }
 
 Value Emitter::f32(double value) {
-  return LLVM::ConstantOp::create(builder, loc, builder.getF32Type(), builder.getF32FloatAttr(value));
+  return LLVM::ConstantOp::create(builder, loc, builder.getF32Type(),
+                                  builder.getF32FloatAttr(value));
 }
 
 Value Emitter::undef(Type type) { return LLVM::PoisonOp::create(builder, loc, type); }

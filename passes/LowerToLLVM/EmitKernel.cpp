@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace tessera;
 
-Emitter::Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, LLVM::LLVMFuncOp function,
-                 Value sharedBase)
+Emitter::Emitter(hop::KernelOp kernel, const LaunchParameters &parameters,
+                 LLVM::LLVMFuncOp function, Value sharedBase)
     : kernel(kernel), parameters(parameters), function(function), builder(kernel.getContext()),
       loc(kernel.getLoc()), sharedBase(sharedBase) {
   builder.setInsertionPointToEnd(&function.getBody().back());
@@ -20,8 +20,7 @@ LogicalResult Emitter::emitKernel() {
   };
   Value threadIndex = special("tid.x");
   // Read from lane 0, so that ptxas knows it to be the same in a whole warp.
-  Value warpgroup =
-      shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
+  Value warpgroup = shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
   constexpr StringRef blockIndices[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
   for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
     bind(kernel.getGridIndex(i), {special(blockIndices[i])});
@@ -92,21 +91,23 @@ LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value 
   builder.setInsertionPointToEnd(body);
   if (std::optional<int64_t> registers = role.getRegisters()) {
     bool raises = role.getKind() == hop::RoleKind::Consumer;
-    assembly("setmaxnreg." + Twine(raises ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(*registers) + ";",
+    assembly("setmaxnreg." + Twine(raises ? "inc" : "dec") + ".sync.aligned.u32 " +
+                 Twine(*registers) + ";",
              "", {}, {});
   }
   setThreadValues(threadIndex, add(warpgroup, -firstWarpgroup));
   bind(role.getBody().getArgument(0), {thread.warpgroup});
   if (role.getKind() == hop::RoleKind::Producer) {
     // One thread of the first warp runs the program; the others are done.
-    Value inFirstWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup, i32(32));
+    Value inFirstWarp =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup, i32(32));
     Block *warp = builder.createBlock(next);
     Block *elected = builder.createBlock(next);
     builder.setInsertionPointToEnd(body);
     LLVM::CondBrOp::create(builder, loc, inFirstWarp, warp, exit);
     builder.setInsertionPointToEnd(warp);
-    Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r", {},
-                            TypeRange(builder.getI32Type()))
+    Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
+                            {}, TypeRange(builder.getI32Type()))
                        .front();
     Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
     LLVM::CondBrOp::create(builder, loc, isChosen, elected, exit);

@@ -24,7 +24,8 @@ struct Emitter::Operand {
   int64_t offset(int64_t k, int64_t other) const {
     if (kMajor) {
       int64_t byte = k * 16 * layout.elementBytes;
-      return byte / layout.swizzle * layout.chunkBytes() + byte % layout.swizzle + other * layout.swizzle;
+      return byte / layout.swizzle * layout.chunkBytes() + byte % layout.swizzle +
+             other * layout.swizzle;
     }
     return k * 16 * layout.swizzle + other / layout.chunkColumns() * layout.chunkBytes();
   }
@@ -34,8 +35,8 @@ struct Emitter::Operand {
 struct Emitter::Product {
   int64_t n, kSteps;
   StringRef elementType;
-  Values accumulator;     ///< n / 2 registers, or none to start at 0
-  Values registersA;      ///< 4 for each K step, or none for shared memory
+  Values accumulator; ///< n / 2 registers, or none to start at 0
+  Values registersA;  ///< 4 for each K step, or none for shared memory
   const Operand *a = nullptr;
   const Operand *b = nullptr;
   int64_t row = 0, column = 0; ///< of the block in the whole product
@@ -89,23 +90,26 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
                      "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n"
                      "wgmma.fence.sync.aligned;\n";
   llvm::raw_string_ostream os(text);
-  auto descriptor = [&](StringRef name, int64_t operand, const Operand &shared, int64_t k, int64_t other) {
-    os << llvm::formatv("add.u32 low, ${0}, {1};\nmov.b32 high, {2};\nmov.b64 {3}, {{low, high};\n", operand,
-                        shared.offset(k, other) >> 4, static_cast<int64_t>(shared.high), name);
+  auto descriptor = [&](StringRef name, int64_t operand, const Operand &shared, int64_t k,
+                        int64_t other) {
+    os << llvm::formatv("add.u32 low, ${0}, {1};\nmov.b32 high, {2};\nmov.b64 {3}, {{low, high};\n",
+                        operand, shared.offset(k, other) >> 4, static_cast<int64_t>(shared.high),
+                        name);
   };
   for (int64_t k = 0; k < product.kSteps; ++k) {
     std::string a = "da";
     if (product.a) {
       descriptor("da", firstA, *product.a, k, product.row);
     } else {
-      a = llvm::formatv("{{${0}, ${1}, ${2}, ${3}}", firstA + 4 * k, firstA + 4 * k + 1, firstA + 4 * k + 2,
-                        firstA + 4 * k + 3)
+      a = llvm::formatv("{{${0}, ${1}, ${2}, ${3}}", firstA + 4 * k, firstA + 4 * k + 1,
+                        firstA + 4 * k + 2, firstA + 4 * k + 3)
               .str();
     }
     descriptor("db", firstB, *product.b, k, product.column);
     bool fromZero = k == 0 && product.accumulator.empty();
-    os << llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}, {3}, db, {4}, 1, 1",
-                        product.n, product.elementType, registers, a, fromZero ? "none" : "all");
+    os << llvm::formatv(
+        "wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}, {3}, db, {4}, 1, 1", product.n,
+        product.elementType, registers, a, fromZero ? "none" : "all");
     // Transposition is said of operands in shared memory only.
     if (product.a)
       os << (product.a->kMajor ? ", 0" : ", 1");
@@ -134,9 +138,11 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
 
   int64_t k = typeB.getTile().getDimSize(op.getTransposeB() ? 1 : 0);
   int64_t kSteps = k / 16;
-  // A wgmma has at most 256 columns (PTX ISA 9.7.15.2); parts of a chunk or of 8 columns always serve.
+  // A wgmma has at most 256 columns (PTX ISA 9.7.15.2); parts of a chunk or of 8 columns always
+  // serve.
   int64_t parts = llvm::divideCeil(n, 256);
-  while (n % parts != 0 || (n / parts) % 8 != 0 || (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
+  while (n % parts != 0 || (n / parts) % 8 != 0 ||
+         (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
     ++parts;
   int64_t width = n / parts;
   Values result(m / 64 * (n / 2));
@@ -152,7 +158,8 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       product.column = width * part;
       size_t first = block * (n / 2) + part * (width / 2);
       if (!accumulator.empty())
-        product.accumulator.assign(accumulator.begin() + first, accumulator.begin() + first + width / 2);
+        product.accumulator.assign(accumulator.begin() + first,
+                                   accumulator.begin() + first + width / 2);
       if (!a)
         product.registersA.assign(registersA.begin() + block * (k / 4),
                                   registersA.begin() + (block + 1) * (k / 4));
@@ -180,8 +187,8 @@ LogicalResult Emitter::emitWait(hop::MmaWaitOp op) {
       constraints += ",r";
     }
   SmallVector<Type> types(count, builder.getF32Type());
-  Values results = assembly("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";", constraints,
-                            operands, types);
+  Values results = assembly("wgmma.wait_group.sync.aligned " + Twine(op.getPending()) + ";",
+                            constraints, operands, types);
   setFlatValues(op.getTiles(), results);
   return success();
 }

@@ -13,12 +13,15 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::BarrierWaitOp wait) {
         assembly("{\n.reg .pred done;\nagain:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n@!done bra again;\n}",
-                 "r,r", {barrierAddress(wait.getBarriers(), wait.getIndex()), scalar(wait.getParity())}, {});
+                 "r,r",
+                 {barrierAddress(wait.getBarriers(), wait.getIndex()), scalar(wait.getParity())},
+                 {});
         return success();
       })
       .Case([&](hop::BarrierExpectOp expect) {
         assembly("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [$0], $1;", "r,r",
-                 {barrierAddress(expect.getBarriers(), expect.getIndex()), i32(expect.getBytes())}, {});
+                 {barrierAddress(expect.getBarriers(), expect.getIndex()), i32(expect.getBytes())},
+                 {});
         return success();
       })
       .Case([&](hop::BarrierArriveOp arrive) {
@@ -29,7 +32,8 @@ LogicalResult Emitter::emitSync(Operation *op) {
         }
         assembly("{\n.reg .pred leads;\nsetp.ne.b32 leads, $1, 0;\n"
                  "@leads mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
-                 "r,r", {barrierAddress(arrive.getBarriers(), arrive.getIndex()), thread.isLeader}, {});
+                 "r,r", {barrierAddress(arrive.getBarriers(), arrive.getIndex()), thread.isLeader},
+                 {});
         return success();
       })
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
@@ -44,8 +48,10 @@ LogicalResult Emitter::emitSync(Operation *op) {
         return success();
       })
       .Case([&](hop::ElectedOp elected) {
-        Value first = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0));
-        Value leads = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
+        Value first =
+            LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0));
+        Value leads =
+            LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
         bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
         return success();
       })
@@ -55,7 +61,8 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
           [&](auto) { return emitTurn(op), success(); })
       .Default([](Operation *other) -> LogicalResult {
-        return other->emitError("cannot be lowered to machine code; run the passes before this one");
+        return other->emitError(
+            "cannot be lowered to machine code; run the passes before this one");
       });
 }
 
@@ -100,17 +107,19 @@ void Emitter::emitStage(hop::StageOp op) {
   Value row = add(add(warpRow, mul(lowHigh, 8)), rowInMatrix);
   // The swizzle exchanges 16-byte units by the row's place in its repeat.
   Value pattern = LLVM::AndOp::create(
-      builder, loc,
-      LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)), i32(unitsPerChunk - 1));
+      builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
+      i32(unitsPerChunk - 1));
   for (int64_t block = 0; block < type.getDimSize(0) / 64; ++block) {
     Value rowAddress = add(target.address, mul(add(row, 64 * block), target.layout.swizzle));
     for (int64_t unit = 0; unit < units; unit += 2) {
       Value inChunk = add(unitOfLane, unit % unitsPerChunk);
       Value swizzled = mul(LLVM::XOrOp::create(builder, loc, inChunk, pattern), 16);
-      Value address = add(add(rowAddress, swizzled), unit / unitsPerChunk * target.layout.chunkBytes());
+      Value address =
+          add(add(rowAddress, swizzled), unit / unitsPerChunk * target.layout.chunkBytes());
       size_t first = block * perBlock + unit * 2;
       assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
-               {address, packed[first], packed[first + 1], packed[first + 2], packed[first + 3]}, {});
+               {address, packed[first], packed[first + 1], packed[first + 2], packed[first + 3]},
+               {});
     }
   }
 }
@@ -128,8 +137,8 @@ Value Emitter::barrierAddress(Value barriers, Value index) {
 Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indices, int64_t chunk) {
   Values coordinates;
   int64_t rank = indices.size();
-  coordinates.push_back(map.chunked ? i32(0)
-                                    : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
+  coordinates.push_back(
+      map.chunked ? i32(0) : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
   coordinates.push_back(scalar(indices[rank - 2]));
   if (map.chunked)
     coordinates.push_back(i32(0));
@@ -176,7 +185,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile source = sharedTiles.find(op.getSource())->second;
   int64_t copies = map.chunked ? 1 : map.layout.chunks();
-  Value leads = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
+  Value leads =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
   Block *after = splitBlock();
   Block *copy = builder.createBlock(after);
   builder.setInsertionPointToEnd(copy->getPrevNode());
@@ -185,7 +195,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   for (int64_t chunk = 0; chunk < copies; ++chunk) {
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
     size_t rank = coordinates.size();
-    Values operands = {function.getArgument(position), add(source.address, chunk * map.layout.chunkBytes())};
+    Values operands = {function.getArgument(position),
+                       add(source.address, chunk * map.layout.chunkBytes())};
     llvm::append_range(operands, coordinates);
     std::string constraints = "l,r";
     for (size_t i = 0; i < rank; ++i)
@@ -215,7 +226,8 @@ void Emitter::emitSlotAccess(Operation *op) {
     return;
   }
   Value value =
-      assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, TypeRange(builder.getI32Type())).front();
+      assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, TypeRange(builder.getI32Type()))
+          .front();
   // From lane 0, so that ptxas knows it to be the same in a whole warp.
   bind(load, {shuffle("idx", value, i32(0))});
 }
@@ -238,10 +250,11 @@ void Emitter::emitTileCounter(Operation *op) {
                       .front();
     return bind(op->getResult(0), {add(taken, blocks)});
   }
-  assembly("{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
-           "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
-           "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
-           "l,r", {counter, blocks}, {});
+  assembly(
+      "{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
+      "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
+      "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
+      "l,r", {counter, blocks}, {});
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,7 +274,8 @@ void Emitter::emitTurn(Operation *op) {
     return;
   }
   Value next = add(thread.warpgroup, 1);
-  Value isLast = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, next, i32(roleWarpgroups));
+  Value isLast =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, next, i32(roleWarpgroups));
   if (isa<hop::TurnPassOp>(op)) {
     arriveAt(LLVM::SelectOp::create(builder, loc, isLast, i32(0), next));
     return;

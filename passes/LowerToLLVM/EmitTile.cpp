@@ -59,7 +59,8 @@ LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
       results.push_back(quadReduce(element, tile::ReduceKind::sum));
       continue;
     }
-    Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
+    Value isFirst =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
     results.push_back(LLVM::SelectOp::create(builder, loc, isFirst, element, f32(0.0)));
   }
   bind(op, std::move(results));
@@ -71,7 +72,9 @@ LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   if (hop::isPacked(type))
     return op.emitError("repeats 16-bit elements; extend them with arith.extf first");
   FragmentLayout layout(type);
-  auto indexOf = [&](int64_t i) { return op.getAxis() == 1 ? layout.rowIndex(i) : layout.columnIndex(i); };
+  auto indexOf = [&](int64_t i) {
+    return op.getAxis() == 1 ? layout.rowIndex(i) : layout.columnIndex(i);
+  };
   if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
     AffineTile result{affine->second.base, {}};
     for (int64_t i = 0; i < layout.size(); ++i)
@@ -96,7 +99,8 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
     return success();
   }
   if (hop::isPacked(type))
-    return op.emitError("makes a tile of 16-bit elements; make it of f32 and round with arith.truncf");
+    return op.emitError(
+        "makes a tile of 16-bit elements; make it of f32 and round with arith.truncf");
   bind(op, Values(size, source));
   return success();
 }

@@ -10,10 +10,10 @@
 
 #include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/SharedLayout.h"
-#include "passes/LowerToLLVM/LaunchParameters.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "passes/LowerToLLVM/LaunchParameters.h"
 #include "llvm/ADT/Twine.h"
 
 namespace tessera {

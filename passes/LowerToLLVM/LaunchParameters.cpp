@@ -44,7 +44,8 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
       result.addUnique({LaunchParameter::Scalar, i});
   // Tensor maps first: their 64-byte alignment then costs no padding.
   llvm::sort(result.parameters, [](const LaunchParameter &a, const LaunchParameter &b) {
-    return std::tie(a.kind, a.argument, a.index, a.name) < std::tie(b.kind, b.argument, b.index, b.name);
+    return std::tie(a.kind, a.argument, a.index, a.name) <
+           std::tie(b.kind, b.argument, b.index, b.name);
   });
   return result;
 }
@@ -64,8 +65,9 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
   // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
   if (tile.getDimSize(0) > 256)
-    return copy->emitError("copies ") << tile.getDimSize(0) << " rows at once, a bulk tensor copy moves "
-                                                               "256; use smaller tiles";
+    return copy->emitError("copies ") << tile.getDimSize(0)
+                                      << " rows at once, a bulk tensor copy moves "
+                                         "256; use smaller tiles";
   unsigned argument = argumentOf(view);
   for (const TensorMap &map : maps)
     if (map.argument == argument && map.tile == tile && map.layout.rows == layout.rows)
@@ -93,7 +95,8 @@ void LaunchParameters::addAccess(Value view, RankedTensorType tile) {
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 
-unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile, int64_t storedRows) const {
+unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile,
+                                       int64_t storedRows) const {
   for (auto [i, parameter] : llvm::enumerate(parameters))
     if (parameter.kind == LaunchParameter::Map && parameter.argument == argumentOf(view) &&
         maps[parameter.index].tile == tile && maps[parameter.index].layout.rows == storedRows)
@@ -101,7 +104,8 @@ unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile, int64_
   llvm_unreachable("every bulk copy has a tensor map");
 }
 
-unsigned LaunchParameters::position(LaunchParameter::Kind kind, unsigned argument, unsigned index) const {
+unsigned LaunchParameters::position(LaunchParameter::Kind kind, unsigned argument,
+                                    unsigned index) const {
   for (auto [i, parameter] : llvm::enumerate(parameters))
     if (parameter.kind == kind && parameter.argument == argument && parameter.index == index)
       return i;
@@ -230,7 +234,8 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
   return entry.getDictionary(kernel.getContext());
 }
 
-/// What people ask of a compiled kernel: who has which registers, and what lies where in shared memory.
+/// What people ask of a compiled kernel: who has which registers, and what lies where in shared
+/// memory.
 static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, ArrayAttr sharedMap,
                                      ArrayAttr barriers) {
   Builder b(kernel.getContext());
@@ -302,13 +307,16 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   for (const LaunchParameter &parameter : parameters)
     launch.push_back(describeParameter(kernel, parameter));
   for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
-    grid.push_back(b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
-                                        b.getNamedAttr("divisor", b.getI64IntegerAttr(dim.getDivisor()))}));
+    grid.push_back(
+        b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
+                             b.getNamedAttr("divisor", b.getI64IntegerAttr(dim.getDivisor()))}));
   if (auto list = kernel.getRequirements())
     for (auto divides : list->getAsRange<tile::DividesAttr>())
-      requirements.push_back(b.getDictionaryAttr({b.getNamedAttr("divisor", divides.getDivisor()),
-                                                  b.getNamedAttr("dividend", divides.getDividend())}));
-  auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset, int64_t bytes) {
+      requirements.push_back(
+          b.getDictionaryAttr({b.getNamedAttr("divisor", divides.getDivisor()),
+                               b.getNamedAttr("dividend", divides.getDividend())}));
+  auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset,
+                      int64_t bytes) {
     list.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
                                         b.getNamedAttr("offset", b.getI64IntegerAttr(offset)),
                                         b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
@@ -317,7 +325,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
     RankedTensorType tile = buffer.getBuffer().getType().getTile();
     int64_t bytes = tile.getRank() == 2 ? hop::getSharedLayout(tile)->bytes() : 4;
     for (int64_t i = 0; i < buffer.getBuffer().getType().getSlots(); ++i)
-      addRange(sharedMap, buffer.getLabel() + "[" + Twine(i) + "]", *buffer.getOffset() + i * bytes, bytes);
+      addRange(sharedMap, buffer.getLabel() + "[" + Twine(i) + "]", *buffer.getOffset() + i * bytes,
+               bytes);
   }
   for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
     for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
@@ -331,8 +340,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("requirements", b.getArrayAttr(requirements));
   entry.set("launch_parameters", b.getArrayAttr(launch));
   entry.set("grid", b.getArrayAttr(grid));
-  entry.set("persistent", b.getBoolAttr(kernel.getSchedule().getPersistent() !=
-                                        tile::PersistentKind::None));
+  entry.set("persistent",
+            b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
   entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
   entry.set("cluster", b.getI64ArrayAttr({1, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
@@ -342,6 +351,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));
-  entry.set("report", describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(barriers)));
+  entry.set("report",
+            describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(barriers)));
   return entry.getDictionary(context);
 }

@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-/// Named barriers: 0 joins the thread block at its start, the next n are the turns of the n consumer
-/// warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
+/// Named barriers: 0 joins the thread block at its start, the next n are the turns of the n
+/// consumer warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
 constexpr int64_t firstTurnBarrier = 1;
 
 /// The tensor map through which bulk copies of one view and one tile go.
 struct TensorMap {
-  unsigned argument;        ///< the view
+  unsigned argument; ///< the view
   mlir::RankedTensorType tile;
   hop::SharedLayout layout;
   /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
@@ -59,7 +59,8 @@ private:
   void addAccess(mlir::Value view, mlir::RankedTensorType tile);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
-  mlir::DictionaryAttr describeParameter(hop::KernelOp kernel, const LaunchParameter &parameter) const;
+  mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,
+                                         const LaunchParameter &parameter) const;
   mlir::ArrayAttr describeMapDims(mlir::MLIRContext *context, const TensorMap &map,
                                   tile::ViewType view) const;
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
-#include "passes/LowerToLLVM/Emitter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/HopPasses.h"
+#include "passes/LowerToLLVM/Emitter.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_LOWERTOLLVM
@@ -45,7 +45,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     switch (parameter.kind) {
     case LaunchParameter::Map:
       return LLVM::LLVMPointerType::get(&getContext());
-      case LaunchParameter::Workspace:
+    case LaunchParameter::Workspace:
     case LaunchParameter::Pointer:
       return LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/1);
     case LaunchParameter::Dim:
@@ -66,7 +66,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
              (broadcast.getAxis() == 1 ? hop::LayoutKind::Row : hop::LayoutKind::Column);
     if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       auto layout = hop::getLayout(reduce.getType());
-      bool isPartial = layout == hop::LayoutKind::RowPartial && reduce.getKind() == tile::ReduceKind::sum;
+      bool isPartial =
+          layout == hop::LayoutKind::RowPartial && reduce.getKind() == tile::ReduceKind::sum;
       return reduce.getAxis() == 1 && (layout == hop::LayoutKind::Row || isPartial);
     }
     if (auto store = dyn_cast<tile::StoreOp>(op))
@@ -79,11 +80,15 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   static LogicalResult checkReady(hop::KernelOp kernel) {
     if (!kernel.getSharedBytes())
       return kernel.emitError("has no shared-memory offsets; run hop-allocate-shared-memory first");
-    auto lacksLayout = [](Type type) { return isa<RankedTensorType>(type) && !hop::getLayout(type); };
+    auto lacksLayout = [](Type type) {
+      return isa<RankedTensorType>(type) && !hop::getLayout(type);
+    };
     WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
       if (isa<hop::BufferOp, hop::StagingOp, hop::BarriersOp>(op) && !op->hasAttr("offset"))
-        return op->emitError("has no offset in shared memory; run hop-allocate-shared-memory first");
-      if (llvm::any_of(op->getOperandTypes(), lacksLayout) || llvm::any_of(op->getResultTypes(), lacksLayout))
+        return op->emitError(
+            "has no offset in shared memory; run hop-allocate-shared-memory first");
+      if (llvm::any_of(op->getOperandTypes(), lacksLayout) ||
+          llvm::any_of(op->getResultTypes(), lacksLayout))
         return op->emitError("uses a tile without a layout; run hop-assign-layouts first");
       if (isa<scf::SCFDialect>(op->getDialect()) &&
           llvm::any_of(op->getOperandTypes(), llvm::IsaPred<hop::FlightType>))
@@ -92,8 +97,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
         return op->emitError("mixes layouts");
       // Said of the use, for canonicalization leaves constants without a location.
       for (Value operand : op->getOperands())
-        if (APInt value; operand.getType().isIndex() && matchPattern(operand, m_ConstantInt(&value)) &&
-                         !value.isSignedIntN(32))
+        if (APInt value; operand.getType().isIndex() &&
+                         matchPattern(operand, m_ConstantInt(&value)) && !value.isSignedIntN(32))
           return op->emitError("uses the index ")
                  << value.getSExtValue() << "; indices have 32 bits on the machine";
       return success();
@@ -130,20 +135,20 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     return success();
   }
 
-  void setAttributes(LLVM::LLVMFuncOp function, hop::KernelOp kernel, const LaunchParameters &parameters,
-                     DictionaryAttr description) {
+  void setAttributes(LLVM::LLVMFuncOp function, hop::KernelOp kernel,
+                     const LaunchParameters &parameters, DictionaryAttr description) {
     Builder b(&getContext());
     function->setAttr("nvvm.kernel", b.getUnitAttr());
-    function->setAttr("nvvm.reqntid",
-                      b.getDenseI32ArrayAttr({static_cast<int32_t>(128 * kernel.getNumWarpgroups())}));
+    function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr(
+                                          {static_cast<int32_t>(128 * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
     function->setAttr("tessera.kernel", description);
     // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
     function->setAttr("tessera.no_spills", b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
-    function.setPassthroughAttr(b.getArrayAttr(b.getStrArrayAttr(
-        {"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));
+    function.setPassthroughAttr(
+        b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));
     auto mapBytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
     for (auto [i, parameter] : llvm::enumerate(parameters.getParameters())) {
       if (parameter.kind != LaunchParameter::Map)

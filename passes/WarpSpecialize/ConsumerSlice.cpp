@@ -108,7 +108,8 @@ private:
     for (Value index : load.getIndices())
       indices.push_back(whole.lookupOrDefault(index));
     auto elected = hop::ElectedOp::create(builder, load.getLoc(), builder.getI1Type(), warpgroup);
-    auto guard = scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
+    auto guard =
+        scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
     OpBuilder inner = guard.getThenBodyBuilder();
     hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()), indices);
   }
@@ -120,7 +121,8 @@ private:
     }
     auto type = cast<RankedTensorType>(rows.shareOf(load.getType()));
     SmallVector<Value> indices = shareIndices(builder, load, load.getIndices(), type);
-    auto clone = tile::LoadOp::create(builder, load.getLoc(), type, whole.lookup(load.getView()), indices);
+    auto clone =
+        tile::LoadOp::create(builder, load.getLoc(), type, whole.lookup(load.getView()), indices);
     whole.map(load.getResult(), clone.getResult());
     return success();
   }
@@ -136,8 +138,9 @@ private:
   LogicalResult cloneTranspose(tile::TransposeOp transpose) {
     auto found = operands.find(transpose.getSource());
     if (found == operands.end())
-      return transpose.emitError("transposes a computed tile; only a loaded tile that feeds a dot can be "
-                                 "transposed, by the dot's operand order");
+      return transpose.emitError(
+          "transposes a computed tile; only a loaded tile that feeds a dot can be "
+          "transposed, by the dot's operand order");
     operands[transpose.getResult()] = {found->second.shared, !found->second.transposed};
     return success();
   }
@@ -145,8 +148,9 @@ private:
   LogicalResult cloneDot(tile::DotOp dot, OpBuilder &builder) {
     auto b = operands.find(dot.getB());
     if (b == operands.end())
-      return dot.emitError("has a computed tile as its second operand; wgmma reads it from shared memory "
-                           "(PTX ISA 9.7.15.5), so it must be a loaded tile; exchange the operands?");
+      return dot.emitError(
+          "has a computed tile as its second operand; wgmma reads it from shared memory "
+          "(PTX ISA 9.7.15.5), so it must be a loaded tile; exchange the operands?");
     Value left;
     bool transposeA = false;
     if (auto a = operands.find(dot.getA()); a != operands.end()) {
@@ -156,8 +160,8 @@ private:
       left = lookup(dot.getAMutable());
     }
     Value acc = dot.getAcc() ? lookup(dot.getAccMutable()[0]) : Value();
-    auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left, b->second.shared,
-                                  acc, transposeA, b->second.transposed);
+    auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left,
+                                  b->second.shared, acc, transposeA, b->second.transposed);
     whole.map(dot.getResult(), mma.getResult());
     return success();
   }
@@ -188,7 +192,8 @@ private:
       made = arith::ConstantOp::create(builder, op->getLoc(),
                                        dense.resizeSplat(cast<ShapedType>(shareType)));
     } else if (auto splat = dyn_cast<tile::SplatOp>(op)) {
-      made = tile::SplatOp::create(builder, op->getLoc(), shareType, whole.lookupOrDefault(splat.getSource()));
+      made = tile::SplatOp::create(builder, op->getLoc(), shareType,
+                                   whole.lookupOrDefault(splat.getSource()));
     } else {
       auto iota = cast<tile::IotaOp>(op);
       Value start = whole.lookupOrDefault(iota.getStart());
@@ -217,10 +222,10 @@ private:
     SmallVector<Value> inits;
     for (OpOperand &init : loop.getInitArgsMutable())
       inits.push_back(lookup(init));
-    auto clone = scf::ForOp::create(builder, loop.getLoc(), whole.lookupOrDefault(loop.getLowerBound()),
-                                    whole.lookupOrDefault(loop.getUpperBound()),
-                                    whole.lookupOrDefault(loop.getStep()), inits,
-                                    /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
+    auto clone = scf::ForOp::create(
+        builder, loop.getLoc(), whole.lookupOrDefault(loop.getLowerBound()),
+        whole.lookupOrDefault(loop.getUpperBound()), whole.lookupOrDefault(loop.getStep()), inits,
+        /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
     whole.map(loop.getInductionVar(), clone.getInductionVar());
     whole.map(loop.getRegionIterArgs(), clone.getRegionIterArgs());
     whole.map(loop.getResults(), clone.getResults());
@@ -284,8 +289,8 @@ private:
 };
 } // namespace
 
-LogicalResult tessera::cloneConsumer(tile::KernelOp kernel, PipePlan &plan, const RowPartition &rows,
-                                     Value warpgroup, bool loadsItself, OpBuilder &builder,
-                                     const IRMapping &arguments) {
+LogicalResult tessera::cloneConsumer(tile::KernelOp kernel, PipePlan &plan,
+                                     const RowPartition &rows, Value warpgroup, bool loadsItself,
+                                     OpBuilder &builder, const IRMapping &arguments) {
   return ConsumerSlice(kernel, plan, rows, warpgroup, loadsItself).clone(builder, arguments);
 }

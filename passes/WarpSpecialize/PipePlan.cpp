@@ -21,7 +21,8 @@ static bool feedsDot(Value tile) {
   });
 }
 
-/// Refuses uses of `tile`, the result of a piped load or its transpose, that registers would have to serve.
+/// Refuses uses of `tile`, the result of a piped load or its transpose, that registers would have
+/// to serve.
 static LogicalResult checkPipedUses(tile::LoadOp load, Value tile) {
   for (OpOperand &use : tile.getUses()) {
     Operation *user = use.getOwner();
@@ -51,8 +52,9 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
-      return load.emitError("feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; "
-                            "got ")
+      return load.emitError(
+                 "feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; "
+                 "got ")
              << tile;
     auto number = load->getAttrOfType<IntegerAttr>(kPipeAttrName);
     PipeKey key = number ? PipeKey(nullptr, number.getInt()) : PipeKey(load, 0);
@@ -74,4 +76,3 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
     return failure();
   return plan;
 }
-

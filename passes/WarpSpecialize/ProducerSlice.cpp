@@ -29,8 +29,9 @@ private:
     if (!needed.insert(value))
       return success();
     if (isa<RankedTensorType>(value.getType()))
-      return emitError(value.getLoc(), "the address of a load depends on the elements of this tile; a "
-                                       "producer has no tiles in registers");
+      return emitError(value.getLoc(),
+                       "the address of a load depends on the elements of this tile; a "
+                       "producer has no tiles in registers");
     if (auto argument = dyn_cast<BlockArgument>(value))
       return needArgument(argument);
     Operation *op = value.getDefiningOp();
@@ -128,10 +129,11 @@ private:
         kept.push_back(i);
         inits.push_back(mapping.lookupOrDefault(loop.getInitArgs()[i]));
       }
-    auto clone = scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
-                                    mapping.lookupOrDefault(loop.getUpperBound()),
-                                    mapping.lookupOrDefault(loop.getStep()), inits,
-                                    /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
+    auto clone =
+        scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+                           mapping.lookupOrDefault(loop.getUpperBound()),
+                           mapping.lookupOrDefault(loop.getStep()), inits,
+                           /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
     mapping.map(loop.getInductionVar(), clone.getInductionVar());
     for (auto [position, i] : llvm::enumerate(kept)) {
       mapping.map(loop.getRegionIterArg(i), clone.getRegionIterArg(position));

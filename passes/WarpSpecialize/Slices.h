@@ -9,8 +9,8 @@
 #define TESSERA_PASSES_WARPSPECIALIZE_SLICES_H
 
 #include "dialects/Hop/Hop.h"
-#include "passes/RowPartition.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/RowPartition.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {

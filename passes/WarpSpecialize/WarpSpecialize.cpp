@@ -77,8 +77,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                                   specialized ? schedule.getConsumerRegisters() : std::nullopt,
                                   kernel.getLoc(), builder);
     OpBuilder inner = OpBuilder::atBlockEnd(&role.getBody().front());
-    if (failed(cloneConsumer(kernel, *plan, *rows, role.getBody().getArgument(0), !specialized, inner,
-                             arguments)) ||
+    if (failed(cloneConsumer(kernel, *plan, *rows, role.getBody().getArgument(0), !specialized,
+                             inner, arguments)) ||
         failed(checkHeldSlots(role)))
       return failure();
     kernel.erase();
@@ -86,10 +86,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
-    auto target = hop::KernelOp::create(builder, kernel.getLoc(), kernel.getSymNameAttr(),
-                                        kernel.getArgumentTypesAttr(), kernel.getArgumentNamesAttr(),
-                                        kernel.getGridAttr(), kernel.getRequirementsAttr(),
-                                        kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr());
+    auto target = hop::KernelOp::create(
+        builder, kernel.getLoc(), kernel.getSymNameAttr(), kernel.getArgumentTypesAttr(),
+        kernel.getArgumentNamesAttr(), kernel.getGridAttr(), kernel.getRequirementsAttr(),
+        kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr());
     Block *body = builder.createBlock(&target.getBody());
     for (BlockArgument argument : kernel.getBody().getArguments())
       body->addArgument(argument.getType(), argument.getLoc());
@@ -98,17 +98,18 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
 
   void createPipes(PipePlan &plan, tile::ScheduleAttr schedule, Location loc, OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
-      auto type = hop::PipeType::get(builder.getContext(), info.tile,
-                                     info.inLoop ? *schedule.getStages()
-                                                 : *schedule.getOuterStages());
+      auto type =
+          hop::PipeType::get(builder.getContext(), info.tile,
+                             info.inLoop ? *schedule.getStages() : *schedule.getOuterStages());
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }
 
   hop::RoleOp createRole(hop::RoleKind kind, int64_t warpgroups, std::optional<int64_t> registers,
                          Location loc, OpBuilder &builder) {
-    auto role = hop::RoleOp::create(builder, loc, kind, warpgroups,
-                                    registers ? builder.getI64IntegerAttr(*registers) : IntegerAttr());
+    auto role =
+        hop::RoleOp::create(builder, loc, kind, warpgroups,
+                            registers ? builder.getI64IntegerAttr(*registers) : IntegerAttr());
     role.getBody().emplaceBlock().addArgument(builder.getIndexType(), loc);
     return role;
   }

@@ -78,12 +78,12 @@ TEST(Hazard, NamedBarriers) {
       "");
 }
 
-static const char *kInit =
-    "@%p1 bra I; bra J;\nI: @%p2 mbarrier.init.shared::cta.b64 [%r1], 1; fence.mbarrier_init.release.cluster;\nJ: bar.sync 0;\n";
+static const char *kInit = "@%p1 bra I; bra J;\nI: @%p2 mbarrier.init.shared::cta.b64 [%r1], 1; "
+                           "fence.mbarrier_init.release.cluster;\nJ: bar.sync 0;\n";
 static std::string barrier(const char *body) { return std::string(kWarp) + kInit + body; }
 #define WAIT(label, parity)                                                                        \
   label ": mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], " parity "; @!%p3 bra " label ";"  \
-                                                                                              "\n"
+        "\n"
 
 TEST(Hazard, Mbarriers) {
   EXPECT_TRUE(finds(with(WAIT("L", "0")), DiagKind::UninitialisedBarrier));
