@@ -99,7 +99,7 @@ private:
   struct Candidate {
     bool warpSpecialize;
     int64_t overlap, consumers;
-    bool pingpong, dynamic;
+    bool pingpong, dynamic, unordered;
     RegisterSplit registers;
   };
 
@@ -174,7 +174,9 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
   bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
                                                    worksBetweenDots && turnsPay);
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
-  return {warpSpecialize, overlap, consumers, pingpong, dynamic, split};
+  bool unordered = requested.getPersistent() == PersistentKind::None &&
+                   requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
+  return {warpSpecialize, overlap, consumers, pingpong, dynamic, unordered, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -196,6 +198,10 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                          "of 64",
                          indivisible, consumers)
         .str();
+  if (candidate.unordered)
+    return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
+           "order = "
+           "linear";
   if (candidate.dynamic && !candidate.warpSpecialize)
     return "persistent = dynamic needs a producer, which fetches the next tile; with "
            "warp_specialize = "
@@ -276,14 +282,18 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   bool varies = trend != Trend::Constant;
   // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
   // share in the L2 cache.
+  // An order that the author asks for needs blocks that walk over tiles, producer or not.
+  bool ordered = fields.order && *fields.order != OrderKind::Linear;
   if (!fields.persistent)
-    fields.persistent = !*fields.warpSpecialize      ? PersistentKind::None
-                        : varies || worksBetweenDots ? PersistentKind::Dynamic
-                                                     : PersistentKind::Static;
+    fields.persistent = *fields.warpSpecialize && (varies || worksBetweenDots)
+                            ? PersistentKind::Dynamic
+                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
+                                                            : PersistentKind::None;
   if (!fields.order)
-    fields.order = trend == Trend::Increasing   ? OrderKind::Descending
-                   : trend == Trend::Decreasing ? OrderKind::Ascending
-                                                : OrderKind::Linear;
+    fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
+                   : trend == Trend::Increasing               ? OrderKind::Descending
+                   : trend == Trend::Decreasing               ? OrderKind::Ascending
+                                                              : OrderKind::Linear;
   if (fields.outerStages)
     return;
   // A second slot lets the next tile's loads start before this tile's last reader is done.

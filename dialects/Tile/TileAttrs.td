@@ -66,7 +66,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
-    | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask |
+    | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
 

@@ -81,7 +81,6 @@ LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value 
                                 Value threadIndex, Block *exit) {
   loc = role.getLoc();
   roleWarpgroups = role.getWarpgroups();
-  roleKind = role.getKind();
   int64_t end = firstWarpgroup + role.getWarpgroups();
   Block *next = builder.createBlock(exit);
   Block *body = builder.createBlock(next);

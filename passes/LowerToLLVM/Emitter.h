@@ -53,7 +53,6 @@ public:
 
 private:
   // Structure: EmitKernel.cpp.
-  void emitPrologue();
   void emitBarrierInit(mlir::Value thread);
   mlir::LogicalResult emitRole(hop::RoleOp role, int64_t firstWarpgroup, mlir::Value warpgroup,
                                mlir::Value thread, mlir::Block *exit);
@@ -153,7 +152,6 @@ private:
   mlir::Value sharedBase;
   ThreadValues thread;
   int64_t roleWarpgroups = 0;
-  hop::RoleKind roleKind = hop::RoleKind::Consumer;
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;

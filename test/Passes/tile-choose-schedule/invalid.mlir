@@ -7,6 +7,8 @@
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumers=3 2>&1 | FileCheck %s --check-prefix=CONSUMERS
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumer_registers=256,warp_specialize=true,consumers=2 2>&1 | FileCheck %s --check-prefix=REGISTERS
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=1 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=persistent=none,order=descending 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=warp_specialize=false,order=descending | FileCheck %s --check-prefix=ORDERED
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=pipes=1 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=many 2>&1 | FileCheck %s --check-prefix=VALUE
 
@@ -26,6 +28,10 @@
 
 // REGISTERS: the warpgroups take 68608 registers and an SM has 65536; at most 240 per consumer thread
 // REGISTERS: note: this would work:
+
+// ORDER: the order of tiles is the launch's with persistent = none; use static or dynamic, or order = linear
+// ORDER: note: this would work: {{.*}}persistent = {{static|dynamic}}, order = descending
+// ORDERED: persistent = static, order = descending
 
 // ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 // ONE: note: this would work: {{.*}}consumers = 2,
