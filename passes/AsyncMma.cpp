@@ -83,6 +83,8 @@ private:
       return issue(mma);
     if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
       return defer(release);
+    if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
+      waitFor(lastHolding(wait), op);
     // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of
     // (C7514).
     if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>()) {
@@ -112,6 +114,20 @@ private:
       if (!flight.kept.empty())
         end = i + 1;
     return end;
+  }
+
+  /// One past the last flight that must end before `wait`, so that the slot it waits for can be
+  /// filled: the flights still hold as many as the pipe has.
+  size_t lastHolding(hop::PipeWaitOp wait) const {
+    int64_t held = 0;
+    for (size_t i = inFlight.size(); i > 0; --i) {
+      held += llvm::count_if(inFlight[i - 1].releases, [&](Operation *release) {
+        return cast<hop::PipeReleaseOp>(release).getPipe() == wait.getPipe();
+      });
+      if (held >= wait.getPipe().getType().getSlots())
+        return i;
+    }
+    return 0;
   }
 
   void issue(hop::MmaOp mma) {

@@ -8,6 +8,7 @@
 #include "passes/ResourceModel.h"
 #include "passes/TilePasses.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 
 namespace tessera {
 #define GEN_PASS_DEF_TILECHOOSESCHEDULE
@@ -76,13 +77,14 @@ static LogicalResult checkDots(KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A kernel with a copy that has been overlapped, to measure both.
+/// A kernel with copies that have been overlapped, to measure them all.
 class ScheduleSearch {
 public:
   explicit ScheduleSearch(KernelOp kernel);
   ~ScheduleSearch() {
-    if (overlapped)
-      overlapped->erase();
+    for (auto &[shape, copy] : copies)
+      if (copy.kernel)
+        copy.kernel->erase();
   }
 
   /// The most preferred schedule that keeps the fields of `requested`.
@@ -98,7 +100,8 @@ public:
 private:
   struct Candidate {
     bool warpSpecialize;
-    int64_t overlap, consumers;
+    OverlapShape shape;
+    int64_t consumers;
     bool pingpong, dynamic, unordered;
     RegisterSplit registers;
   };
@@ -107,18 +110,26 @@ private:
   static SmallVector<T> choices(std::optional<T> requested, std::initializer_list<T> preferred) {
     return requested ? SmallVector<T>{*requested} : SmallVector<T>(preferred);
   }
-  Candidate makeCandidate(ScheduleAttr requested, bool warpSpecialize, int64_t overlap,
+  /// The kernel with its loops rotated, or none and the reason.
+  struct Copy {
+    KernelOp kernel;
+    std::string refusal;
+  };
+  const Copy &overlapped(const OverlapShape &shape);
+  std::optional<std::string> rejectShape(ScheduleAttr requested, const OverlapShape &shape);
+  int64_t neededRegisters(const Candidate &candidate);
+  Candidate makeCandidate(ScheduleAttr requested, bool warpSpecialize, const OverlapShape &shape,
                           int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
-  std::optional<std::string> rejectConsumers(const Candidate &candidate) const;
+  std::optional<std::string> rejectConsumers(const Candidate &candidate);
   SmallVector<int64_t> stageChoices(ScheduleAttr requested) const;
   std::optional<int64_t> findStages(ScheduleAttr requested, StoreKind store);
-  std::string describeUse(const Candidate &candidate, const ScheduleFields &fields) const;
+  std::string describeUse(const Candidate &candidate, const ScheduleFields &fields);
   void chooseGrid(ScheduleFields &fields) const;
+  std::optional<ScheduleAttr> complete(ScheduleAttr requested, const Candidate &candidate);
 
   KernelOp kernel;
-  KernelOp overlapped;
-  std::string overlapRefusal;
+  std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool worksBetweenDots = false, turnsPay = false, loadsInLoops = false;
   int64_t mostStages = 4;
 };
@@ -144,15 +155,6 @@ static double dotsPerSpecialFunction(KernelOp kernel) {
 }
 
 ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
-  overlapRefusal = "the kernel has no loop with dots";
-  overlapped = kernel.clone();
-  bool any = overlapLoops(overlapped, [&](scf::ForOp, const OverlapRefusal &refusal) {
-    overlapRefusal = refusal.reason;
-  });
-  if (!any) {
-    overlapped->erase();
-    overlapped = nullptr;
-  }
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     worksBetweenDots |= hasDependentDots(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
@@ -165,18 +167,58 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
+const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
+  auto [entry, isNew] =
+      copies.try_emplace({shape.stages, shape.lead, shape.rescaleBefore, shape.packBefore}, Copy());
+  Copy &copy = entry->second;
+  if (!isNew)
+    return copy;
+  copy.refusal = "the kernel has no loop with dots";
+  copy.kernel = kernel.clone();
+  bool any = overlapLoops(copy.kernel, shape, [&](scf::ForOp, const OverlapRefusal &refusal) {
+    copy.refusal = refusal.reason;
+  });
+  if (!any) {
+    copy.kernel->erase();
+    copy.kernel = nullptr;
+  }
+  return copy;
+}
+
+/// Why the kernel cannot be overlapped in this shape.
+std::optional<std::string> ScheduleSearch::rejectShape(ScheduleAttr requested,
+                                                       const OverlapShape &shape) {
+  if (std::optional<std::string> conflict = shape.findConflict())
+    return conflict;
+  if (!shape.separatesLate() &&
+      (requested.getRescale() == JoinKind::After || requested.getPack() == JoinKind::After))
+    return "every dot runs in the step of the work on its operands, so that they are scaled and "
+           "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
+  if (shape.stages > 1 && !overlapped(shape).kernel)
+    return overlapped(shape).refusal;
+  return std::nullopt;
+}
+
+int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
+  KernelOp measured = candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
+  return consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize);
+}
+
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
-                                                        int64_t overlap, int64_t consumers) const {
+                                                        const OverlapShape &shape,
+                                                        int64_t consumers) const {
   RegisterSplit split = registerSplit(consumers, warpSpecialize);
   split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
   if (warpSpecialize)
     split.producer = requested.getProducerRegisters().value_or(split.producer);
+  // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
+  // would only serialise the warpgroups (measured: 0.85 of the speed without).
   bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
-                                                   worksBetweenDots && turnsPay);
+                                                   worksBetweenDots && turnsPay && shape.lead == 0);
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
   bool unordered = requested.getPersistent() == PersistentKind::None &&
                    requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
-  return {warpSpecialize, overlap, consumers, pingpong, dynamic, unordered, split};
+  return {warpSpecialize, shape, consumers, pingpong, dynamic, unordered, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -191,7 +233,7 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
 }
 
 /// Why the rows, the turns or the registers forbid `candidate`.
-std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) const {
+std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers;
   if (int64_t indivisible = indivisibleRows(consumers))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
@@ -222,8 +264,7 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                                    consumers,
                                8))
         .str();
-  int64_t needed = consumerRegisters(candidate.overlap == 2 ? overlapped : kernel, consumers,
-                                     candidate.warpSpecialize);
+  int64_t needed = neededRegisters(candidate);
   if (needed > usableRegisters(split.consumer))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(split.consumer), split.consumer)
@@ -264,12 +305,9 @@ std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreK
 }
 
 /// What the schedule that was found takes, for a remark.
-std::string ScheduleSearch::describeUse(const Candidate &candidate,
-                                        const ScheduleFields &fields) const {
-  KernelOp measured = candidate.overlap == 2 ? overlapped : kernel;
+std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
   return llvm::formatv(
-             "{0} of {1} registers per consumer thread and {2} of {3}",
-             consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize),
+             "{0} of {1} registers per consumer thread and {2} of {3}", neededRegisters(candidate),
              usableRegisters(candidate.registers.consumer),
              describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
              hopper::kSharedMemory)
@@ -305,46 +343,65 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
+/// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
+std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
+                                                     const Candidate &candidate) {
+  StoreKind store = requested.getStore().value_or(StoreKind::direct);
+  std::optional<int64_t> stages = findStages(requested, store);
+  if (!stages)
+    return std::nullopt;
+  ScheduleFields fields(requested);
+  fields.warpSpecialize = candidate.warpSpecialize;
+  fields.consumers = candidate.consumers;
+  fields.stages = *stages;
+  fields.overlap = candidate.shape.stages;
+  fields.lead = candidate.shape.lead;
+  fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
+  fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
+  fields.pingpong = candidate.pingpong;
+  fields.split = requested.getSplit().value_or(true);
+  fields.store = store;
+  fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
+  fields.consumerRegisters = candidate.registers.consumer;
+  chooseGrid(fields);
+  use = describeUse(candidate, fields);
+  return fields.get(kernel.getContext());
+}
+
+/// The shape of `overlap` that keeps what is requested.
+static OverlapShape makeShape(ScheduleAttr requested, int64_t overlap) {
+  OverlapShape shape;
+  shape.stages = overlap;
+  shape.lead = requested.getLead().value_or(overlap == 3);
+  JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
+  shape.rescaleBefore = requested.getRescale().value_or(usual) == JoinKind::Before;
+  shape.packBefore = requested.getPack().value_or(usual) == JoinKind::Before;
+  return shape;
+}
+
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
-  StoreKind store = requested.getStore().value_or(StoreKind::direct);
   for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
     for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
-      if (overlap == 2 && !overlapped) {
+      OverlapShape shape = makeShape(requested, overlap);
+      if (std::optional<std::string> reason = rejectShape(requested, shape)) {
         if (rejections.empty())
-          rejections.push_back({"overlap = 2", overlapRefusal});
+          rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
         continue;
       }
       for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
         // A count that the author did not ask for and that the rows forbid is no candidate.
         if (!requested.getConsumers() && indivisibleRows(consumers))
           continue;
-        Candidate candidate = makeCandidate(requested, warpSpecialize, overlap, consumers);
-        if (std::optional<std::string> reason = rejectConsumers(candidate)) {
-          rejections.push_back({llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = "
-                                              "{2}",
-                                              warpSpecialize ? "true" : "false", overlap, consumers)
-                                    .str(),
-                                *reason});
-          continue;
-        }
-        std::optional<int64_t> stages = findStages(requested, store);
+        Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
+        std::optional<std::string> reason = rejectConsumers(candidate);
         // Shared memory depends on nothing that the loops around this vary.
-        if (!stages)
-          return std::nullopt;
-        ScheduleFields fields(requested);
-        fields.warpSpecialize = warpSpecialize;
-        fields.consumers = consumers;
-        fields.stages = *stages;
-        fields.overlap = overlap;
-        fields.pingpong = candidate.pingpong;
-        fields.split = requested.getSplit().value_or(true);
-        fields.store = store;
-        fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
-        fields.consumerRegisters = candidate.registers.consumer;
-        chooseGrid(fields);
-        use = describeUse(candidate, fields);
-        return fields.get(kernel.getContext());
+        if (!reason)
+          return complete(requested, candidate);
+        rejections.push_back({llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
+                                            warpSpecialize ? "true" : "false", overlap, consumers)
+                                  .str(),
+                              *reason});
       }
     }
   return std::nullopt;

@@ -1,13 +1,11 @@
-//===- LoopOverlap.cpp - Two-stage software pipelining of loops -----------===//
+//===- LoopOverlap.cpp - Software pipelining of loops with dots -----------===//
 
 #include "passes/LoopOverlap.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/Utils/InferIntRangeCommon.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "passes/ResourceModel.h"
 #include <vector>
 
@@ -35,27 +33,20 @@ public:
     return op && op->getBlock() == body ? op : nullptr;
   }
 
-  /// The values that `op` and the operations nested in it read from outside it.
-  SmallVector<Value> inputs(Operation *op) const {
-    llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), values);
-    return values.takeVector();
-  }
-
   /// `roots` and everything of the same iteration that they are computed from.
   OpSet sources(ArrayRef<Value> roots) const {
     OpSet found;
     SmallVector<Value> work(roots);
     while (!work.empty())
       if (Operation *op = definingOp(work.pop_back_val()); op && found.insert(op).second)
-        llvm::append_range(work, inputs(op));
+        llvm::append_range(work, inputsOf(op));
     return found;
   }
 
   /// Adds to `set` every operation that is computed from one of it.
   void closeOverUsers(OpSet &set) const {
     for (Operation *op : ops)
-      if (llvm::any_of(inputs(op), [&](Value v) { return set.contains(definingOp(v)); }))
+      if (llvm::any_of(inputsOf(op), [&](Value v) { return set.contains(definingOp(v)); }))
         set.insert(op);
   }
 
@@ -104,7 +95,7 @@ bool followsItsUsers(Operation *op) {
          llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
 }
 
-/// Stage 1: the dependent dots, what depends on them, and what only they use.
+/// The last stage: the dependent dots, what depends on them, and what only they use.
 OpSet lateOps(const BodyGraph &graph, const OpSet &dependent) {
   OpSet late = dependent;
   graph.closeOverUsers(late);
@@ -118,7 +109,7 @@ OpSet lateOps(const BodyGraph &graph, const OpSet &dependent) {
   return late;
 }
 
-/// Stage 0 that needs a result of stage 1 of the iteration before.
+/// What needs a result of the last stage of the iteration before.
 OpSet joiningOps(const BodyGraph &graph, const OpSet &late) {
   llvm::DenseSet<Value> lateArguments;
   auto yield = cast<scf::YieldOp>(graph.body->getTerminator());
@@ -128,7 +119,7 @@ OpSet joiningOps(const BodyGraph &graph, const OpSet &late) {
       lateArguments.insert(argument);
   OpSet joining;
   for (Operation *op : graph.getOps())
-    if (!late.contains(op) && llvm::any_of(graph.inputs(op), [&](Value v) {
+    if (!late.contains(op) && llvm::any_of(inputsOf(op), [&](Value v) {
           return lateArguments.contains(v) || joining.contains(graph.definingOp(v));
         }))
       joining.insert(op);
@@ -144,59 +135,25 @@ Value accessedView(Operation *op) {
   return {};
 }
 
+using StageMap = llvm::DenseMap<Operation *, unsigned>;
+
 /// A store of the body that the rotation would move past an access of the same
 /// view, or null.
-Operation *reorderedStore(const BodyGraph &graph, const OpSet &late) {
-  SmallVector<std::pair<Operation *, bool>> accesses;
-  for (Operation *op : graph.getOps()) {
-    bool isLate = late.contains(op);
+Operation *reorderedStore(const BodyGraph &graph, const StageMap &stages) {
+  SmallVector<std::pair<Operation *, unsigned>> accesses;
+  for (Operation *op : graph.getOps())
     op->walk([&](Operation *nested) {
       if (accessedView(nested))
-        accesses.emplace_back(nested, isLate);
+        accesses.emplace_back(nested, stages.lookup(op));
     });
-  }
-  for (auto [store, storeIsLate] : accesses) {
+  for (auto [store, stage] : accesses) {
     if (!isa<StoreOp>(store))
       continue;
-    for (auto [other, otherIsLate] : accesses)
-      if (accessedView(other) == accessedView(store) && storeIsLate != otherIsLate)
+    for (auto [other, otherStage] : accesses)
+      if (accessedView(other) == accessedView(store) && stage != otherStage)
         return store;
   }
   return nullptr;
-}
-
-/// Says why the stages cannot be rotated with profit or at all.
-LogicalResult checkStages(const BodyGraph &graph, const OpSet &dependent, const OpSet &late,
-                          const OpSet &joining, OverlapRefusal &refusal) {
-  auto refuse = [&](Operation *op, const Twine &reason) {
-    refusal = {op, reason.str()};
-    return failure();
-  };
-  for (Operation *op : graph.getOps())
-    if (op->getNumRegions() != 0 && containsDot(op))
-      return refuse(op, "a dot lies in a nested region of the loop's body");
-  if (dependent.empty())
-    return refuse(graph.body->getParentOp(),
-                  "no dot of the loop reads what was computed from another dot of the "
-                  "same iteration");
-  for (Operation *op : graph.getOps()) {
-    if (!dependent.contains(op))
-      continue;
-    auto dot = cast<DotOp>(op);
-    OpSet sources = graph.sources({dot.getA(), dot.getB()});
-    for (Operation *source : graph.getOps())
-      if (sources.contains(source) && joining.contains(source))
-        return refuse(source, "the operands of a dot need the result of that dot in the iteration "
-                              "before, so its work cannot run under the next iteration's");
-    for (Value operand : {dot.getA(), dot.getB()})
-      if (LoadOp load = loadedOperand(operand);
-          load && load->getBlock() == graph.body && !late.contains(load))
-        return refuse(load, "the tile feeds dots of both stages and would have to be kept from one "
-                            "iteration to the next; load it again for the later dot");
-  }
-  if (Operation *store = reorderedStore(graph, late))
-    return refuse(store, "the store would move past another access of the same view");
-  return success();
 }
 
 /// Appends `ops` to `order` in the order of the body, but each operation that
@@ -206,7 +163,7 @@ void appendLazily(const BodyGraph &graph, const OpSet &ops, SmallVectorImpl<Oper
   auto append = [&](auto &self, Operation *op) -> void {
     if (!ops.contains(op) || !done.insert(op).second)
       return;
-    for (Value input : graph.inputs(op))
+    for (Value input : inputsOf(op))
       if (Operation *source = graph.definingOp(input))
         self(self, source);
     order.push_back(op);
@@ -218,8 +175,8 @@ void appendLazily(const BodyGraph &graph, const OpSet &ops, SmallVectorImpl<Oper
     append(append, op);
 }
 
-/// True for the rounding of a tile that only stage 1 reads. Done under a dot
-/// that reads the value before it, it would need a second set of registers,
+/// True for the rounding of a tile that only the last stage reads. Done under a
+/// dot that reads the value before it, it would need a second set of registers,
 /// which ptxas does not give (C7513).
 bool packsLateOperand(const BodyGraph &graph, Operation *op, const OpSet &late) {
   if (!isa<arith::TruncFOp>(op))
@@ -228,20 +185,50 @@ bool packsLateOperand(const BodyGraph &graph, Operation *op, const OpSet &late) 
   return !users.empty() &&
          llvm::all_of(users, [&](Operation *user) { return late.contains(user); });
 }
+
+/// Divides the body of one loop into stages and orders a step.
+class OverlapPlanner {
+public:
+  OverlapPlanner(scf::ForOp loop, const OverlapShape &shape, OverlapRefusal &refusal)
+      : loop(loop), graph(loop), shape(shape), refusal(refusal) {}
+
+  FailureOr<RotationPlan> run();
+
+private:
+  LogicalResult refuse(Operation *op, const Twine &reason) {
+    refusal = {op, reason.str()};
+    return failure();
+  }
+  LogicalResult checkDots();
+  void classify();
+  void moveJoins();
+  LogicalResult checkStages();
+  void order(RotationPlan &plan);
+
+  scf::ForOp loop;
+  BodyGraph graph;
+  const OverlapShape &shape;
+  OverlapRefusal &refusal;
+  /// The dots that read what another dot made; with all that is of their stage; what needs a
+  /// result of it from the iteration before; the other dots with what they need.
+  OpSet dependent, late, joining, leading;
+  StageMap stages;
+};
 } // namespace
 
-bool tessera::hasDependentDots(scf::ForOp loop) { return !dependentDots(BodyGraph(loop)).empty(); }
+LogicalResult OverlapPlanner::checkDots() {
+  for (Operation *op : graph.getOps())
+    if (op->getNumRegions() != 0 && containsDot(op))
+      return refuse(op, "a dot lies in a nested region of the loop's body");
+  if (dependent.empty())
+    return refuse(loop, "no dot of the loop reads what was computed from another dot of the "
+                        "same iteration");
+  return success();
+}
 
-FailureOr<OverlapPlan> tessera::planOverlap(scf::ForOp loop, OverlapRefusal &refusal) {
-  BodyGraph graph(loop);
-  OpSet dependent = dependentDots(graph);
-  OpSet late = lateOps(graph, dependent);
-  OpSet joining = joiningOps(graph, late);
-  if (failed(checkStages(graph, dependent, late, joining, refusal)))
-    return failure();
-
-  OverlapPlan plan;
-  OpSet leading;
+void OverlapPlanner::classify() {
+  late = lateOps(graph, dependent);
+  joining = joiningOps(graph, late);
   for (Operation *op : graph.getOps())
     if (isa<DotOp>(op) && !late.contains(op)) {
       OpSet sources = graph.sources({op->getResult(0)});
@@ -250,184 +237,143 @@ FailureOr<OverlapPlan> tessera::planOverlap(scf::ForOp loop, OverlapRefusal &ref
   // A leading dot that accumulates onto a late result still has to join.
   for (Operation *op : joining)
     leading.erase(op);
-  appendLazily(graph, leading, plan.leading);
-  appendLazily(graph, late, plan.late);
+  for (Operation *op : graph.getOps())
+    stages[op] = leading.contains(op) ? 0 : late.contains(op) ? shape.stages - 1 : shape.lead;
+}
+
+/// Moves what the shape wants before the later dots into their stage.
+void OverlapPlanner::moveJoins() {
+  OpSet moved;
+  for (Operation *op : graph.getOps())
+    if ((shape.rescaleBefore && joining.contains(op)) ||
+        (shape.packBefore && packsLateOperand(graph, op, late)))
+      moved.insert(op);
+  // A broadcast is a way to read its source, which is what crosses to the other stage.
+  for (Operation *op : llvm::reverse(graph.getOps()))
+    if (isa<BroadcastOp, SplatOp>(op) &&
+        llvm::all_of(graph.users(op), [&](Operation *user) { return moved.contains(user); }))
+      moved.insert(op);
+  for (Operation *op : moved) {
+    late.insert(op);
+    joining.erase(op);
+    stages[op] = shape.stages - 1;
+  }
+}
+
+/// Says why the stages cannot be rotated with profit or at all.
+LogicalResult OverlapPlanner::checkStages() {
+  for (Operation *op : graph.getOps()) {
+    if (!dependent.contains(op))
+      continue;
+    auto dot = cast<DotOp>(op);
+    OpSet sources = graph.sources({dot.getA(), dot.getB()});
+    for (Operation *source : graph.getOps())
+      if (shape.separatesLate() && sources.contains(source) && joining.contains(source))
+        return refuse(source, "the operands of a dot need the result of that dot in the iteration "
+                              "before, so its work cannot run under the next iteration's");
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadOp load = loadedOperand(operand);
+          load && load->getBlock() == graph.body && !late.contains(load))
+        return refuse(load, "the tile feeds dots of both stages and would have to be kept from one "
+                            "iteration to the next; load it again for the later dot");
+  }
+  if (Operation *store = reorderedStore(graph, stages))
+    return refuse(store, "the store would move past another access of the same view");
+  return success();
+}
+
+/// Dots are issued in the order in which their results are needed: those of the
+/// leading ones in this step, or, when they run ahead, in the next.
+void OverlapPlanner::order(RotationPlan &plan) {
+  OpSet independent, joins;
   for (Operation *op : graph.getOps()) {
     if (leading.contains(op) || late.contains(op))
       continue;
-    bool joins = joining.contains(op) || packsLateOperand(graph, op, late);
-    (joins ? plan.joining : plan.independent).push_back(op);
+    bool isJoin = joining.contains(op) || packsLateOperand(graph, op, late);
+    (isJoin ? joins : independent).insert(op);
   }
-  plan.lateSet = std::move(late);
+  SmallVector<Operation *> ordered;
+  if (!shape.separatesLate()) {
+    OpSet rest;
+    for (const OpSet *set : {&independent, &joins, &late})
+      rest.insert(set->begin(), set->end());
+    appendLazily(graph, leading, ordered);
+    appendLazily(graph, rest, ordered);
+  } else {
+    appendLazily(graph, shape.lead ? late : leading, ordered);
+    appendLazily(graph, shape.lead ? leading : late, ordered);
+    for (const OpSet *set : {&independent, &joins})
+      llvm::copy_if(graph.getOps(), std::back_inserter(ordered),
+                    [&](Operation *op) { return set->contains(op); });
+  }
+  for (Operation *op : ordered) {
+    if (isRemade(loop, op))
+      continue;
+    plan.order.push_back(op);
+    plan.stage[op] = stages.lookup(op);
+  }
+}
+
+FailureOr<RotationPlan> OverlapPlanner::run() {
+  dependent = dependentDots(graph);
+  if (failed(checkDots()))
+    return failure();
+  classify();
+  if (failed(checkStages()))
+    return failure();
+  moveJoins();
+  RotationPlan plan;
+  plan.stages = shape.stages;
+  order(plan);
+  if (Operation *op = findPrematureUse(loop, plan)) {
+    (void)refuse(op, "it needs a result that a step computes after it");
+    return failure();
+  }
   return plan;
 }
 
+OverlapShape OverlapShape::of(ScheduleAttr schedule) {
+  int64_t stages = schedule.getOverlap().value_or(1);
+  return {stages, schedule.getLead().value_or(stages == 3),
+          schedule.getRescale() == JoinKind::Before, schedule.getPack() == JoinKind::Before};
+}
+
+std::optional<std::string> OverlapShape::findConflict() const {
+  if (lead > stages - 1)
+    return "with lead = 1 the first dots run a step ahead of the work on their results, which "
+           "takes overlap = 2 or 3";
+  if (lead < stages - 2)
+    return "with overlap = 3 the first dots run a step ahead of the work on their results: lead = "
+           "1";
+  return std::nullopt;
+}
+
+bool tessera::hasDependentDots(scf::ForOp loop) { return !dependentDots(BodyGraph(loop)).empty(); }
+
+FailureOr<RotationPlan> tessera::planOverlap(scf::ForOp loop, const OverlapShape &shape,
+                                             OverlapRefusal &refusal) {
+  return OverlapPlanner(loop, shape, refusal).run();
+}
+
 namespace {
-/// Rewrites one loop to the plan.
-class Rotation {
-public:
-  Rotation(scf::ForOp loop, const OverlapPlan &plan) : loop(loop), plan(plan) { findCarried(); }
-
-  /// Builds the rotated form at `builder`; the values that replace the loop's.
-  SmallVector<Value> build(OpBuilder &builder);
-
-private:
-  bool isLate(Value value) const {
-    Operation *op = value.getDefiningOp();
-    return op && plan.isLate(op);
-  }
-  Value yielded(unsigned i) { return loop.getYieldedValues()[i]; }
-  void findCarried();
-  void cloneStageZero(OpBuilder &builder, IRMapping &mapping, bool leading);
-  void buildStep(OpBuilder &builder, Location loc, Value induction, ValueRange arguments);
-
-  scf::ForOp loop;
-  const OverlapPlan &plan;
-  /// Iter_args of the old loop that the new one keeps: those yielded by stage 0
-  /// hold the value of the coming iteration, those yielded by stage 1 the value
-  /// of the iteration whose stage 1 comes next.
-  SmallVector<unsigned> kept;
-  /// Values of stage 0 that stage 1 reads a step later.
-  llvm::SetVector<Value> crossing;
-};
-
-void Rotation::findCarried() {
-  llvm::SetVector<Value> readLate;
-  for (Operation *op : plan.late) {
-    readLate.insert(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), readLate);
-  }
-  for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i)
-    if (!isLate(yielded(i)) || readLate.contains(loop.getRegionIterArg(i)))
-      kept.push_back(i);
-  for (Value value : readLate) {
-    if (value.getParentBlock() != loop.getBody() || isLate(value))
-      continue;
-    auto argument = dyn_cast<BlockArgument>(value);
-    bool carriesLate = argument && argument != loop.getInductionVar() &&
-                       isLate(loop.getTiedLoopYieldedValue(argument)->get());
-    if (!carriesLate)
-      crossing.insert(value);
-  }
-}
-
-void Rotation::cloneStageZero(OpBuilder &builder, IRMapping &mapping, bool leading) {
-  if (leading)
-    for (Operation *op : plan.leading)
-      builder.clone(*op, mapping);
-  else
-    for (ArrayRef<Operation *> ops : {ArrayRef(plan.independent), ArrayRef(plan.joining)})
-      for (Operation *op : ops)
-        builder.clone(*op, mapping);
-}
-
-void Rotation::buildStep(OpBuilder &builder, Location loc, Value induction, ValueRange arguments) {
-  IRMapping early, late;
-  early.map(loop.getInductionVar(), induction);
-  for (auto [i, argument] : llvm::zip(kept, arguments))
-    (isLate(yielded(i)) ? late : early).map(loop.getRegionIterArg(i), argument);
-  for (auto [value, argument] : llvm::zip(crossing, arguments.drop_front(kept.size())))
-    late.map(value, argument);
-
-  cloneStageZero(builder, early, /*leading=*/true);
-  for (Operation *op : plan.late)
-    builder.clone(*op, late);
-  for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i)
-    if (isLate(yielded(i)))
-      early.map(loop.getRegionIterArg(i), late.lookup(yielded(i)));
-  cloneStageZero(builder, early, /*leading=*/false);
-
-  SmallVector<Value> results;
-  for (unsigned i : kept)
-    results.push_back((isLate(yielded(i)) ? late : early).lookupOrDefault(yielded(i)));
-  for (Value value : crossing)
-    results.push_back(early.lookupOrDefault(value));
-  scf::YieldOp::create(builder, loc, results);
-}
-
-SmallVector<Value> Rotation::build(OpBuilder &builder) {
-  Location loc = loop.getLoc();
-  IRMapping first;
-  first.map(loop.getInductionVar(), loop.getLowerBound());
-  for (auto [argument, init] : llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
-    first.map(argument, init);
-  cloneStageZero(builder, first, /*leading=*/true);
-  cloneStageZero(builder, first, /*leading=*/false);
-
-  SmallVector<Value> inits;
-  for (unsigned i : kept)
-    inits.push_back(isLate(yielded(i)) ? loop.getInitArgs()[i] : first.lookupOrDefault(yielded(i)));
-  for (Value value : crossing)
-    inits.push_back(first.lookupOrDefault(value));
-  Value second = arith::AddIOp::create(builder, loc, loop.getLowerBound(), loop.getStep());
-  auto steady = scf::ForOp::create(
-      builder, loc, second, loop.getUpperBound(), loop.getStep(), inits,
-      [&](OpBuilder &inner, Location innerLoc, Value induction, ValueRange arguments) {
-        buildStep(inner, innerLoc, induction, arguments);
-      },
-      loop.getUnsignedCmp());
-  steady->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-
-  IRMapping last;
-  SmallVector<Value> results(loop.getNumRegionIterArgs());
-  for (auto [i, result] : llvm::zip(kept, steady.getResults())) {
-    if (isLate(yielded(i)))
-      last.map(loop.getRegionIterArg(i), result);
-    results[i] = result;
-  }
-  for (auto [value, result] : llvm::zip(crossing, steady.getResults().drop_front(kept.size())))
-    last.map(value, result);
-  for (Operation *op : plan.late)
-    builder.clone(*op, last);
-
-  for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i)
-    if (isLate(yielded(i)))
-      results[i] = last.lookup(yielded(i));
-  return results;
-}
-
-/// True when integer ranges prove that `loop` runs at least once.
-bool runsAtLeastOnce(scf::ForOp loop, DataFlowSolver &solver) {
+/// Whether integer ranges prove that `loop` runs at least `count` times.
+bool runsAtLeast(int64_t count, scf::ForOp loop, DataFlowSolver &solver) {
   auto rangeOf = [&](Value value) -> std::optional<ConstantIntRanges> {
     auto *state = solver.lookupState<dataflow::IntegerValueRangeLattice>(value);
     if (!state || state->getValue().isUninitialized())
       return std::nullopt;
     return state->getValue().getValue();
   };
-  std::optional<ConstantIntRanges> lower = rangeOf(loop.getLowerBound()),
-                                   upper = rangeOf(loop.getUpperBound());
-  if (!lower || !upper)
+  std::optional<ConstantIntRanges> last = rangeOf(loop.getLowerBound()),
+                                   upper = rangeOf(loop.getUpperBound()),
+                                   step = rangeOf(loop.getStep());
+  if (!last || !upper || !step)
     return false;
+  for (int64_t i = 1; i < count; ++i)
+    last = intrange::inferAdd({*last, *step}, intrange::OverflowFlags::Nsw);
   auto predicate =
       loop.getUnsignedCmp() ? intrange::CmpPredicate::ult : intrange::CmpPredicate::slt;
-  return intrange::evaluatePred(predicate, *lower, *upper).value_or(false);
-}
-
-/// Replaces `loop` by its rotated form, under a condition unless `runs`.
-void rotate(scf::ForOp loop, const OverlapPlan &plan, bool runs) {
-  OpBuilder builder(loop);
-  Location loc = loop.getLoc();
-  Rotation rotation(loop, plan);
-  SmallVector<Value> results;
-  if (runs) {
-    results = rotation.build(builder);
-  } else {
-    auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
-    Value nonEmpty =
-        arith::CmpIOp::create(builder, loc, predicate, loop.getLowerBound(), loop.getUpperBound());
-    auto guard = scf::IfOp::create(
-        builder, loc, nonEmpty,
-        [&](OpBuilder &inner, Location innerLoc) {
-          SmallVector<Value> values = rotation.build(inner);
-          scf::YieldOp::create(inner, innerLoc, values);
-        },
-        [&](OpBuilder &inner, Location innerLoc) {
-          scf::YieldOp::create(inner, innerLoc, loop.getInitArgs());
-        });
-    results.assign(guard.result_begin(), guard.result_end());
-  }
-  loop.replaceAllUsesWith(results);
-  loop.erase();
+  return intrange::evaluatePred(predicate, *last, *upper).value_or(false);
 }
 } // namespace
 
@@ -440,12 +386,12 @@ SmallVector<scf::ForOp> tessera::loopsWithDots(KernelOp kernel) {
   return loops;
 }
 
-unsigned tessera::overlapLoops(KernelOp kernel,
+unsigned tessera::overlapLoops(KernelOp kernel, const OverlapShape &shape,
                                function_ref<void(scf::ForOp, const OverlapRefusal &)> refused) {
-  std::vector<std::pair<scf::ForOp, OverlapPlan>> plans;
+  std::vector<std::pair<scf::ForOp, RotationPlan>> plans;
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     OverlapRefusal refusal;
-    FailureOr<OverlapPlan> plan = planOverlap(loop, refusal);
+    FailureOr<RotationPlan> plan = planOverlap(loop, shape, refusal);
     if (succeeded(plan))
       plans.emplace_back(loop, std::move(*plan));
     else
@@ -460,8 +406,11 @@ unsigned tessera::overlapLoops(KernelOp kernel,
   bool solved = succeeded(solver.initializeAndRun(kernel));
   SmallVector<bool> runs;
   for (auto &[loop, plan] : plans)
-    runs.push_back(solved && runsAtLeastOnce(loop, solver));
-  for (auto [entry, once] : llvm::zip_equal(plans, runs))
-    rotate(entry.first, entry.second, once);
+    runs.push_back(solved && runsAtLeast(shape.stages - 1, loop, solver));
+  for (auto [entry, longEnough] : llvm::zip_equal(plans, runs)) {
+    OpBuilder builder(entry.first);
+    entry.first.replaceAllUsesWith(rotateLoop(entry.first, entry.second, longEnough, builder));
+    entry.first.erase();
+  }
   return plans.size();
 }

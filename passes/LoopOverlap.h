@@ -1,4 +1,4 @@
-//===- LoopOverlap.h - Two-stage software pipelining of loops -------------===//
+//===- LoopOverlap.h - Software pipelining of loops with dots -------------===//
 //
 // The analysis and the transformation behind tile-overlap. The analysis also
 // tells tile-choose-schedule whether a kernel can be overlapped at all.
@@ -9,28 +9,33 @@
 #define TESSERA_PASSES_LOOPOVERLAP_H
 
 #include "dialects/Tile/Tile.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/LoopRotation.h"
 #include "llvm/ADT/SetVector.h"
 #include <string>
 
 namespace tessera {
 
-/// How the body of a loop is divided into two stages, and the order of a step
-/// of the rotated loop, which runs stage 0 of one iteration and stage 1 of the
-/// iteration before it.
-struct OverlapPlan {
-  /// Stage-0 dots and what they need.
-  llvm::SmallVector<mlir::Operation *> leading;
-  /// All of stage 1.
-  llvm::SmallVector<mlir::Operation *> late;
-  /// Stage 0 that needs no result of stage 1.
-  llvm::SmallVector<mlir::Operation *> independent;
-  /// Stage 0 that needs a result of stage 1 of the iteration before, and the
-  /// rounding of values that stage 1 will multiply.
-  llvm::SmallVector<mlir::Operation *> joining;
+/// Which of its stages a rotated loop runs each part of the body in. The leading
+/// dots, which need no other dot of their iteration, are stage 0.
+struct OverlapShape {
+  /// 1 for a loop that is not rotated, to 3.
+  int64_t stages = 2;
+  /// The stage of the elementwise work on the results of the leading dots: 0, or
+  /// 1 when the leading dots run a step ahead. At most stages - 1, in which the
+  /// later dots run, and at least stages - 2.
+  int64_t lead = 0;
+  /// What a later dot adds onto is scaled in the step of that dot, not after the
+  /// dot before it.
+  bool rescaleBefore = false;
+  /// Its computed operand is rounded in the step of that dot.
+  bool packBefore = false;
 
-  bool isLate(mlir::Operation *op) const { return lateSet.contains(op); }
-  llvm::DenseSet<mlir::Operation *> lateSet;
+  /// That of a schedule; what it leaves open is the default.
+  static OverlapShape of(tile::ScheduleAttr schedule);
+  /// Why no loop has this shape, if none can.
+  std::optional<std::string> findConflict() const;
+  /// True when the later dots run in a step after that of the elementwise work.
+  bool separatesLate() const { return lead + 1 < stages; }
 };
 
 /// Why a loop cannot be overlapped, at the operation that forbids it.
@@ -44,14 +49,15 @@ struct OverlapRefusal {
 bool hasDependentDots(mlir::scf::ForOp loop);
 
 /// Plans the rotation of `loop`, or fails with the reason in `refusal`.
-mlir::FailureOr<OverlapPlan> planOverlap(mlir::scf::ForOp loop, OverlapRefusal &refusal);
+mlir::FailureOr<RotationPlan> planOverlap(mlir::scf::ForOp loop, const OverlapShape &shape,
+                                          OverlapRefusal &refusal);
 
 /// The loops of `kernel` that hold a dot in their own body, innermost first.
 llvm::SmallVector<mlir::scf::ForOp> loopsWithDots(tile::KernelOp kernel);
 
 /// Rotates every loop of `kernel` that can be; the number of them. Calls
 /// `refused` for each other loop that holds a dot.
-unsigned overlapLoops(tile::KernelOp kernel,
+unsigned overlapLoops(tile::KernelOp kernel, const OverlapShape &shape,
                       llvm::function_ref<void(mlir::scf::ForOp, const OverlapRefusal &)> refused);
 
 } // namespace tessera

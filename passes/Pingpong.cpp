@@ -68,22 +68,53 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
                  "schedule has ")
              << role.getWarpgroups();
     bool found = false;
-    role.walk([&](scf::ForOp loop) {
+    WalkResult walk = role.walk([&](scf::ForOp loop) -> WalkResult {
       LoopShape shape = shapeOf(loop);
       bool isInnermost = !loop.getBody()
                               ->walk([](scf::ForOp) { return WalkResult::interrupt(); })
                               .wasInterrupted();
       if (!isInnermost || shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
-        return;
+        return success();
       insertTurns(role, loop, shape);
       found = true;
+      return checkSlots(loop);
     });
+    if (walk.wasInterrupted())
+      return failure();
     if (!found)
       return role.emitError(
           "pingpong = true needs a loop with products and elementwise work on their "
           "results, of which this kernel has none; use pingpong = false");
     OpBuilder builder = OpBuilder::atBlockBegin(&role.getBody().front());
     hop::TurnStartOp::create(builder, role.getLoc(), role.getBody().getArgument(0));
+    return success();
+  }
+
+  /// Refuses a turn in which a warpgroup waits for a slot that the others give back only in turns
+  /// of their own: those that they hold at its start, and those taken in it, must fit in the pipe.
+  LogicalResult checkSlots(scf::ForOp loop) {
+    DenseMap<Value, int64_t> held, atStart;
+    // Twice around, so that what is held over the back edge counts.
+    for (int round = 0; round < 2; ++round)
+      for (Operation &op : *loop.getBody()) {
+        if (isa<hop::TurnWaitOp>(op))
+          atStart = held;
+        else if (isa<hop::TurnPassOp>(op))
+          atStart.clear();
+        else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
+          --held[release.getPipe()];
+        auto wait = dyn_cast<hop::PipeWaitOp>(op);
+        if (!wait)
+          continue;
+        ++held[wait.getPipe()];
+        auto start = atStart.find(wait.getPipe());
+        int64_t slots = wait.getPipe().getType().getSlots();
+        if (start != atStart.end() && ++start->second > slots)
+          return wait.emitError("waits in a warpgroup's turn for a slot that the others give back "
+                                "in theirs: pingpong = true needs ")
+                 << start->second << " slots of this pipe, and it has " << slots
+                 << "; raise stages";
+      }
     return success();
   }
 

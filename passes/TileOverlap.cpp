@@ -21,20 +21,24 @@ public:
   void runOnOperation() override {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
       ScheduleAttr schedule = kernel.getScheduleAttr();
-      if (schedule && schedule.getOverlap() == 2 && failed(overlap(kernel)))
+      if (schedule && schedule.getOverlap().value_or(1) > 1 && failed(overlap(kernel)))
         return signalPassFailure();
     }
   }
 
 private:
   static LogicalResult overlap(KernelOp kernel) {
+    OverlapShape shape = OverlapShape::of(kernel.getScheduleAttr());
+    if (std::optional<std::string> conflict = shape.findConflict())
+      return kernel.emitError() << *conflict;
     SmallVector<std::pair<Location, std::string>> refusals;
-    unsigned rotated = overlapLoops(kernel, [&](scf::ForOp, const OverlapRefusal &refusal) {
+    unsigned rotated = overlapLoops(kernel, shape, [&](scf::ForOp, const OverlapRefusal &refusal) {
       refusals.emplace_back(refusal.op->getLoc(), refusal.reason);
     });
     if (rotated == 0) {
-      InFlightDiagnostic diag =
-          kernel.emitError("overlap = 2 has no loop to overlap; overlap = 1 would work");
+      InFlightDiagnostic diag = kernel.emitError("overlap = ")
+                                << shape.stages
+                                << " has no loop to overlap; overlap = 1 would work";
       for (const auto &[loc, reason] : refusals)
         diag.attachNote(loc) << reason;
       return diag;

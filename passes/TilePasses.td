@@ -12,7 +12,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     writes. Candidates are tried from the most to the least preferred, and the first that fits is taken:
 
     1. warp specialization before none;
-    2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel;
+    2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel; 3, and `lead = 1` with 2, are
+       taken when asked for, as they need the registers of a second result of the leading dots and gain nothing
+       where another warpgroup fills the tensor cores meanwhile;
     3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
     4. more stages before fewer, up to 4 when every loop has a single dot and up to 2 otherwise (there the
        work between the dots hides the latency of the loads); 1 when no loop loads a tile for a dot.
@@ -36,8 +38,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
     // becomes
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
-        stages = 2, overlap = 2, pingpong = true, split = true, store = direct, producer_registers = 24,
-        consumer_registers = 240> { ... }
+        stages = 2, overlap = 2, lead = 0, rescale = after, pack = after, pingpong = true, split = true,
+        store = direct, producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
   let options = [
@@ -47,23 +49,30 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
 }
 
 def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
-  let summary = "Runs the later dots of one iteration under the elementwise work of the next";
+  let summary = "Runs the dots of some iterations under the elementwise work of another";
   let description = [{
-    Intra-warpgroup software pipelining (FlashAttention-3, Algorithm 2), for kernels whose schedule has
-    `overlap = 2`. Every loop in which a dot reads what was computed from another dot of the same iteration
-    is rotated. Stage 1 is the dots that depend on another dot in this way, what depends on them, and the
-    loads and index arithmetic that only they use; stage 0 is the rest. A step of the new loop runs stage 0 of
-    iteration j and stage 1 of iteration j-1 in this order:
+    Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
+    `overlap = 2` or `3`. Every loop in which a dot reads what was computed from another dot of the same
+    iteration is rotated. The *later* dots are those that depend on another dot in this way, with what depends
+    on them and the loads and index arithmetic that only they use; the *leading* dots are the others, with what
+    they need. Step j of the new loop runs each part for an iteration of its own:
 
-    1. the dots of stage 0, each behind its loads;
-    2. stage 1 of iteration j-1, each dot behind its loads;
-    3. the elementwise work of iteration j;
-    4. what needs a result of 2 (the rescaling of an accumulator), and the rounding of operands of the next
-       stage 1, whose registers are free only when the dots of 2 are done.
+    | schedule | leading dots | elementwise work | later dots | order of a step |
+    |---|---|---|---|---|
+    | `overlap = 2, lead = 0` (Algorithm 2) | j | j | j-1 | leading, later, work |
+    | `overlap = 2, lead = 1` | j | j-1 | j-1 | leading, work, later |
+    | `overlap = 3, lead = 1` (Algorithm 4) | j | j-1 | j-2 | later, leading, work |
 
-    Values that cross from one step to the next become iter_args. Stage 0 of the first iteration comes before
-    the loop, stage 1 of the last one after it, all under `scf.if` unless the loop provably runs once or
-    more. The result is the same bit for bit.
+    Dots are in the order in which their results are needed. With `lead = 1` two results of the leading dots
+    live at once. Where the later dots have a step of their own, work that needs their result (the rescaling of
+    an accumulator) and the rounding of their next operands come at the end of the step, when the dots are done
+    and their registers are free; `rescale = before` and `pack = before` move them to the next step, before the
+    dot that reads them.
+
+    Values that cross from one step to the next become iter_args; index arithmetic on the induction variable is
+    made anew for each iteration of a step. The steps that have no iteration for some part come before and after
+    the loop, all under `scf.if` unless the loop provably runs long enough; a shorter one runs its iterations
+    one after another. The result is the same bit for bit.
 
     ```mlir
     scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) {
@@ -76,18 +85,20 @@ def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
     %s0 = tile.dot %q, K[%lb]
     %p0 = f(%s0)
     %j1 = arith.addi %lb, %c1
-    %r:3 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %i = %lb, %p = %p0) {
+    %r:2 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %p = %p0) {
       %s = tile.dot %q, K[%j]
+      %i = arith.subi %j, %c1
       %o1 = tile.dot %p, V[%i], %o
       %pn = f(%s)
-      scf.yield %o1, %j, %pn
+      scf.yield %o1, %pn
     }
-    %o1 = tile.dot %r#2, V[%r#1], %r#0
+    %last = arith.subi %ub, %c1
+    %o1 = tile.dot %r#1, V[%last], %r#0
     ```
 
-    The induction variable stays that of stage 0, which has the masks, and the iter_args hold all the state
-    of the pipeline. So `tile-split-loops` comes after this pass: it cuts the range of the rotated loop where a
-    mask changes, and the parts need neither a prologue nor an epilogue of their own.
+    Masks stay affine in the induction variable, and the iter_args hold all the state of the pipeline. So
+    `tile-split-loops` comes after this pass: it cuts the range of the rotated loop where a mask changes, and
+    the parts need neither a prologue nor an epilogue of their own.
 
     A loop is refused when the dependences leave nothing to overlap. It is an error when no loop of the kernel
     can be overlapped, a remark when another one can.
@@ -126,7 +137,7 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     ```
 
     The pass comes after `tile-overlap`. A rotated loop carries all state of the pipeline in its iter_args and
-    its induction variable is that of stage 0, in which the masks are, so its parts need neither a prologue nor
+    its masks are affine in its induction variable, so its parts need neither a prologue nor
     an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -14,7 +14,8 @@ namespace tessera::tile {
 
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;
-  std::optional<int64_t> consumers, stages, outerStages, overlap;
+  std::optional<int64_t> consumers, stages, outerStages, overlap, lead;
+  std::optional<JoinKind> rescale, pack;
   std::optional<bool> pingpong, split;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
@@ -32,6 +33,9 @@ struct ScheduleFields {
     visit("stages", stages);
     visit("outer_stages", outerStages);
     visit("overlap", overlap);
+    visit("lead", lead);
+    visit("rescale", rescale);
+    visit("pack", pack);
     visit("pingpong", pingpong);
     visit("split", split);
     visit("store", store);

@@ -20,22 +20,23 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
+      lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
       pingpong(attr.getPingpong()), split(attr.getSplit()), store(attr.getStore()),
       persistent(attr.getPersistent()), order(attr.getOrder()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
-  return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap,
-                           pingpong, split, store, persistent, order, producerRegisters,
-                           consumerRegisters);
+  return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
+                           rescale, pack, pingpong, split, store, persistent, order,
+                           producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, pingpong, split, store, persistent, order,
-                                  producerRegisters, consumerRegisters);
+                                  outerStages, overlap, lead, rescale, pack, pingpong, split, store,
+                                  persistent, order, producerRegisters, consumerRegisters);
 }
 
 namespace {
@@ -66,11 +67,17 @@ StringRef readField(std::optional<OrderKind> &field, StringRef text) {
   return field ? StringRef() : "linear, ascending or descending";
 }
 
+StringRef readField(std::optional<JoinKind> &field, StringRef text) {
+  field = symbolizeJoinKind(text);
+  return field ? StringRef() : "before or after";
+}
+
 void printField(raw_ostream &os, bool value) { os << (value ? "true" : "false"); }
 void printField(raw_ostream &os, int64_t value) { os << value; }
 void printField(raw_ostream &os, StoreKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, PersistentKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, OrderKind value) { os << stringifyEnum(value); }
+void printField(raw_ostream &os, JoinKind value) { os << stringifyEnum(value); }
 
 /// Reads one `name = value` into `fields`.
 LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef value,
@@ -98,15 +105,13 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   std::optional<bool>, std::optional<int64_t> consumers,
-                                   std::optional<int64_t> stages,
-                                   std::optional<int64_t> outerStages,
-                                   std::optional<int64_t> overlap, std::optional<bool>,
-                                   std::optional<bool>, std::optional<StoreKind>,
-                                   std::optional<PersistentKind>, std::optional<OrderKind>,
-                                   std::optional<int64_t> producerRegisters,
-                                   std::optional<int64_t> consumerRegisters) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+    std::optional<int64_t> consumers, std::optional<int64_t> stages,
+    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
+    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<bool>, std::optional<bool>,
+    std::optional<StoreKind>, std::optional<PersistentKind>, std::optional<OrderKind>,
+    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -116,7 +121,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   };
   if (failed(inRange("consumers", consumers, 1, 4)) || failed(inRange("stages", stages, 1, 8)) ||
       failed(inRange("outer_stages", outerStages, 1, 2)) ||
-      failed(inRange("overlap", overlap, 1, 2)))
+      failed(inRange("overlap", overlap, 1, 3)) || failed(inRange("lead", lead, 0, 1)))
     return failure();
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
@@ -193,6 +198,9 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.stages, theirs.stages);
   pick(fields.outerStages, theirs.outerStages);
   pick(fields.overlap, theirs.overlap);
+  pick(fields.lead, theirs.lead);
+  pick(fields.rescale, theirs.rescale);
+  pick(fields.pack, theirs.pack);
   pick(fields.pingpong, theirs.pingpong);
   pick(fields.split, theirs.split);
   pick(fields.store, theirs.store);

@@ -29,6 +29,11 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_JoinKind : I32EnumAttr<"JoinKind", "On which side of the dot before it work on a later dot's operand stands", [
+    I32EnumAttrCase<"Before", 0, "before">, I32EnumAttrCase<"After", 1, "after">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
   let mnemonic = "grid_dim";
   let summary = "The number of grid points along one dimension: ceil(extent / divisor)";
@@ -61,7 +66,10 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `warp_specialize` | bool | loads run in a warpgroup of their own (FlashAttention-3, section 3.1) |
     | `consumers` | 1..4 | warpgroups that compute; the rows of the tile are divided among them |
     | `stages` | 1..8 | slots of the pipes of tiles that are loaded in a loop |
-    | `overlap` | 1, 2 | 1: each dot waits before the next operation (Algorithm 1); 2: the dots of one iteration run under the elementwise work of the next (Algorithm 2) |
+    | `overlap` | 1..3 | iterations that a step of the loop works on. 1: each dot waits before the next operation (Algorithm 1); 2: the later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of the one after that do too (Algorithm 4) |
+    | `lead` | 0, 1 | iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3` |
+    | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
+    | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
@@ -80,6 +88,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<int64_t>">:$stages,
     OptionalParameter<"std::optional<int64_t>">:$outerStages,
     OptionalParameter<"std::optional<int64_t>">:$overlap,
+    OptionalParameter<"std::optional<int64_t>">:$lead,
+    OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$rescale,
+    OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,

@@ -159,8 +159,18 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'overlap' is 1 to 2, got 3}}
-#s = #tile.schedule<overlap = 3>
+// expected-error@+1 {{schedule field 'overlap' is 1 to 3, got 4}}
+#s = #tile.schedule<overlap = 4>
+
+// -----
+
+// expected-error@+1 {{schedule field 'lead' is 0 to 1, got 2}}
+#s = #tile.schedule<lead = 2>
+
+// -----
+
+// expected-error@+1 {{schedule field 'rescale' takes before or after, got 'late'}}
+#s = #tile.schedule<rescale = late>
 
 // -----
 
@@ -189,7 +199,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, pingpong, split, store, persistent, order, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, pingpong, split, store, persistent, order, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

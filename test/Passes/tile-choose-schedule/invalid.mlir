@@ -129,3 +129,26 @@ tile.kernel @empty(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) g
   %d = tile.dot %a, %b : tensor<0x64xf16>, tensor<64x64xf16> -> tensor<0x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<0x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<overlap = 2, lead = 1, rescale = after>}}
+// expected-note@+2 {{overlap = 2: every dot runs in the step of the work on its operands, so that they are scaled and rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3}}
+// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = true, consumers = 1, stages = 2, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,}}
+tile.kernel @joins(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 1, rescale = after> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %q = tile.load %y[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %sum = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %k = tile.load %x[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %s = tile.dot %q, %k : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %ph = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+    %v = tile.load %x[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %ph, %v, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -16,21 +16,25 @@
 // FULL:        tile.dot %[[Q]],
 // FULL:        %[[P0:.*]] = arith.truncf
 // FULL:        %[[SECOND:.*]] = arith.addi %{{.*}}, %[[ONE:.*]] : index
-// FULL:        %[[LOOP:.*]]:5 = scf.for %[[J:.*]] = %[[SECOND]] to %[[N]] step %[[ONE]] iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[LAST:.*]] = %[[COL0]], %[[P:.*]] = %[[P0]], %[[O:.*]] = %{{.*}})
+// FULL:        %[[LOOP:.*]]:4 = scf.for %[[J:.*]] = %[[SECOND]] to %[[N]] step %[[ONE]] iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}}, %[[P:.*]] = %[[P0]])
 // FULL-NEXT:     %[[COL:.*]] = arith.muli %[[J]]
 // FULL-NEXT:     %[[K:.*]] = tile.load %[[KARG]][%{{.*}}, %{{.*}}, %[[COL]], %{{.*}}]
 // FULL-NEXT:     %[[KT:.*]] = tile.transpose %[[K]]
 // FULL-NEXT:     %[[S:.*]] = tile.dot %[[Q]], %[[KT]] :
+// FULL-NEXT:     %[[BEFORE:.*]] = arith.subi %[[J]], %[[ONE]]
+// FULL-NEXT:     %[[LAST:.*]] = arith.muli %[[BEFORE]]
 // FULL-NEXT:     %[[V:.*]] = tile.load %[[VARG]][%{{.*}}, %{{.*}}, %[[LAST]], %{{.*}}]
 // FULL-NEXT:     %[[PV:.*]] = tile.dot %[[P]], %[[V]], %[[O]] :
 // FULL:          arith.select %{{.*}}, %[[S]],
 // FULL:          %[[EXP:.*]] = math.exp2 %{{.*}} : tensor<128x128xf32>
 // FULL:          %[[SCALED:.*]] = arith.mulf %[[PV]], %{{.*}} : tensor<128x128xf32>
 // FULL-NEXT:     %[[NEXT:.*]] = arith.truncf %[[EXP]]
-// FULL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %[[COL]], %[[NEXT]], %[[SCALED]]
+// FULL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %[[SCALED]], %[[NEXT]]
 // FULL:        }
-// FULL-NEXT:   %[[VLAST:.*]] = tile.load %[[VARG]][%{{.*}}, %{{.*}}, %[[LOOP]]#2, %{{.*}}]
-// FULL-NEXT:   %[[DONE:.*]] = tile.dot %[[LOOP]]#3, %[[VLAST]], %[[LOOP]]#4
+// FULL-NEXT:   %[[END:.*]] = arith.subi %[[N]], %[[ONE]]
+// FULL-NEXT:   %[[COLN:.*]] = arith.muli %[[END]]
+// FULL-NEXT:   %[[VLAST:.*]] = tile.load %[[VARG]][%{{.*}}, %{{.*}}, %[[COLN]], %{{.*}}]
+// FULL-NEXT:   %[[DONE:.*]] = tile.dot %[[LOOP]]#3, %[[VLAST]], %[[LOOP]]#2
 // FULL:        arith.divf %[[DONE]],
 // FULL:        tile.store %[[LOOP]]#1,
 
@@ -44,23 +48,24 @@
 // CAUSAL:            tile.load %[[KARG]]
 // CAUSAL-NEXT:       tile.transpose
 // CAUSAL-NEXT:       tile.dot
-// CAUSAL-NEXT:       tile.load %[[VARG]]
+// CAUSAL:            tile.load %[[VARG]]
 // CAUSAL-NEXT:       tile.dot
 // CAUSAL:          }
-// CAUSAL-NEXT:     tile.load %[[VARG]]
+// CAUSAL:          tile.load %[[VARG]]
 // CAUSAL-NEXT:     %[[O:.*]] = tile.dot
 // CAUSAL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %[[O]]
 // CAUSAL:        } else {
 // CAUSAL-NEXT:     scf.yield %{{.*}}, %{{.*}}, %{{.*}}
 
-// Without a rescale the accumulator itself goes around, and the induction variable crosses as the index of V.
+// Without a rescale the accumulator itself goes around, and the index of V is made anew.
 // WINDOW: tile.kernel @window({{.*}}, %[[KARG:[a-z0-9]+]]: !tile.view<[S, 64], f16>, %[[VARG:[a-z0-9]+]]: !tile.view<[S, 64], f16>, %{{.*}}
 // WINDOW:       scf.if
-// WINDOW:         scf.for %[[J:.*]] = %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[COL:.*]] = %[[FIRST:.*]], %[[W:.*]] = %{{.*}})
+// WINDOW:         scf.for %[[J:.*]] = %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[W:.*]] = %{{.*}})
 // WINDOW:           tile.load %[[KARG]][%[[J]],
+// WINDOW:           %[[COL:.*]] = arith.subi %[[J]], %c32
 // WINDOW:           tile.load %[[VARG]][%[[COL]],
 // WINDOW-NEXT:      %[[NEXT:.*]] = tile.dot %[[W]], %{{.*}}, %[[ACC]]
-// WINDOW:           scf.yield %[[NEXT]], %[[J]], %{{.*}}
+// WINDOW:           scf.yield %[[NEXT]], %{{.*}}
 
 // OFF:     scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) ->
 // OFF-NOT: scf.for
@@ -68,11 +73,11 @@
 // The running sum %i is read by stage 1 although stage 0 makes it, so it is kept twice: as it is for this
 // iteration and as it was for the one before. The second loop has nothing to overlap and stays.
 // CHECK-LABEL: tile.kernel @carried
-// CHECK:       scf.for %{{.*}} iter_args(%[[I:.*]] = %{{.*}}, %[[ACC:.*]] = %{{.*}}, %[[OLD:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}})
+// CHECK:       scf.for %{{.*}} iter_args(%[[I:.*]] = %{{.*}}, %[[OLD:.*]] = %c0, %[[ACC:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}})
 // CHECK:         %[[V:.*]] = tile.load %{{.*}}[%[[OLD]],
 // CHECK-NEXT:    %[[D:.*]] = tile.dot %[[P]], %[[V]], %[[ACC]]
 // CHECK:         %[[NEXT:.*]] = arith.addi %[[I]],
-// CHECK:         scf.yield %[[NEXT]], %[[D]], %[[I]], %{{.*}}
+// CHECK:         scf.yield %[[NEXT]], %[[I]], %[[D]], %{{.*}}
 // CHECK:       scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}})
 // CHECK-NEXT:    tile.load
 // CHECK-NEXT:    tile.dot
@@ -110,6 +115,7 @@ tile.kernel @carried(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>,
 // CHECK:       scf.for
 // CHECK:         tile.load %[[A]]
 // CHECK-NEXT:    tile.dot
+// CHECK-NEXT:    arith.subi
 // CHECK-NEXT:    tile.load %[[B]]
 // CHECK-NEXT:    tile.dot
 // CHECK-NEXT:    math.tanh

@@ -127,3 +127,36 @@ tile.kernel @mixed(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %
   }
   tile.store %more, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// expected-error@+1 {{with overlap = 3 the first dots run a step ahead of the work on their results: lead = 1}}
+tile.kernel @conflict(%a: !tile.view<[N, 64], f16>) grid(%m = N ceildiv 64)
+    schedule #tile.schedule<overlap = 3, lead = 0> {
+}
+
+// -----
+
+// In the step of the weights every dot is there, but the first dot cannot run ahead of them: it needs the sum.
+// expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
+tile.kernel @ahead(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 1> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %q = tile.load %y[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %sum, %last = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero, %old = %zero)
+      -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+    %k = tile.load %a[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    // expected-note@+1 {{it needs a result that a step computes after it}}
+    %s = tile.dot %q, %k, %old : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %t = math.absf %s : tensor<64x64xf32>
+    %ph = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
+    %v = tile.load %a[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %ph, %v, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d, %t : tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  %both = arith.addf %sum, %last : tensor<64x64xf32>
+  tile.store %both, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -25,10 +25,10 @@
 
 // After the rotation the prologue has a mask, the first loop none, the second one; there is one epilogue.
 // ROTATED:      arith.select
-// ROTATED:      %[[R:.*]]:5 = scf.for %{{.*}} = %c1 to %[[PAST:[^ ]*]] step %c1
+// ROTATED:      %[[R:.*]]:4 = scf.for %{{.*}} = %c1 to %[[PAST:[^ ]*]] step %c1
 // ROTATED-NOT:    arith.select
 // ROTATED:        scf.yield
-// ROTATED:      scf.for %{{.*}} = %[[PAST]] to %{{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2, %{{.*}} = %[[R]]#3, %{{.*}} = %[[R]]#4)
+// ROTATED:      scf.for %{{.*}} = %[[PAST]] to %{{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2, %{{.*}} = %[[R]]#3)
 // ROTATED:        arith.select
 // ROTATED:        scf.yield
 // ROTATED:      tile.dot
