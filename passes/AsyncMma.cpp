@@ -116,15 +116,15 @@ private:
     return end;
   }
 
-  /// One past the last flight that must end before `wait`, so that the slot it waits for can be
-  /// filled: the flights still hold as many as the pipe has.
+  /// One past the last flight that must end before `wait`: flights hold slots of its pipe, and one
+  /// has to be left for it and, if the pipe has so many, one for the load after it.
   size_t lastHolding(hop::PipeWaitOp wait) const {
     int64_t held = 0;
     for (size_t i = inFlight.size(); i > 0; --i) {
       held += llvm::count_if(inFlight[i - 1].releases, [&](Operation *release) {
         return cast<hop::PipeReleaseOp>(release).getPipe() == wait.getPipe();
       });
-      if (held >= wait.getPipe().getType().getSlots())
+      if (held > 0 && held + 1 >= wait.getPipe().getType().getSlots())
         return i;
     }
     return 0;

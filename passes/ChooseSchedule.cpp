@@ -122,15 +122,17 @@ private:
                           int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
-  SmallVector<int64_t> stageChoices(ScheduleAttr requested) const;
-  std::optional<int64_t> findStages(ScheduleAttr requested, StoreKind store);
+  SmallVector<StageCounts> stageChoices(ScheduleAttr requested) const;
+  std::optional<StageCounts> findStages(ScheduleAttr requested, StoreKind store);
   std::string describeUse(const Candidate &candidate, const ScheduleFields &fields);
   void chooseGrid(ScheduleFields &fields) const;
+  void fillRings(ScheduleFields &fields) const;
   std::optional<ScheduleAttr> complete(ScheduleAttr requested, const Candidate &candidate);
 
   KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool worksBetweenDots = false, turnsPay = false, loadsInLoops = false;
+  bool worksBetweenDots = false, turnsPay = false;
+  size_t tilesInLoops = 0;
   int64_t mostStages = 4;
 };
 } // namespace
@@ -164,7 +166,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
   // they bring.
   turnsPay = dotsPerSpecialFunction(kernel) < (workTrend(kernel, 0) == Trend::Constant ? 3.0 : 1.5);
-  loadsInLoops = llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+  tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -272,12 +274,12 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   return std::nullopt;
 }
 
-SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
+SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
   if (requested.getStages())
     return {*requested.getStages()};
-  SmallVector<int64_t> stages;
-  for (int64_t i = loadsInLoops ? mostStages : 1; i >= 1; --i)
-    stages.push_back(i);
+  SmallVector<StageCounts> stages;
+  for (int64_t i = tilesInLoops ? mostStages : 1; i >= 1; --i)
+    stages.push_back(StageCounts(i));
   return stages;
 }
 
@@ -289,17 +291,25 @@ static std::string describe(const SharedMemoryUse &shared) {
 }
 
 /// The most stages that fit.
-std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
-  for (int64_t stages : stageChoices(requested)) {
+std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
+  for (const StageCounts &stages : stageChoices(requested)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "stages = " << stages;
+    if (!stages.fits(tilesInLoops)) {
+      rejections.push_back({text, llvm::formatv("the kernel loads {0} tiles in loops, and the list "
+                                                "has {1} numbers",
+                                                tilesInLoops, stages.getCounts().size())
+                                      .str()});
+      continue;
+    }
     SharedMemoryUse shared =
         sharedMemoryUse(kernel, stages, requested.getOuterStages().value_or(1), store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
-    rejections.push_back(
-        {llvm::formatv("stages = {0}, store = {1}", stages, stringifyStoreKind(store)).str(),
-         llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
-                       hopper::kSharedMemory)
-             .str()});
+    rejections.push_back({llvm::formatv("{0}, store = {1}", text, stringifyStoreKind(store)).str(),
+                          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
+                                        hopper::kSharedMemory)
+                              .str()});
   }
   return std::nullopt;
 }
@@ -343,11 +353,27 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
+/// Gives the memory that is left to single rings. Tiles of one dot are needed together, so that
+/// unequal rings help only where a loop has several; there one more slot lets a load start a step
+/// earlier.
+void ScheduleSearch::fillRings(ScheduleFields &fields) const {
+  if (tilesInLoops < 2 || tilesInLoops > StageCounts::kMost || mostStages > 2)
+    return;
+  SmallVector<int64_t> counts(tilesInLoops, fields.stages->of(0));
+  for (int64_t &count : counts) {
+    ++count;
+    if (sharedMemoryUse(kernel, *StageCounts::get(counts), *fields.outerStages, *fields.store)
+            .total() > hopper::kSharedMemory)
+      --count;
+  }
+  fields.stages = *StageCounts::get(counts);
+}
+
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
                                                      const Candidate &candidate) {
   StoreKind store = requested.getStore().value_or(StoreKind::direct);
-  std::optional<int64_t> stages = findStages(requested, store);
+  std::optional<StageCounts> stages = findStages(requested, store);
   if (!stages)
     return std::nullopt;
   ScheduleFields fields(requested);
@@ -363,7 +389,10 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.store = store;
   fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
   fields.consumerRegisters = candidate.registers.consumer;
+  fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
+  if (!requested.getStages())
+    fillRings(fields);
   use = describeUse(candidate, fields);
   return fields.get(kernel.getContext());
 }

@@ -118,17 +118,22 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
     return success();
   }
 
-  /// A turn lasts from after the longest stretch of elementwise work to before it.
+  /// A turn lasts from after a long stretch of elementwise work to before the next one. An unrolled
+  /// loop has several.
   void insertTurns(hop::RoleOp role, scf::ForOp loop, LoopShape &shape) {
     Value warpgroup = role.getBody().getArgument(0);
     Location loc = loop.getLoc();
-    size_t gap = llvm::max_element(shape.gaps) - shape.gaps.begin();
-    size_t next = (gap + 1) % shape.products.size();
-    OpBuilder builder(shape.products[next]);
-    hop::TurnWaitOp::create(builder, loc, warpgroup);
-    builder.setInsertionPointAfter(shape.products[gap]);
-    hop::TurnPassOp::create(builder, loc, warpgroup);
-    if (gap + 1 == shape.products.size())
+    int64_t longest = *llvm::max_element(shape.gaps);
+    OpBuilder builder(loop);
+    for (auto [i, gap] : llvm::enumerate(shape.gaps)) {
+      if (2 * gap < longest)
+        continue;
+      builder.setInsertionPoint(shape.products[(i + 1) % shape.products.size()]);
+      hop::TurnWaitOp::create(builder, loc, warpgroup);
+      builder.setInsertionPointAfter(shape.products[i]);
+      hop::TurnPassOp::create(builder, loc, warpgroup);
+    }
+    if (2 * shape.gaps.back() >= longest)
       return;
     // The turn spans the back edge: the loop is entered and left within one.
     builder.setInsertionPoint(loop);

@@ -53,11 +53,12 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
-SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, int64_t stages, int64_t outerStages,
-                                         StoreKind store) {
+SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
+                                         int64_t outerStages, StoreKind store) {
   SharedMemoryUse use;
+  size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
-    int64_t slots = tile.inLoop ? stages : outerStages;
+    int64_t slots = tile.inLoop ? stages.of(loopTiles++) : outerStages;
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 16;
   }

@@ -60,10 +60,10 @@ struct SharedMemoryUse {
   int64_t total() const { return tiles + staging + barriers; }
 };
 
-/// Shared memory of `kernel` with `stages` slots for each tile that is loaded in
-/// a loop.
-SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, int64_t stages, int64_t outerStages,
-                                tile::StoreKind store);
+/// Shared memory of `kernel` with the slots that `stages` gives to the tiles that
+/// are loaded in loops, and `outerStages` for each other one.
+SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
+                                int64_t outerStages, tile::StoreKind store);
 
 /// Registers per thread of each role.
 struct RegisterSplit {

@@ -17,9 +17,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        where another warpgroup fills the tensor cores meanwhile;
     3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
     4. more stages before fewer, up to 4 when every loop has a single dot and up to 2 otherwise (there the
-       work between the dots hides the latency of the loads); 1 when no loop loads a tile for a dot.
+       work between the dots hides the latency of the loads); 1 when no loop loads a tile for a dot. Where
+       a loop has several dots, what shared memory is left in the end gives single pipes one slot more.
 
-    The rest follows: ping-pong when two consumers or more have work between the dots of a loop; loops are
+    The rest follows (`pdl = false` unless asked for, since a launch then need not be alone): ping-pong when two consumers or more have work between the dots of a loop; loops are
     split; results are stored directly, because staging them takes shared memory that the pipes can use;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
@@ -118,6 +119,8 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     select folded to that arm and dead code removed; the iterations before and after it run in copies of the
     loop that keep the mask. The loops are chained through their iter_args.
 
+    The loops that keep their masks are marked `tile.boundary`: they run few iterations.
+
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
     cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as
     extents of views do.
@@ -139,6 +142,38 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     The pass comes after `tile-overlap`. A rotated loop carries all state of the pipeline in its iter_args and
     its masks are affine in its induction variable, so its parts need neither a prologue nor
     an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {
+  let summary = "Runs two iterations a step where a tile and its successor live at once";
+  let description = [{
+    A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers
+    for both, and at its end the next value would have to be copied to where the present one was (Algorithm 4 of
+    FlashAttention-3, line 15). Such a loop runs two iterations a step, after which each value is back in its
+    place (modulo variable expansion: Lam, "Software Pipelining", PLDI 1988). An iteration that is left over
+    runs after the loop. Loops that `tile-split-loops` marks as the boundary of a mask (`tile.boundary`) run too
+    few iterations to gain anything, and stay as they are.
+
+    ```mlir
+    %r = scf.for %j = %lb to %ub step %c1 iter_args(%s = %s0) {
+      %next = tile.dot %q, K[%j]
+      use(%s)
+      scf.yield %next
+    }
+    // becomes
+    %r0 = scf.for %j = %lb to %middle step %c2 iter_args(%s = %s0) {
+      %a = tile.dot %q, K[%j]
+      use(%s)
+      %j1 = arith.addi %j, %c1
+      %b = tile.dot %q, K[%j1]
+      use(%a)
+      scf.yield %b
+    }
+    %odd = arith.cmpi slt, %middle, %ub
+    %r = scf.if %odd { ... the body for %middle and %r0 ... } else { scf.yield %r0 }
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

@@ -194,6 +194,8 @@ void LoopSplitter::appendLoop(Value from, Value to, bool folded) {
   copy.getInitArgsMutable().assign(carried);
   if (folded)
     foldSelects(copy);
+  else
+    copy->setAttr(kBoundaryAttrName, builder.getUnitAttr());
   carried.assign(copy.result_begin(), copy.result_end());
 }
 

@@ -14,12 +14,15 @@ namespace tessera::tile {
 
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;
-  std::optional<int64_t> consumers, stages, outerStages, overlap, lead;
+  std::optional<int64_t> consumers;
+  std::optional<StageCounts> stages;
+  std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
   std::optional<bool> pingpong, split;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
+  std::optional<bool> pdl;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
   ScheduleFields() = default;
@@ -41,6 +44,7 @@ struct ScheduleFields {
     visit("store", store);
     visit("persistent", persistent);
     visit("order", order);
+    visit("pdl", pdl);
     visit("producer_registers", producerRegisters);
     visit("consumer_registers", consumerRegisters);
   }

@@ -22,13 +22,13 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
       pingpong(attr.getPingpong()), split(attr.getSplit()), store(attr.getStore()),
-      persistent(attr.getPersistent()), order(attr.getOrder()),
+      persistent(attr.getPersistent()), order(attr.getOrder()), pdl(attr.getPdl()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
-                           rescale, pack, pingpong, split, store, persistent, order,
+                           rescale, pack, pingpong, split, store, persistent, order, pdl,
                            producerRegisters, consumerRegisters);
 }
 
@@ -36,7 +36,43 @@ ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
                                   outerStages, overlap, lead, rescale, pack, pingpong, split, store,
-                                  persistent, order, producerRegisters, consumerRegisters);
+                                  persistent, order, pdl, producerRegisters, consumerRegisters);
+}
+
+std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
+  if (counts.empty() || counts.size() > kMost)
+    return std::nullopt;
+  if (llvm::all_equal(counts))
+    return StageCounts(counts.front());
+  StageCounts stages;
+  stages.size = counts.size();
+  llvm::copy(counts, stages.counts.begin());
+  return stages;
+}
+
+std::optional<StageCounts> StageCounts::parse(StringRef text) {
+  SmallVector<StringRef> items;
+  if (text.consume_front("[")) {
+    if (!text.consume_back("]"))
+      return std::nullopt;
+    text.split(items, ',');
+  } else {
+    items.push_back(text);
+  }
+  SmallVector<int64_t> counts;
+  for (StringRef item : items)
+    if (item.trim().getAsInteger(10, counts.emplace_back()))
+      return std::nullopt;
+  return get(counts);
+}
+
+raw_ostream &tessera::tile::operator<<(raw_ostream &os, const StageCounts &stages) {
+  ArrayRef<int64_t> counts = stages.getCounts();
+  if (counts.size() == 1)
+    return os << counts.front();
+  os << "[";
+  llvm::interleaveComma(counts, os);
+  return os << "]";
 }
 
 namespace {
@@ -53,6 +89,10 @@ StringRef readField(std::optional<int64_t> &field, StringRef text) {
     return "an integer";
   field = value;
   return {};
+}
+StringRef readField(std::optional<StageCounts> &field, StringRef text) {
+  field = StageCounts::parse(text);
+  return field ? StringRef() : "an integer or a list of at most 8, like [3, 2]";
 }
 StringRef readField(std::optional<StoreKind> &field, StringRef text) {
   field = symbolizeStoreKind(text);
@@ -74,6 +114,7 @@ StringRef readField(std::optional<JoinKind> &field, StringRef text) {
 
 void printField(raw_ostream &os, bool value) { os << (value ? "true" : "false"); }
 void printField(raw_ostream &os, int64_t value) { os << value; }
+void printField(raw_ostream &os, const StageCounts &value) { os << value; }
 void printField(raw_ostream &os, StoreKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, PersistentKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, OrderKind value) { os << stringifyEnum(value); }
@@ -105,13 +146,15 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-    std::optional<int64_t> consumers, std::optional<int64_t> stages,
-    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
-    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<bool>, std::optional<bool>,
-    std::optional<StoreKind>, std::optional<PersistentKind>, std::optional<OrderKind>,
-    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+                     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
+                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
+                     std::optional<int64_t> lead, std::optional<JoinKind>, std::optional<JoinKind>,
+                     std::optional<bool>, std::optional<bool>, std::optional<StoreKind>,
+                     std::optional<PersistentKind>, std::optional<OrderKind>, std::optional<bool>,
+                     std::optional<int64_t> producerRegisters,
+                     std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -119,10 +162,14 @@ LogicalResult ScheduleAttr::verify(
                          << ", got " << *value;
     return success();
   };
-  if (failed(inRange("consumers", consumers, 1, 4)) || failed(inRange("stages", stages, 1, 8)) ||
+  if (failed(inRange("consumers", consumers, 1, 4)) ||
       failed(inRange("outer_stages", outerStages, 1, 2)) ||
       failed(inRange("overlap", overlap, 1, 3)) || failed(inRange("lead", lead, 0, 1)))
     return failure();
+  if (stages)
+    for (int64_t count : stages->getCounts())
+      if (failed(inRange("stages", count, 1, 8)))
+        return failure();
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
     if (failed(inRange(name, value, 24, 256)))
@@ -143,10 +190,20 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     int64_t integer;
     if (parser.parseKeyword(&name) || parser.parseEqual())
       return failure();
+    auto parseCount = [&]() -> ParseResult {
+      if (parser.parseInteger(integer))
+        return failure();
+      value += (value.empty() ? "[" : ",") + std::to_string(integer);
+      return success();
+    };
     // Keywords first: parseInteger would take `true` for a number.
     if (succeeded(parser.parseOptionalKeyword(&keyword)))
       value = keyword.str();
-    else if (succeeded(parser.parseInteger(integer)))
+    else if (succeeded(parser.parseOptionalLSquare())) {
+      if (parser.parseCommaSeparatedList(parseCount) || parser.parseRSquare())
+        return failure();
+      value += "]";
+    } else if (succeeded(parser.parseInteger(integer)))
       value = std::to_string(integer);
     else
       return failure();
@@ -174,9 +231,15 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef text,
                                                 function_ref<InFlightDiagnostic()> emitError) {
   ScheduleFields fields;
-  SmallVector<StringRef> items;
-  text.split(items, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
+  while (!text.empty()) {
+    // Commas in a list do not separate fields.
+    size_t open = text.find('['), end = text.find(',');
+    if (open < end)
+      end = text.find(',', text.find(']', open));
+    StringRef item = text.take_front(end);
+    text = text.drop_front(std::min(item.size() + 1, text.size()));
+    if (item.empty())
+      continue;
     auto [name, value] = item.split('=');
     if (failed(readNamedField(fields, name.trim(), value.trim(), emitError)))
       return failure();
@@ -206,6 +269,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.store, theirs.store);
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);
+  pick(fields.pdl, theirs.pdl);
   pick(fields.producerRegisters, theirs.producerRegisters);
   pick(fields.consumerRegisters, theirs.consumerRegisters);
   return fields.get(getContext());

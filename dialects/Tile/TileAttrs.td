@@ -65,7 +65,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     |---|---|---|
     | `warp_specialize` | bool | loads run in a warpgroup of their own (FlashAttention-3, section 3.1) |
     | `consumers` | 1..4 | warpgroups that compute; the rows of the tile are divided among them |
-    | `stages` | 1..8 | slots of the pipes of tiles that are loaded in a loop |
+    | `stages` | 1..8, or a list | slots of the pipes of tiles that are loaded in a loop: one number for all, or `[3, 2]` with one for each, in the order of the program |
     | `overlap` | 1..3 | iterations that a step of the loop works on. 1: each dot waits before the next operation (Algorithm 1); 2: the later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of the one after that do too (Algorithm 4) |
     | `lead` | 0, 1 | iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3` |
     | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
@@ -76,6 +76,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
+    | `pdl` | bool | programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its results where it first needs memory |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
 
     ```mlir
@@ -85,7 +86,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let parameters = (ins
     OptionalParameter<"std::optional<bool>">:$warpSpecialize,
     OptionalParameter<"std::optional<int64_t>">:$consumers,
-    OptionalParameter<"std::optional<int64_t>">:$stages,
+    OptionalParameter<"std::optional<::tessera::tile::StageCounts>">:$stages,
     OptionalParameter<"std::optional<int64_t>">:$outerStages,
     OptionalParameter<"std::optional<int64_t>">:$overlap,
     OptionalParameter<"std::optional<int64_t>">:$lead,
@@ -96,6 +97,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
+    OptionalParameter<"std::optional<bool>">:$pdl,
     OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
     OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);
   let hasCustomAssemblyFormat = 1;

@@ -30,6 +30,7 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   pm.addPass(createTileOverlap());
   addCleanup(pm);
   pm.addPass(createTileSplitLoops());
+  pm.addPass(createTileUnrollLoops());
   addCleanup(pm);
 }
 

@@ -89,6 +89,7 @@ private:
   bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
   bool readWorkspace(const json::Object &object, json::Path path, LaunchParameter &parameter);
   bool readGrid(const json::Array &array, json::Path path);
+  bool readFlag(const json::Object &object, StringRef name, json::Path path, bool &flag);
   bool readPersistent(const json::Object &object, json::Path path);
 
   KernelInfo &kernel;
@@ -476,14 +477,22 @@ bool KernelReader::readGrid(const json::Array &array, json::Path path) {
   });
 }
 
-bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
-  const json::Value *value = object.get("persistent");
+/// Reads a field that is false when absent.
+bool KernelReader::readFlag(const json::Object &object, StringRef name, json::Path path,
+                            bool &flag) {
+  const json::Value *value = object.get(name);
   if (!value)
     return true;
-  std::optional<bool> persistent = value->getAsBoolean();
-  if (!persistent)
-    return fail(path.field("persistent"), "expected true or false");
-  kernel.persistent = *persistent;
+  std::optional<bool> read = value->getAsBoolean();
+  if (!read)
+    return fail(path.field(name), "expected true or false");
+  flag = *read;
+  return true;
+}
+
+bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
+  if (!readFlag(object, "persistent", path, kernel.persistent))
+    return false;
   if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
     return fail(path.field("cluster"), "the clusters of a persistent kernel extend in x only");
   return true;
@@ -527,7 +536,7 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
                   "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
       !readInteger(object->get("shared_memory"), path.field("shared_memory"), 0, 1 << 20,
                    "expected a number of bytes", sharedMemory) ||
-      !readPersistent(*object, path))
+      !readPersistent(*object, path) || !readFlag(*object, "pdl", path, kernel.pdl))
     return false;
   kernel.sharedMemory = sharedMemory;
   kernel.description = llvm::formatv("{0}", value).str();

@@ -115,6 +115,8 @@ struct KernelInfo {
   std::array<GridDim, 3> grid;
   /// The blocks walk over the grid by themselves; its clusters extend in x only.
   bool persistent = false;
+  /// The kernel waits for the launch before it by itself, and may begin while that one ends.
+  bool pdl = false;
   std::array<unsigned, 3> block, cluster;
   unsigned sharedMemory = 0;
   /// The entry of "kernels", as JSON text.

@@ -48,6 +48,7 @@ constexpr unsigned kMemoryTypeDevice = 2;
 constexpr int kCaptureStatusNone = 0;
 // CUlaunchAttributeID
 constexpr int kLaunchAttributeClusterDimension = 4;
+constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
 // CUtensorMapDataType
 constexpr int kTensorMapFloat16 = 6;
 constexpr int kTensorMapFloat32 = 7;
@@ -63,7 +64,7 @@ struct alignas(64) TensorMap {
 };
 static_assert(sizeof(TensorMap) == 128, "CUtensorMap has 128 bytes");
 
-/// CUlaunchAttribute, with the one value that is used.
+/// CUlaunchAttribute, with the values that are used.
 struct LaunchAttribute {
   int id;
   char padding[4];
@@ -71,6 +72,7 @@ struct LaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int programmaticStreamSerializationAllowed;
     uint64_t words[8];
   } value;
 };

@@ -110,12 +110,23 @@ static llvm::Error loadModule(const Driver &driver, const BundleInfo &info, Modu
                                   (log[0] ? llvm::Twine(" (") + log + ")" : llvm::Twine()));
 }
 
+using LaunchAttributes = std::array<LaunchAttribute, 2>;
+
+/// Fills `attributes`, which the result points to.
 static LaunchConfig makeConfig(const KernelInfo &kernel, std::array<unsigned, 3> grid,
-                               Stream stream, LaunchAttribute &cluster) {
-  cluster = {};
-  cluster.id = kLaunchAttributeClusterDimension;
-  cluster.value.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
-  bool hasCluster = kernel.cluster != std::array<unsigned, 3>{1, 1, 1};
+                               Stream stream, LaunchAttributes &attributes) {
+  attributes = {};
+  unsigned count = 0;
+  if (kernel.cluster != std::array<unsigned, 3>{1, 1, 1}) {
+    LaunchAttribute &cluster = attributes[count++];
+    cluster.id = kLaunchAttributeClusterDimension;
+    cluster.value.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
+  }
+  if (kernel.pdl) {
+    LaunchAttribute &serialization = attributes[count++];
+    serialization.id = kLaunchAttributeProgrammaticStreamSerialization;
+    serialization.value.programmaticStreamSerializationAllowed = 1;
+  }
   return {grid[0],
           grid[1],
           grid[2],
@@ -124,8 +135,8 @@ static LaunchConfig makeConfig(const KernelInfo &kernel, std::array<unsigned, 3>
           kernel.block[2],
           kernel.sharedMemory,
           stream,
-          hasCluster ? &cluster : nullptr,
-          hasCluster ? 1u : 0u};
+          count ? attributes.data() : nullptr,
+          count};
 }
 
 /// How many clusters of a persistent kernel the device runs at a time, with one block on a
@@ -141,8 +152,8 @@ static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelI
   if (size == 1)
     return most;
   // Multiprocessors come in groups that a cluster does not straddle, and the groups are not equal.
-  LaunchAttribute cluster;
-  LaunchConfig config = makeConfig(kernel, {most * size, 1, 1}, nullptr, cluster);
+  LaunchAttributes attributes;
+  LaunchConfig config = makeConfig(kernel, {most * size, 1, 1}, nullptr, attributes);
   if (llvm::Error error =
           driver.check(driver.occupancyMaxActiveClusters(&clusters, function, &config),
                        "kernel '" + kernel.name + "': cuOccupancyMaxActiveClusters"))
@@ -324,8 +335,8 @@ llvm::Expected<unsigned> Kernel::getCapacity(int device) {
 
 static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel, Function function,
                                   std::array<unsigned, 3> grid, Stream stream, void **parameters) {
-  LaunchAttribute cluster;
-  LaunchConfig config = makeConfig(kernel, grid, stream, cluster);
+  LaunchAttributes attributes;
+  LaunchConfig config = makeConfig(kernel, grid, stream, attributes);
   Result result = driver.launchKernelEx(&config, function, parameters, nullptr);
   if (result == 0)
     return llvm::Error::success();

@@ -41,6 +41,10 @@ LogicalResult Emitter::emitKernel() {
       return failure();
   }
   emitBarrierInit(threadIndex);
+  // Results of the launch before are there from here on (PTX ISA 9.7.13.13). Blocks of the next
+  // launch may take the place that blocks of this one leave: they wait here for all of it.
+  if (kernel.getSchedule().getPdl().value_or(false))
+    assembly("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;", "", {}, {});
 
   Block *exit = builder.createBlock(&function.getBody());
   LLVM::ReturnOp::create(builder, loc, ValueRange());

@@ -74,5 +74,13 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
   });
   if (walk.wasInterrupted())
     return failure();
+  // Earlier passes may have changed the order of the loads, which the numbers remember.
+  SmallVector<std::pair<int64_t, PipeInfo *>> inLoops;
+  for (auto &[key, info] : plan.pipes)
+    if (info.inLoop)
+      inLoops.emplace_back(key.second, &info);
+  llvm::stable_sort(inLoops, llvm::less_first());
+  for (auto [i, entry] : llvm::enumerate(inLoops))
+    entry.second->loopIndex = i;
   return plan;
 }

@@ -20,6 +20,8 @@ struct PipeInfo {
   std::string label;
   mlir::RankedTensorType tile;
   bool inLoop = false;
+  /// Which of the tiles that are loaded in loops it is, by number.
+  size_t loopIndex = 0;
   mlir::Value pipe;
 };
 /// The number that tile-choose-schedule gave the load, or the load itself.

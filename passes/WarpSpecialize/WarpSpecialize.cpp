@@ -100,7 +100,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     for (auto &[key, info] : plan.pipes) {
       auto type =
           hop::PipeType::get(builder.getContext(), info.tile,
-                             info.inLoop ? *schedule.getStages() : *schedule.getOuterStages());
+                             info.inLoop ? schedule.getStages()->of(info.loopIndex) : *schedule.getOuterStages());
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }

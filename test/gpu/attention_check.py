@@ -235,3 +235,28 @@ def check_repetition(kernel, configuration, repetitions, seed):
         differing += ~same
     count = int(differing)
     return [f"{count} of {repetitions} launches differ from the first: a race"] if count else []
+
+
+def check_dependent(kernel, configuration, launches, seed):
+    """Launches of which each reads what the one before wrote, without a wait on the host between them, must give the
+    same bits as with one. Returns lines about what is wrong; nothing where O cannot take the place of Q."""
+    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD"}
+    data = Case(configuration, shape, seed)
+    if data.d != data.dv:
+        return []
+    first = data.q.clone()
+    results = []
+    for wait in (True, False):
+        data.q.copy_(first)
+        data.poison()
+        torch.cuda.synchronize()
+        for _ in range(launches):
+            data.run(kernel)
+            data.q, data.o = data.o, data.q
+            if wait:
+                torch.cuda.synchronize()
+        results.append(data.q.clone())
+        if launches % 2:
+            data.q, data.o = data.o, data.q
+    same = (results[0].contiguous().view(torch.int16) == results[1].contiguous().view(torch.int16)).all()
+    return [] if same else [f"{launches} launches that depend on each other differ when they overlap"]

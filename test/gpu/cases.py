@@ -25,7 +25,10 @@ MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
     for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
-) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3")
+) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3") + (
+    "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=2,lead=1", "rescale=before",
+    "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none",
+)  # fmt: skip
 
 ACTIVATIONS = ("none", "relu", "gelu")
 # (M, N, K)
@@ -41,7 +44,7 @@ def configuration(kernel, parameters, schedule=""):
     """A kernel to compile. `name` is unique and fit for a file name."""
     parameters = {key: str(value).lower() if isinstance(value, bool) else value for key, value in parameters.items()}
     values = "_".join(f"{key}{value}" for key, value in parameters.items())
-    suffix = "_" + schedule.replace("=", "").replace(",", "_") if schedule else ""
+    suffix = "_" + schedule.translate(str.maketrans(",", "_", "=[]")) if schedule else ""
     return {
         "name": f"{kernel}_{values}{suffix}",
         "kernel": kernel,

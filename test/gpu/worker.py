@@ -71,6 +71,8 @@ def run_configuration(number, configuration, source, options):
         say(begin=number, case="repetition")
         try:
             problems = checks.check_repetition(kernel, configuration, options["repetitions"], 1)
+            if configuration["kernel"] == cases.ATTENTION:
+                problems += checks.check_dependent(kernel, configuration, 9, 1)
         except Exception as error:
             say(failed=number, case="repetition", problems=[f"{type(error).__name__}: {error}"])
             return not is_fatal()

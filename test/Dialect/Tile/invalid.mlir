@@ -164,6 +164,16 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
+// expected-error@+1 {{schedule field 'stages' is 1 to 8, got 9}}
+#s = #tile.schedule<stages = [2, 9]>
+
+// -----
+
+// expected-error@+1 {{schedule field 'stages' takes an integer or a list of at most 8, like [3, 2], got '[1,2,1,2,1,2,1,2,1]'}}
+#s = #tile.schedule<stages = [1, 2, 1, 2, 1, 2, 1, 2, 1]>
+
+// -----
+
 // expected-error@+1 {{schedule field 'lead' is 0 to 1, got 2}}
 #s = #tile.schedule<lead = 2>
 
@@ -189,7 +199,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'stages' takes an integer, got 'two'}}
+// expected-error@+1 {{schedule field 'stages' takes an integer or a list of at most 8, like [3, 2], got 'two'}}
 #s = #tile.schedule<stages = two>
 
 // -----
@@ -199,7 +209,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, pingpong, split, store, persistent, order, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, pingpong, split, store, persistent, order, pdl, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

@@ -134,7 +134,7 @@ tile.kernel @empty(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) g
 
 // expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<overlap = 2, lead = 1, rescale = after>}}
 // expected-note@+2 {{overlap = 2: every dot runs in the step of the work on its operands, so that they are scaled and rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3}}
-// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = true, consumers = 1, stages = 2, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,}}
+// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = true, consumers = 1, stages = 3, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,}}
 tile.kernel @joins(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 1, rescale = after> {
   %c0 = arith.constant 0 : index

@@ -146,7 +146,7 @@ return 0;
 FAKE(cuOccupancyMaxActiveClusters, int *clusters, Function function, const LaunchConfig *config)
 ++getState().occupancyQueries;
 bool hasCluster =
-    config->attributeCount == 1 && config->attributes[0].id == kLaunchAttributeClusterDimension;
+    config->attributeCount >= 1 && config->attributes[0].id == kLaunchAttributeClusterDimension;
 if (!function || !hasCluster || config->gridX % config->attributes[0].value.cluster.x)
   return 1;
 *clusters = getState().activeClusters;
@@ -195,6 +195,8 @@ for (unsigned i = 0; i < config->attributeCount; ++i)
   if (config->attributes[i].id == kLaunchAttributeClusterDimension) {
     const auto &cluster = config->attributes[i].value.cluster;
     record.cluster = {cluster.x, cluster.y, cluster.z};
+  } else if (config->attributes[i].id == kLaunchAttributeProgrammaticStreamSerialization) {
+    record.pdl = config->attributes[i].value.programmaticStreamSerializationAllowed;
   }
 record.sharedMemory = config->sharedMemoryBytes;
 record.stream = config->stream;

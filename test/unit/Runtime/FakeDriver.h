@@ -26,6 +26,7 @@ constexpr uint64_t kPinnedMemory = uint64_t(1) << 39;
 struct LaunchRecord {
   std::string symbol;
   std::array<unsigned, 3> grid, block, cluster;
+  bool pdl = false;
   unsigned sharedMemory;
   void *stream;
   int device;

@@ -105,6 +105,17 @@ TEST_F(LaunchTest, StridesOfExtentOneAreIgnored) {
   EXPECT_EQ(fake::getState().encodes[0].strides[3], 128u);
 }
 
+TEST_F(LaunchTest, LetsOnlyKernelsThatWaitBeginEarly) {
+  json::Value description = makeBundle();
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  EXPECT_FALSE(fake::getState().launches[0].pdl);
+  getKernel(description)["pdl"] = true;
+  getKernel(description)["cluster"] = json::Array{1, 2, 1};
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  EXPECT_TRUE(fake::getState().launches[1].pdl);
+  EXPECT_EQ(fake::getState().launches[1].cluster, (std::array<unsigned, 3>{1, 2, 1}));
+}
+
 TEST_F(LaunchTest, RequestsAClusterOnlyWhenThereIsOne) {
   json::Value description = makeBundle();
   getKernel(description)["cluster"] = json::Array{1, 2, 1};
