@@ -5,7 +5,9 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/GridOrder.h"
 #include "passes/LoopOverlap.h"
+#include "passes/PipeNumbers.h"
 #include "passes/ResourceModel.h"
+#include "passes/Speculation.h"
 #include "passes/TilePasses.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -119,8 +121,7 @@ private:
   KernelOp kernel;
   KernelOp overlapped;
   std::string overlapRefusal;
-  bool worksBetweenDots = false, turnsPay = false, loadsInLoops = false;
-  int64_t mostStages = 4;
+  bool worksBetweenDots = false, turnsPay = false, loadsInLoops = false, severalDots = false;
 };
 } // namespace
 
@@ -156,7 +157,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     worksBetweenDots |= hasDependentDots(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
-      mostStages = 2;
+      severalDots = true;
   }
   // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
   // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
@@ -235,27 +236,33 @@ SmallVector<int64_t> ScheduleSearch::stageChoices(ScheduleAttr requested) const 
   if (requested.getStages())
     return {*requested.getStages()};
   SmallVector<int64_t> stages;
-  for (int64_t i = loadsInLoops ? mostStages : 1; i >= 1; --i)
+  for (int64_t i = !loadsInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
     stages.push_back(i);
   return stages;
 }
 
 static std::string describe(const SharedMemoryUse &shared) {
+  std::string retries =
+      shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
   return llvm::formatv(
-             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3})",
-             shared.total(), shared.tiles, shared.staging, shared.barriers)
+             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3}{4})",
+             shared.total(), shared.tiles, shared.staging, shared.barriers, retries)
       .str();
 }
 
-/// The most stages that fit.
+/// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
+/// of what is loaded before the loop, so it is taken only beside that.
 std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
   for (int64_t stages : stageChoices(requested)) {
-    SharedMemoryUse shared =
-        sharedMemoryUse(kernel, stages, requested.getOuterStages().value_or(1), store);
+    bool spare = !requested.getStages() && severalDots && stages > 2;
+    int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
+    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, outer, store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
     rejections.push_back(
-        {llvm::formatv("stages = {0}, store = {1}", stages, stringifyStoreKind(store)).str(),
+        {llvm::formatv("stages = {0}, outer_stages = {1}, store = {2}", stages, outer,
+                       stringifyStoreKind(store))
+             .str(),
          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
                        hopper::kSharedMemory)
              .str()});
@@ -339,6 +346,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
         fields.overlap = overlap;
         fields.pingpong = candidate.pingpong;
         fields.split = requested.getSplit().value_or(true);
+        fields.speculate = findSpeculation(kernel) != nullptr;
         fields.store = store;
         fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
         fields.consumerRegisters = candidate.registers.consumer;
@@ -413,6 +421,9 @@ private:
       return failure();
     ScheduleAttr written = kernel.getScheduleAttr();
     ScheduleAttr requested = written ? written.overriddenBy(overrides) : overrides;
+    numberPipes(kernel);
+    if (failed(resolveSpeculation(kernel, requested)))
+      return failure();
     ScheduleSearch search(kernel);
     std::optional<ScheduleAttr> found = search.run(requested);
     if (!found) {
@@ -423,16 +434,27 @@ private:
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
     kernel.setScheduleAttr(*found);
-    numberPipes(kernel);
     return success();
   }
 
-  /// Names the pipe of every load that feeds a dot, before other passes copy it.
-  static void numberPipes(KernelOp kernel) {
-    Builder builder(kernel.getContext());
-    for (auto [number, tile] : llvm::enumerate(pipedTiles(kernel)))
-      for (LoadOp load : tile.loads)
-        load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
+  /// Leaves the kernel with the regions that the schedule runs.
+  static LogicalResult resolveSpeculation(KernelOp kernel, ScheduleAttr requested) {
+    std::optional<bool> speculate = requested.getSpeculate();
+    SpeculateOp speculation = findSpeculation(kernel);
+    if (!speculation)
+      return speculate.value_or(false)
+                 ? kernel.emitError("speculate = true needs a tile.speculate, and the kernel has "
+                                    "none; speculate = false would work")
+                 : success();
+    if (!speculate && !ScheduleSearch(kernel).run(requested)) {
+      speculation.emitRemark("exact region alone: no schedule fits both regions");
+      speculate = false;
+    }
+    if (!speculate.value_or(true)) {
+      takeExactRegion(kernel);
+      numberPipes(kernel);
+    }
+    return success();
   }
 };
 } // namespace

@@ -111,6 +111,42 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
+  let summary = "Run the exact program of the tiles whose fast one failed, after the others";
+  let description = [{
+    A thread block runs the fast program of its tiles, up to 512 of them, and keeps a list of those that a thread
+    doubts. Then all roles meet at an mbarrier. When the list is empty, which is one word to read, they go
+    on with the tiles that are left; otherwise they run the exact program of the tiles in the list first. So
+    a tile that holds pays for its predicate only, and the roles need not agree on anything before.
+
+    What was computed twice is stored twice, by the same threads; bulk stores are waited for in between.
+
+    ```mlir
+    hop.role consumer warpgroups(2) {
+      scf.while (%tile = %block) ... {
+        hop.attempt { %valid = fast(%tile); hop.doubt %valid } exact { exact(%tile) }
+      }
+    }
+    ==>
+    hop.role consumer warpgroups(2) {
+      scf.while (%tile = %block, %phase = 0) ... {
+        %next, %n = scf.while (%tile, %i = 0) ... {      // while tiles are left, and %i < 512
+          %valid = fast(%tile)
+          hop.flag %valid, %tile + 2^31, %list[%i]
+          hop.flag %valid, 1, %doubted[%phase]
+        }
+        hop.barrier.arrive %meet, hop.barrier.wait %meet
+        scf.if %doubted[%phase] != 0 {
+          scf.while (%i = 0) ... { if %list[%i] != 0 { exact(%list[%i] - 2^31) } }
+          ...                                             // and the list is cleared
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let summary = "Make matrix products asynchronous, with the fewest waits";
   let description = [{

@@ -94,6 +94,13 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
   return success();
 }
 
+LogicalResult BufferOp::verify() {
+  if (getZeroed() && getBuffer().getType().getTile().getNumElements() != 1)
+    return emitOpError("is zeroed, which only slots of one value can be; got ")
+           << getBuffer().getType();
+  return success();
+}
+
 LogicalResult PipeLoadOp::verify() {
   return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices());
 }

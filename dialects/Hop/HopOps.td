@@ -82,6 +82,45 @@ def Hop_ElectedOp : Hop_Op<"elected", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+def Hop_AttemptOp : Hop_Op<"attempt", [NoTerminator, SingleBlock]> {
+  let summary = "A role's program of a tile of the grid, in a fast form that may not hold and an exact one";
+  let description = [{
+    Every role of a kernel has it or none. The exact region runs too, in every role, when the predicate of a
+    `hop.doubt` in the fast region was false in some thread of the thread block.
+
+    ```mlir
+    hop.attempt {
+      hop.doubt %valid : tensor<64xi1, #hop.layout<row>>
+    } exact {
+      hop.warpgroup_sync
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$fast, SizedRegion<1>:$exact);
+  let assemblyFormat = "attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
+}
+
+def Hop_DoubtOp : Hop_Op<"doubt"> {
+  let summary = "Asks for the exact program of this tile of the grid unless `valid` is true in every element";
+  let arguments = (ins AnyTypeOf<[I1, Hop_Fragment]>:$valid);
+  let assemblyFormat = "$valid attr-dict `:` type($valid)";
+}
+
+def Hop_FlagOp : Hop_Op<"flag"> {
+  let summary = "Sets the bits of `value` in a slot unless `valid` is true in every element";
+  let description = [{
+    By every thread for which it is not: an atomic or of shared memory (PTX ISA 9.7.13.6, red), so that any
+    number of threads may do it at once.
+  }];
+  let arguments = (ins AnyTypeOf<[I1, Hop_Fragment]>:$valid, I32:$value, Hop_BufferType:$buffer, I32:$index);
+  let assemblyFormat =
+    "$valid `,` $value `,` $buffer `[` $index `]` attr-dict `:` type($valid) `,` qualified(type($buffer))";
+}
+
+//===----------------------------------------------------------------------===//
 // Pipes
 //===----------------------------------------------------------------------===//
 
@@ -270,6 +309,12 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let hasVerifier = 1;
 }
 
+def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
+  let summary = "Waits until the bulk stores of this thread have been written";
+  let description = [{PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group`.}];
+  let assemblyFormat = "attr-dict";
+}
+
 def Hop_StagingOp : Hop_Op<"staging", [HasParent<"KernelOp">]> {
   let summary = "Declares shared memory through which results leave";
   let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
@@ -342,9 +387,11 @@ def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
 
 def Hop_BufferOp : Hop_Op<"buffer", [HasParent<"KernelOp">]> {
   let summary = "Declares slots of shared memory";
-  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
+  let description = [{With `zeroed`, which slots of one value may have, the kernel starts with zeros in them.}];
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset, UnitAttr:$zeroed);
   let results = (outs Hop_BufferType:$buffer);
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
 }
 
 def Hop_BarriersOp : Hop_Op<"barriers", [HasParent<"KernelOp">]> {

@@ -15,7 +15,7 @@ namespace tessera::tile {
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;
   std::optional<int64_t> consumers, stages, outerStages, overlap;
-  std::optional<bool> pingpong, split;
+  std::optional<bool> pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
@@ -34,6 +34,7 @@ struct ScheduleFields {
     visit("overlap", overlap);
     visit("pingpong", pingpong);
     visit("split", split);
+    visit("speculate", speculate);
     visit("store", store);
     visit("persistent", persistent);
     visit("order", order);

@@ -20,21 +20,22 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
-      pingpong(attr.getPingpong()), split(attr.getSplit()), store(attr.getStore()),
+      pingpong(attr.getPingpong()), split(attr.getSplit()),
+      speculate(attr.getSpeculate()), store(attr.getStore()),
       persistent(attr.getPersistent()), order(attr.getOrder()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap,
-                           pingpong, split, store, persistent, order, producerRegisters,
+                           pingpong, split, speculate, store, persistent, order, producerRegisters,
                            consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, pingpong, split, store, persistent, order,
+                                  outerStages, overlap, pingpong, split, speculate, store, persistent, order,
                                   producerRegisters, consumerRegisters);
 }
 
@@ -103,7 +104,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    std::optional<int64_t> stages,
                                    std::optional<int64_t> outerStages,
                                    std::optional<int64_t> overlap, std::optional<bool>,
-                                   std::optional<bool>, std::optional<StoreKind>,
+                                   std::optional<bool>, std::optional<bool>, std::optional<StoreKind>,
                                    std::optional<PersistentKind>, std::optional<OrderKind>,
                                    std::optional<int64_t> producerRegisters,
                                    std::optional<int64_t> consumerRegisters) {
@@ -195,6 +196,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.overlap, theirs.overlap);
   pick(fields.pingpong, theirs.pingpong);
   pick(fields.split, theirs.split);
+  pick(fields.speculate, theirs.speculate);
   pick(fields.store, theirs.store);
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);

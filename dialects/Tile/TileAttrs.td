@@ -64,6 +64,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `overlap` | 1, 2 | 1: each dot waits before the next operation (Algorithm 1); 2: the dots of one iteration run under the elementwise work of the next (Algorithm 2) |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
+    | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
@@ -82,6 +83,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<int64_t>">:$overlap,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
+    OptionalParameter<"std::optional<bool>">:$speculate,
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,

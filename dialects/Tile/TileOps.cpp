@@ -406,3 +406,69 @@ LogicalResult IotaOp::verify() {
            << getAxis() << " of " << result;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+ParseResult tessera::parseSpeculationRegions(OpAsmParser &parser, Region &fast, Region &exact) {
+  if (failed(parser.parseRegion(fast)))
+    return failure();
+  if (succeeded(parser.parseKeyword("exact")) && succeeded(parser.parseRegion(exact)))
+    return success();
+  // Operations before the region may already use what it defines, and it goes away.
+  fast.walk([](Operation *op) { op->dropAllUses(); });
+  return failure();
+}
+
+void tessera::printSpeculationRegions(OpAsmPrinter &printer, Operation *, Region &fast,
+                                      Region &exact) {
+  printer.printRegion(fast);
+  printer << " exact ";
+  printer.printRegion(exact);
+}
+
+YieldIfOp SpeculateOp::getFastYield() {
+  return cast<YieldIfOp>(getFast().front().getTerminator());
+}
+
+YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
+
+/// Whether the kernel loads a view that it stores.
+static BlockArgument viewLoadedAndStored(KernelOp kernel) {
+  llvm::SmallDenseSet<Value> stored;
+  kernel.walk([&](StoreOp store) { stored.insert(store.getView()); });
+  BlockArgument both;
+  kernel.walk([&](LoadOp load) {
+    if (stored.contains(load.getView()))
+      both = cast<BlockArgument>(load.getView());
+  });
+  return both;
+}
+
+LogicalResult SpeculateOp::verifyRegions() {
+  auto check = [&](Region &region, StringRef name, auto yield) -> LogicalResult {
+    if (!yield)
+      return emitOpError("ends its ")
+             << name << " region with " << (name == "fast" ? "tile.yield_if" : "tile.yield");
+    if (yield.getValues().getTypes() != getResultTypes())
+      return yield.emitOpError("yields the results of the speculation, of types ")
+             << getResultTypes() << ", got " << yield.getValues().getTypes();
+    return success();
+  };
+  if (failed(check(getFast(), "fast", dyn_cast<YieldIfOp>(getFast().front().back()))) ||
+      failed(check(getExact(), "exact", dyn_cast<YieldOp>(getExact().front().back()))))
+    return failure();
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  auto all = kernel.getBody().getOps<SpeculateOp>();
+  if (*all.begin() != *this)
+    return emitOpError("is the second of the kernel; a grid point succeeds or fails as a whole, so "
+                       "put both into one and join their predicates")
+               .attachNote((*all.begin()).getLoc())
+           << "the first is here";
+  if (BlockArgument view = viewLoadedAndStored(kernel))
+    return emitOpError("may run a grid point twice, so the kernel may not load what it stores, and "
+                       "it does both with '")
+           << kernel.getArgumentName(view.getArgNumber()) << "'";
+  return success();
+}

@@ -235,4 +235,69 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+def Tile_SpeculateOp : Tile_Op<"speculate", [
+    SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">]> {
+  let summary = "A fast computation that may not hold, and the exact one that then replaces it";
+  let description = [{
+    The first region computes the results in a way that is only right when the predicate of its
+    `tile.yield_if` holds in every element; the second region computes them in any case. The results are
+    those of the first region when the predicate holds for the grid point, else those of the second. Which of
+    the two it was shows in nothing but rounding.
+
+    The compiler runs the first region for every grid point, with what stands before and after the operation,
+    and comes back to the grid points whose predicate failed when the thread block is done with the others,
+    so that those that hold pay for no more than the predicate. Stores of a failed grid point are made twice.
+    So the kernel may not load what it stores. A kernel has at most one speculation, outside of loops and
+    conditionals. With `speculate = false` in the schedule only the second region is compiled.
+
+    ```mlir
+    %max = tile.speculate -> tensor<128xf32> {
+      %valid = arith.cmpf ole, %guess, %limit : tensor<128xf32>
+      tile.yield_if %valid, %guess : tensor<128xi1>, tensor<128xf32>
+    } exact {
+      %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+      tile.yield %m : tensor<128xf32>
+    }
+    ```
+  }];
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$fast, SizedRegion<1>:$exact);
+  let assemblyFormat =
+    "(`->` type($results)^)? attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    YieldIfOp getFastYield();
+    YieldOp getExactYield();
+  }];
+}
+
+def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"SpeculateOp">]> {
+  let summary = "Ends the fast region of a speculation";
+  let description = [{
+    `condition` is an i1 or a tile of i1: the values are right when it is true in every element.
+
+    ```mlir
+    tile.yield_if %valid, %max, %sum : tensor<128xi1>, tensor<128xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[I1, StaticShapeTensorOf<[I1]>]>:$condition, Variadic<AnyType>:$values);
+  let assemblyFormat =
+    "$condition (`,` $values^)? attr-dict `:` type($condition) (`,` type($values)^)?";
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, HasParent<"SpeculateOp">]> {
+  let summary = "Ends the exact region of a speculation";
+  let description = [{
+    ```mlir
+    tile.yield %max, %sum : tensor<128xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
 #endif // TESSERA_DIALECTS_TILE_TILEOPS_TD

@@ -27,6 +27,8 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   TileChooseScheduleOptions options;
   options.schedule = schedule.str();
   pm.addPass(createTileChooseSchedule(options));
+  pm.addPass(createTileCompleteSpeculation());
+  addCleanup(pm);
   pm.addPass(createTileOverlap());
   addCleanup(pm);
   pm.addPass(createTileSplitLoops());
@@ -41,6 +43,7 @@ void buildHopPhase(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
   kernels.addPass(createPersistent());
+  kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createPingpong());
 }

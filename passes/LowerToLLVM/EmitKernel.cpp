@@ -55,7 +55,8 @@ LogicalResult Emitter::emitKernel() {
   return success();
 }
 
-/// One thread makes the mbarriers and fetches the tensor maps, then all threads meet.
+/// One thread makes the mbarriers and fetches the tensor maps, all clear what starts at zero, then
+/// they meet.
 void Emitter::emitBarrierInit(Value threadIndex) {
   Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, threadIndex, i32(0));
   Block *after = builder.createBlock(&function.getBody());
@@ -74,7 +75,22 @@ void Emitter::emitBarrierInit(Value threadIndex) {
   assembly("fence.mbarrier_init.release.cluster;", "", {}, {});
   LLVM::BrOp::create(builder, loc, after);
   builder.setInsertionPointToEnd(after);
+  for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
+    if (buffer.getZeroed())
+      emitZeroes(buffer, threadIndex);
   assembly("bar.sync 0;", "", {}, {});
+}
+
+/// Each thread clears the slots that have its index, one thread block apart.
+void Emitter::emitZeroes(hop::BufferOp buffer, Value threadIndex) {
+  int64_t threads = 128 * kernel.getNumWarpgroups(), slots = buffer.getBuffer().getType().getSlots();
+  for (int64_t first = 0; first < slots; first += threads) {
+    Value slot = add(threadIndex, first);
+    Value exists =
+        toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, slot, i32(slots)));
+    assembly("{\n.reg .pred exists;\nsetp.ne.b32 exists, $1, 0;\n@exists st.shared.b32 [$0], 0;\n}",
+             "r,r", {add(add(sharedBase, *buffer.getOffset()), mul(slot, 4)), exists}, {});
+  }
 }
 
 LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value warpgroup,

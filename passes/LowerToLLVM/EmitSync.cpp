@@ -55,6 +55,11 @@ LogicalResult Emitter::emitSync(Operation *op) {
         bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
         return success();
       })
+      .Case([&](hop::BulkStoreWaitOp) {
+        assembly("cp.async.bulk.wait_group 0;", "", {}, {});
+        return success();
+      })
+      .Case([&](hop::FlagOp flag) { return emitFlag(flag), success(); })
       .Case<hop::SlotStoreOp, hop::SlotLoadOp>([&](auto) { return emitSlotAccess(op), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
@@ -218,9 +223,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
 void Emitter::emitSlotAccess(Operation *op) {
   auto store = dyn_cast<hop::SlotStoreOp>(op);
   auto load = dyn_cast<hop::SlotLoadOp>(op);
-  auto buffer = (store ? store.getBuffer() : load.getBuffer()).getDefiningOp<hop::BufferOp>();
-  Value index = scalar(store ? store.getIndex() : load.getIndex());
-  Value address = add(add(sharedBase, *buffer.getOffset()), mul(index, 4));
+  Value address = store ? valueAddress(store.getBuffer(), scalar(store.getIndex()))
+                        : valueAddress(load.getBuffer(), scalar(load.getIndex()));
   if (store) {
     assembly("st.shared.b32 [$0], $1;", "r,r", {address, scalar(store.getValue())}, {});
     return;
@@ -230,6 +234,27 @@ void Emitter::emitSlotAccess(Operation *op) {
           .front();
   // From lane 0, so that ptxas knows it to be the same in a whole warp.
   bind(load, {shuffle("idx", value, i32(0))});
+}
+
+Value Emitter::valueAddress(Value buffer, Value index) {
+  auto op = buffer.getDefiningOp<hop::BufferOp>();
+  return add(add(sharedBase, *op.getOffset()), mul(index, 4));
+}
+
+void Emitter::emitFlag(hop::FlagOp op) {
+  Values valid = elements(op.getValid());
+  Value all = valid.front();
+  for (Value element : llvm::drop_begin(valid))
+    all = LLVM::AndOp::create(builder, loc, all, element);
+  Block *after = splitBlock();
+  Block *flag = builder.createBlock(after);
+  builder.setInsertionPointToEnd(flag->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, all, after, flag);
+  builder.setInsertionPointToEnd(flag);
+  assembly("red.relaxed.cta.shared::cta.or.b32 [$0], $1;", "r,r",
+           {valueAddress(op.getBuffer(), scalar(op.getIndex())), scalar(op.getValue())}, {});
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
 }
 
 /// The counter is two words: the tiles given out beyond one for each thread block, and the thread

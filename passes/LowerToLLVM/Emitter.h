@@ -54,6 +54,7 @@ public:
 private:
   // Structure: EmitKernel.cpp.
   void emitBarrierInit(mlir::Value thread);
+  void emitZeroes(hop::BufferOp buffer, mlir::Value thread);
   mlir::LogicalResult emitRole(hop::RoleOp role, int64_t firstWarpgroup, mlir::Value warpgroup,
                                mlir::Value thread, mlir::Block *exit);
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup);
@@ -121,6 +122,8 @@ private:
   void emitStage(hop::StageOp op);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
+  void emitFlag(hop::FlagOp op);
+  mlir::Value valueAddress(mlir::Value buffer, mlir::Value index);
   void emitTileCounter(mlir::Operation *op);
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);

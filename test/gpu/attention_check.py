@@ -31,6 +31,19 @@ def padded(batch, heads, length, width, dtype, layout, fill):
     return view, buffer
 
 
+def shape_scores(inputs, q, k):
+    """Q and K with scores of some kind. With "last" the scores reach 600."""
+    if inputs == "late":  # The large scores of half the heads come in the last fifth of the keys.
+        k[:, ::2, k.shape[2] * 4 // 5 :: 5] *= 40
+    elif inputs == "last":
+        k[:, :, -1] *= 100
+    elif inputs == "first":  # An attention sink.
+        k[:, :, 0] *= 20
+    elif inputs == "wide":
+        q = q * 8
+    return q, k
+
+
 class Case:
     """Tensors of one case. `transform` may replace (q, k, v) before they are laid out."""
 
@@ -52,6 +65,8 @@ class Case:
         v = normal(case["kv_heads"], case["sk"], self.dv)
         q[:, :, ::7] *= 4  # Peaked rows, whose maximum moves late, exercise the rescaling.
         k[:, :, ::11] *= 3
+        if inputs := case.get("inputs"):
+            q, k = shape_scores(inputs, q, k)
         if transform:
             q, k, v = transform(q, k, v)
         self.q, _ = padded(batch, heads, case["sq"], self.d, self.dtype, layout, q)

@@ -19,6 +19,10 @@ SEQLENS = (
 )  # fmt: skip
 QUICK_SEQLENS = ((1, 1), (113, 203), (640, 128), (1023, 1024), (1024, 1024))
 LONG_SEQLENS = ((4096, 4096), (4224, 4224))
+# What the values are drawn like, see attention_check.py: those for which a fixed reference of the softmax fails in no,
+# some or all rows.
+INPUTS = ("late", "last", "first", "wide")
+INPUTS_SEQLENS = ((203, 1023), (1023, 1024), (2048, 2048))
 MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
@@ -101,6 +105,8 @@ def attention_cases(mode, group):
     for (sq, sk), (heads, kv_heads), layout in products:
         batch = 1 if mode == "memcheck" else 2 if max(sq, sk) > 1024 else 5
         yield {"batch": batch, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": layout}
+    for inputs, (sq, sk) in itertools.product(INPUTS, MEMCHECK_SEQLENS[:1] if mode == "memcheck" else INPUTS_SEQLENS):
+        yield {"batch": 2, "sq": sq, "sk": sk, "heads": 6, "kv_heads": 2, "layout": "BSHD", "inputs": inputs}
 
 
 def gemm_cases(mode):

@@ -20,7 +20,7 @@
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
 // PINGPONG: note: this would work: {{.*}}pingpong = false,
 
-// STAGES: note: stages = 8, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
+// STAGES: note: stages = 8, outer_stages = 1, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
 // STAGES: note: this would work: {{.*}}stages = 4,
 
 // CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
