@@ -11,7 +11,9 @@ hop.kernel @nested attributes {
     scf.for %i = %c0 to %n step %c1 {
       // expected-error@+1 {{stands in a role or in its loop over tiles, whose one value is the number of the tile}}
       hop.attempt {
+        hop.warpgroup_sync
       } exact {
+        hop.warpgroup_sync
       }
     }
   }
