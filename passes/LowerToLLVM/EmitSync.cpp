@@ -55,6 +55,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
         bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
         return success();
       })
+      .Case([&](hop::MarkOp mark) { return emitMark(mark), success(); })
       .Case<hop::SlotStoreOp, hop::SlotLoadOp>([&](auto) { return emitSlotAccess(op), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
