@@ -49,6 +49,7 @@ int main(int argc, char **argv) {
   addRunCommand(app);
   addCheckCommand(app);
   addTraceCommand(app);
+  addInspectCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {
