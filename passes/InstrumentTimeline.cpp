@@ -57,6 +57,14 @@ int64_t costOf(Operation *op) {
   return elements * (isSpecial ? 8 : 1);
 }
 
+/// Whether an operation is a stage of its own. Others are parts of a stretch, or of the stage
+/// before them.
+bool isStage(Operation *op) {
+  return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::BulkLoadOp,
+             tile::LoadOp, hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp,
+             tile::StoreOp>(op);
+}
+
 /// Marks the stages of the roles of one kernel.
 class StageMarker {
 public:
@@ -68,7 +76,7 @@ public:
 private:
   int64_t number(hop::StageKind kind, const Twine &label, Location loc,
                  ArrayRef<int64_t> products = {});
-  std::optional<int64_t> classify(Operation *op);
+  int64_t classify(Operation *op);
   int64_t classifyFinish(hop::MmaWaitOp wait);
   int64_t classifyCompute(ArrayRef<Operation *> stretch);
   void enter(int64_t stage, Operation *before, Value at);
@@ -114,11 +122,11 @@ int64_t StageMarker::classifyFinish(hop::MmaWaitOp wait) {
   return number(hop::StageKind::Finish, llvm::join(labels, ", "), loc, products);
 }
 
-/// The stage that an operation is; nothing for one that is part of a stretch.
-std::optional<int64_t> StageMarker::classify(Operation *op) {
+/// The stage that an operation is, see isStage.
+int64_t StageMarker::classify(Operation *op) {
   using Kind = hop::StageKind;
   Location loc = op->getLoc();
-  return TypeSwitch<Operation *, std::optional<int64_t>>(op)
+  return TypeSwitch<Operation *, int64_t>(op)
       .Case([&](hop::BarrierWaitOp wait) {
         auto barriers = wait.getBarriers().getDefiningOp<hop::BarriersOp>();
         return number(Kind::Wait, barriers.getLabel(), loc);
@@ -143,8 +151,7 @@ std::optional<int64_t> StageMarker::classify(Operation *op) {
       })
       .Case([&](tile::StoreOp store) {
         return number(Kind::Store, viewLabel(kernel, store.getView()), loc);
-      })
-      .Default([](Operation *) { return std::nullopt; });
+      });
 }
 
 /// Names a stretch after the operations that cost most, the dearest first, whose place it has.
@@ -207,12 +214,12 @@ void StageMarker::markBlock(Block &block, Value at) {
     }
     if (op.hasTrait<OpTrait::IsTerminator>())
       continue;
-    if (std::optional<int64_t> stage = classify(&op)) {
-      markStretch(stretch, at);
-      enter(*stage, &op, at);
-    } else {
+    if (!isStage(&op)) {
       stretch.push_back(&op);
+      continue;
     }
+    markStretch(stretch, at);
+    enter(classify(&op), &op, at);
   }
   markStretch(stretch, at);
 }
