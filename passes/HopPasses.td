@@ -249,6 +249,47 @@ def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::K
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::KernelOp"> {
+  let summary = "Record when each warpgroup enters each stage of its program";
+  let description = [{
+    Only with `--instrument=timeline`. A stage is what lies between two points of synchronisation: a wait for an
+    mbarrier, for a turn, for the warps of the warpgroup or for products in flight, the issue of a product or a
+    copy, a store, or a stretch of arithmetic on tiles. Each begins with a `hop.mark`, which ends the one before
+    it; a stretch that only computes addresses belongs to the stage before it. A product runs from its issue to
+    the end of the wait that names it, beside what the warpgroup does in between.
+
+    The labels come from the program: of a wait the mbarrier, of a product the buffers of its operands, of
+    arithmetic the operations that cost most. `hop.timeline` holds them with their lines of the source.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      hop.barrier.wait %k.full[%i], %parity
+      %f = hop.mma_issue %q, %t ...
+      %s = hop.mma_wait %f pending 0
+      %e = math.exp2 %s
+    }
+    ==>
+    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full">, #hop.stage<issue, "q x k">,
+      #hop.stage<finish, "q x k", products = [1]>, #hop.stage<compute, "exp2">]
+    scf.for %j = %c0 to %n step %c1 {
+      hop.mark 0 at %j
+      hop.barrier.wait %k.full[%i], %parity
+      hop.mark 1 at %j
+      %f = hop.mma_issue %q, %t ...
+      hop.mark 2 at %j
+      %s = hop.mma_wait %f pending 0
+      hop.mark 3 at %j
+      %e = math.exp2 %s
+    }
+    ```
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", "4", "Thread blocks that are recorded">,
+    Option<"first", "first", "int64_t", "0", "Number of the first of them, x varies fastest">,
+    Option<"events", "events", "int64_t", "1024",
+           "Stages that are kept of each warpgroup, the last ones; a power of two">];
+}
+
 def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Write each kernel as the program of one thread, in the LLVM and NVVM dialects";
   let description = [{

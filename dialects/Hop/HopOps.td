@@ -50,6 +50,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     }
     /// Warpgroups of all roles.
     int64_t getNumWarpgroups();
+    /// The timeline that the kernel records; null when it records none.
+    ::tessera::hop::TimelineOp getTimeline();
   }];
 }
 
@@ -450,6 +452,40 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
                        Hop_BarriersType:$barriers, I32:$barrier);
   let assemblyFormat =
     "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Timelines
+//===----------------------------------------------------------------------===//
+
+def Hop_TimelineOp : Hop_Op<"timeline", [HasParent<"KernelOp">]> {
+  let summary = "Declares a record of the stages that warpgroups go through";
+  let description = [{
+    Each warpgroup of the thread blocks numbered `first` to `first + blocks - 1` (x varies fastest) records the
+    last `events` stages that it entered, a power of two, in memory of the launch (docs/seeing.md).
+
+    ```mlir
+    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full", line = 82, column = 11>]
+    ```
+  }];
+  let arguments = (ins I64Attr:$blocks, I64Attr:$first, I64Attr:$events,
+                       TypedArrayAttrBase<Hop_StageAttr, "stages">:$stages);
+  let assemblyFormat = "`blocks` $blocks `from` $first `events` $events `stages` $stages attr-dict";
+  let hasVerifier = 1;
+}
+
+def Hop_MarkOp : Hop_Op<"mark"> {
+  let summary = "Enters a stage of the kernel's timeline";
+  let description = [{
+    Ends the stage before it. `at` is the index of the innermost loop around it.
+
+    ```mlir
+    hop.mark 3 at %j : index
+    ```
+  }];
+  let arguments = (ins I64Attr:$stage, Optional<AnyTypeOf<[Index, I32]>>:$at);
+  let assemblyFormat = "$stage (`at` $at^ `:` type($at))? attr-dict";
   let hasVerifier = 1;
 }
 

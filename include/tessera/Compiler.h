@@ -55,6 +55,9 @@ struct CompileOptions {
   std::string schedule;
   /// The kernel to compile; empty for all kernels of the source.
   std::string kernel;
+  /// What the kernels record: empty for nothing, or "timeline", with options of
+  /// hop-instrument-timeline as "timeline,blocks=8,first=132,events=4096".
+  std::string instrument;
   EmitKind emit = EmitKind::Bundle;
   /// With Bundle: ship PTX, which the driver assembles, and do not run ptxas.
   bool bundlePtx = false;

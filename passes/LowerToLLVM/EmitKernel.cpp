@@ -41,6 +41,8 @@ LogicalResult Emitter::emitKernel() {
       return failure();
   }
   emitBarrierInit(threadIndex);
+  if (kernel.getTimeline())
+    emitTimelineStart();
 
   Block *exit = builder.createBlock(&function.getBody());
   LLVM::ReturnOp::create(builder, loc, ValueRange());
@@ -128,8 +130,12 @@ LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value 
     LLVM::CondBrOp::create(builder, loc, isChosen, elected, exit);
     builder.setInsertionPointToEnd(elected);
   }
+  if (kernel.getTimeline())
+    emitTimelineRoleStart(role, firstWarpgroup);
   if (failed(emitBlock(role.getBody().front())))
     return failure();
+  if (kernel.getTimeline())
+    emitTimelineRoleEnd();
   LLVM::BrOp::create(builder, loc, exit);
   builder.setInsertionPointToEnd(next);
   return success();

@@ -60,6 +60,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
         return success();
       })
       .Case([&](hop::FlagOp flag) { return emitFlag(flag), success(); })
+      .Case([&](hop::MarkOp mark) { return emitMark(mark), success(); })
       .Case<hop::SlotStoreOp, hop::SlotLoadOp>([&](auto) { return emitSlotAccess(op), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })

@@ -41,6 +41,18 @@ struct ThreadValues {
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
 };
 
+/// What a warpgroup needs to record its stages; null values in a kernel without a timeline.
+struct TimelineValues {
+  mlir::Value memory;     ///< i64: global address of the timeline
+  mlir::Value block;      ///< i32: offset of the thread block's first record
+  mlir::Value isRecorded; ///< i1: the thread block is one of those recorded
+  mlir::Value record;     ///< i64: global address of the warpgroup's record
+  mlir::Value writes;     ///< i1: this thread records
+  /// Address of an i32 that becomes a register: the number of events, which all threads count, so
+  /// that ptxas knows it to be the same in a warp.
+  mlir::Value count;
+};
+
 class Emitter {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -129,6 +141,12 @@ private:
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;
 
+  // Records of stages: EmitTimeline.cpp.
+  void emitTimelineStart();
+  void emitTimelineRoleStart(hop::RoleOp role, int64_t firstWarpgroup);
+  void emitTimelineRoleEnd();
+  void emitMark(hop::MarkOp op);
+
   // Helpers: EmitHelpers.cpp.
   mlir::Value i32(int64_t value);
   mlir::Value i64(int64_t value);
@@ -154,6 +172,7 @@ private:
   mlir::Location loc;
   mlir::Value sharedBase;
   ThreadValues thread;
+  TimelineValues timeline;
   int64_t roleWarpgroups = 0;
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element

@@ -1,6 +1,7 @@
 //===- LaunchParameters.cpp - What a kernel is launched with --------------===//
 
 #include "passes/LowerToLLVM/LaunchParameters.h"
+#include "dialects/Hop/TimelineLayout.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 
@@ -32,6 +33,8 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
       result.addAccess(store.getView(), cast<RankedTensorType>(store.getValue().getType()));
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});
+    } else if (isa<hop::TimelineOp>(op)) {
+      result.addUnique({LaunchParameter::Timeline});
     } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
       result.addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
     }
@@ -208,6 +211,13 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     entry.set("kind", b.getStringAttr("workspace"));
     entry.set("bytes", b.getI64IntegerAttr(8));
     break;
+  case LaunchParameter::Timeline: {
+    hop::TimelineOp timeline = kernel.getTimeline();
+    entry.set("kind", b.getStringAttr("timeline"));
+    entry.set("bytes", b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumWarpgroups() *
+                                           timeline::recordBytes(timeline.getEvents())));
+    break;
+  }
   case LaunchParameter::Pointer:
     entry.set("kind", b.getStringAttr("pointer"));
     entry.set("argument", name());
@@ -292,6 +302,28 @@ static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
   entry.set("named_barriers", b.getArrayAttr(barriers));
 }
 
+/// What a reader of the kernel's timeline needs: how much is recorded, and the stages by number.
+static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
+  Builder b(timeline.getContext());
+  SmallVector<Attribute> stages;
+  for (auto stage : timeline.getStages().getAsRange<hop::StageAttr>()) {
+    NamedAttrList entry;
+    entry.set("kind", b.getStringAttr(stringifyEnum(stage.getKind())));
+    entry.set("label", b.getStringAttr(stage.getLabel()));
+    entry.set("line", b.getI64IntegerAttr(stage.getLine()));
+    entry.set("column", b.getI64IntegerAttr(stage.getColumn()));
+    if (!stage.getProducts().empty())
+      entry.set("products", b.getI64ArrayAttr(stage.getProducts()));
+    stages.push_back(entry.getDictionary(b.getContext()));
+  }
+  NamedAttrList entry;
+  entry.set("blocks", timeline.getBlocksAttr());
+  entry.set("first", timeline.getFirstAttr());
+  entry.set("events", timeline.getEventsAttr());
+  entry.set("stages", b.getArrayAttr(stages));
+  return entry.getDictionary(b.getContext());
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
@@ -348,6 +380,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("shared_map", b.getArrayAttr(sharedMap));
   entry.set("barriers", b.getArrayAttr(barriers));
   describeRoles(kernel, entry);
+  if (hop::TimelineOp timeline = kernel.getTimeline())
+    entry.set("timeline", describeTimeline(timeline));
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));

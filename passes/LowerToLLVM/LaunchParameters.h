@@ -30,8 +30,8 @@ struct TensorMap {
 
 /// One parameter of the machine kernel.
 struct LaunchParameter {
-  enum Kind { Map, Workspace, Pointer, Dim, Stride, Scalar } kind;
-  unsigned argument = 0;     ///< of the source kernel (not for Dim and Workspace)
+  enum Kind { Map, Workspace, Timeline, Pointer, Dim, Stride, Scalar } kind;
+  unsigned argument = 0;     ///< of the source kernel (not for Dim, Workspace and Timeline)
   unsigned index = 0;        ///< Map: into maps; Stride: dimension of the view
   mlir::StringRef name = {}; ///< Dim
 };
@@ -49,6 +49,8 @@ public:
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
   unsigned workspacePosition() const { return position(LaunchParameter::Workspace, 0); }
+  /// The memory of hop.timeline.
+  unsigned timelinePosition() const { return position(LaunchParameter::Timeline, 0); }
 
   /// The kernel's entry in a bundle.
   mlir::DictionaryAttr describe(hop::KernelOp kernel, mlir::StringRef symbol) const;

@@ -46,6 +46,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     case LaunchParameter::Map:
       return LLVM::LLVMPointerType::get(&getContext());
     case LaunchParameter::Workspace:
+    case LaunchParameter::Timeline:
     case LaunchParameter::Pointer:
       return LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/1);
     case LaunchParameter::Dim:
@@ -145,7 +146,9 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
     function->setAttr("tessera.kernel", description);
     // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
-    function->setAttr("tessera.no_spills", b.getUnitAttr());
+    // The model does not know what a timeline takes.
+    if (!kernel.getTimeline())
+      function->setAttr("tessera.no_spills", b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(
         b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));

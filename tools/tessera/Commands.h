@@ -21,6 +21,8 @@ void addCompileCommand(CLI::App &app);
 void addParamsCommand(CLI::App &app);
 void addRunCommand(CLI::App &app);
 void addCheckCommand(CLI::App &app);
+void addTraceCommand(CLI::App &app);
+void addInspectCommand(CLI::App &app);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
 /// `defines`.

@@ -181,6 +181,9 @@ void tessera::addCompileCommand(CLI::App &app) {
   sub->add_option("--schedule", options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--kernel", options.kernel, "Compile this kernel only");
+  sub->add_option("--instrument", options.instrument,
+                  "What the kernels record: timeline, with blocks=N, first=N and events=N after "
+                  "commas, as timeline,blocks=8");
   sub->add_option("--emit", command->emit, "What to produce")
       ->check(
           CLI::IsMember({"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle"}))

@@ -94,6 +94,12 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
   command.add_option("--schedule", options.schedule,
                      "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   command.add_option("--ptxas", options.ptxas, "Path of ptxas");
+  command.add_option("--trace", options.trace,
+                     "Record when each warpgroup enters each stage and write it here, for tessera "
+                     "trace (--device sim or cuda)");
+  command.add_option("--instrument", options.instrument,
+                     "What is recorded for --trace: timeline, with blocks=N, first=N and events=N "
+                     "after commas (default: timeline)");
   command.add_flag("--check", options.check,
                    "Compare with the interpreter in double, and with the error of the same "
                    "computation in the kernel's precision");

@@ -13,6 +13,7 @@
 #include "tools/tessera/SimRunner.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include <cmath>
 
 using namespace mlir;
@@ -32,6 +33,7 @@ public:
 private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
+  int saveTrace(DeviceRunner &runner);
   int check(const RunArguments &results);
 
   const RunOptions &options;
@@ -72,6 +74,19 @@ int KernelRun::save(const RunArguments &results) {
   return ExitSuccess;
 }
 
+int KernelRun::saveTrace(DeviceRunner &runner) {
+  if (options.trace.empty())
+    return ExitSuccess;
+  llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
+  if (!timeline)
+    return failUsage("--trace: " + toString(timeline.takeError()));
+  llvm::Error error = llvm::writeToOutput(options.trace, [&](llvm::raw_ostream &os) {
+    os << timeline::toJSON(*timeline) << "\n";
+    return llvm::Error::success();
+  });
+  return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
+}
+
 int KernelRun::check(const RunArguments &results) {
   if (!reference) {
     FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
@@ -90,6 +105,8 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
     if (isOutput(kernel, i))
       describe(i, results.getTensor(i));
   if (int code = save(results))
+    return code;
+  if (int code = saveTrace(runner))
     return code;
   return options.check ? check(results) : ExitSuccess;
 }
@@ -126,6 +143,8 @@ static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelO
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = kernel.getSymName().str();
   compileOptions.ptxas = options.ptxas;
+  if (!options.trace.empty())
+    compileOptions.instrument = options.instrument.empty() ? "timeline" : options.instrument;
   return compileOptions;
 }
 
@@ -166,6 +185,10 @@ static int checkOptions(const RunOptions &options) {
     return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
   if (options.device != "cuda" && !options.ptxas.empty())
     return failUsage("--ptxas is an option of --device cuda");
+  if (isInterpreter && !options.trace.empty())
+    return failUsage("--trace is an option of --device sim and cuda");
+  if (options.trace.empty() && !options.instrument.empty())
+    return failUsage("--instrument says what --trace records; give --trace FILE");
   if (options.device != "sim" && options.sim != SimOptions())
     return failUsage("--seeds, --sim-seed, --sim-blocks and --threads are options of --device sim");
   return ExitSuccess;

@@ -46,6 +46,10 @@ struct RunOptions {
   std::string ptxas;
   uint64_t seed = 0;
   bool check = false;
+  /// File that receives the timeline of the last launch of sim or cuda.
+  std::string trace;
+  /// What is recorded for it, see CompileOptions::instrument; empty for the defaults.
+  std::string instrument;
   SimOptions sim;
 };
 

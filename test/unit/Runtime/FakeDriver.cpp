@@ -213,7 +213,8 @@ return 0;
 }
 FAKE(cuMemsetD8Async, DevicePointer to, unsigned char value, size_t bytes, Stream stream)
 memset(reinterpret_cast<void *>(to), value, bytes);
-if (value == 0 && getState().memory.at(to) == bytes)
+if (auto found = getState().memory.find(to);
+    value == 0 && found != getState().memory.end() && found->second == bytes)
   getState().zeroed[to] = stream;
 return 0;
 }
