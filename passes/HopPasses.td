@@ -19,7 +19,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups. With
     `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
-    is needed.
+    is needed, and `hop-prefetch` moves the loads ahead.
 
     ```mlir
     scf.for %j = %c0 to %n step %c1 {
@@ -43,6 +43,35 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
+  let summary = "Start the loads of a loop iterations ahead, without a producer";
+  let description = [{
+    Only for `warp_specialize = false`. A load that one thread of the role starts in each iteration of a loop is
+    started as many iterations before as its pipe has slots that the role does not hold, less one, if there are
+    two or more: the slot that comes free last waits for the slowest warpgroup. The first loads come before the
+    loop, and an iteration loads only for an iteration that the loop runs, so the fills keep their order.
+
+    The address of a later iteration is written anew from the induction variable, from values outside the loop
+    and from what iter_args will be. A load whose address takes anything else, or that shares its pipe with
+    another load of the loop, stays where it is; a remark says why.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      scf.if %elected { hop.pipe.load %k, %K[%j, %c0] : ... }
+      %t = hop.pipe.wait %k : ...
+    }
+    ==>
+    scf.if %elected_and_0_in_range { hop.pipe.load %k, %K[%c0, %c0] : ... }
+    scf.for %j = %c0 to %n step %c1 {
+      %next = arith.addi %j, %c1 : index
+      scf.if %elected_and_next_in_range { hop.pipe.load %k, %K[%next, %c0] : ... }
+      %t = hop.pipe.wait %k : ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
@@ -151,7 +180,8 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let summary = "Make matrix products asynchronous, with the fewest waits";
   let description = [{
     Each product is issued where it stands; a wait comes right before the first use of its result and leaves
-    later products in flight. Slots are released after the wait of every product that reads them. A tile that
+    later products in flight. Nothing stays in flight over a branch, but for one that only starts loads into
+    other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that reads them. A tile that
     becomes a register operand is packed after the products that read registers have been waited for,
     because ptxas would otherwise serialise every wgmma of the kernel (C7513).
 

@@ -2,6 +2,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -296,8 +297,7 @@ LogicalResult DimOp::verify() {
 }
 
 /// What tile.load and tile.store ask of a tile, its view and the indices.
-static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value viewValue,
-                                  size_t numIndices) {
+static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, size_t numIndices) {
   auto view = cast<ViewType>(viewValue.getType());
   auto argument = dyn_cast<BlockArgument>(viewValue);
   if (!argument || !argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>())
@@ -306,9 +306,12 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value vi
   if (static_cast<int64_t>(numIndices) != view.getRank())
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
-  if (tile.getElementType() != view.getElementType())
+  if (getElementTypeOrSelf(moved) != view.getElementType())
     return op->emitOpError("has a tile of ")
-           << tile.getElementType() << " and a view of " << view.getElementType();
+           << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
+  auto tile = dyn_cast<RankedTensorType>(moved);
+  if (!tile)
+    return success();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
@@ -316,12 +319,11 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value vi
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getType()), getView(), getIndices().size());
+  return verifyAccess(*this, getType(), getView(), getIndices().size());
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getValue().getType()), getView(),
-                      getIndices().size());
+  return verifyAccess(*this, getValue().getType(), getView(), getIndices().size());
 }
 
 //===----------------------------------------------------------------------===//

@@ -110,14 +110,16 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let description = [{
     One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
     (rank 1 or 2), at step 1. Elements outside the view are 0: along the tiled dimensions any index is
-    allowed; the outer indices must lie inside. The element types agree.
+    allowed; the outer indices must lie inside. The element types agree. A scalar result is the one element at
+    the indices, all of which must lie inside.
 
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
+    %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices);
-  let results = (outs Tile_FloatTile:$result);
+  let results = (outs AnyTypeOf<[Tile_FloatTile, F16, BF16, F32]>:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }

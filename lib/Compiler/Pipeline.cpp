@@ -38,6 +38,7 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
 void buildHopPhase(OpPassManager &pm) {
   pm.addPass(createWarpSpecialize());
   addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();

@@ -10,6 +10,7 @@
 
 #include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -86,6 +87,7 @@ private:
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
   mlir::LogicalResult emitAffine(mlir::Operation *op, bool &done);
+  void convertAffine(mlir::arith::SIToFPOp op);
   mlir::LogicalResult emitConstant(mlir::Operation *op);
   mlir::LogicalResult emitPack(mlir::Operation *op);
   mlir::LogicalResult emitUnpack(mlir::Operation *op);
@@ -106,6 +108,9 @@ private:
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitScalarLoad(tile::LoadOp op);
+  mlir::Value strideOf(mlir::Value view, int64_t dim);
+  mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   struct Access;
   Access makeAccess(mlir::Value view, mlir::ValueRange indices, mlir::RankedTensorType type);
   mlir::Value elementAddress(const Access &access, mlir::Value row, mlir::Value column);

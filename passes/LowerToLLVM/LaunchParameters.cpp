@@ -27,10 +27,10 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      result.addAccess(load.getView(), cast<RankedTensorType>(load.getType()));
+      result.addAccess(load.getView(), load.getType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      result.addAccess(store.getView(), cast<RankedTensorType>(store.getValue().getType()));
+      result.addAccess(store.getView(), store.getValue().getType());
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});
     } else if (isa<hop::TimelineOp>(op)) {
@@ -84,16 +84,18 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   return success();
 }
 
-void LaunchParameters::addAccess(Value view, RankedTensorType tile) {
+void LaunchParameters::addAccess(Value view, Type moved) {
   unsigned argument = argumentOf(view);
   auto type = cast<tile::ViewType>(view.getType());
+  auto tile = dyn_cast<RankedTensorType>(moved);
+  int64_t rank = tile ? tile.getRank() : 0;
   // Rank-2 tiles are moved in units of up to 16 bytes.
-  unsigned bytes = tile.getRank() == 2 ? 16 : type.getElementBytes();
+  unsigned bytes = rank == 2 ? 16 : type.getElementBytes();
   alignment[argument] = std::max(alignment.lookup(argument), bytes);
   addUnique({LaunchParameter::Pointer, argument});
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)
     addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
-  for (int64_t i = type.getRank() - tile.getRank(); i < type.getRank(); ++i)
+  for (int64_t i = type.getRank() - rank; i < type.getRank(); ++i)
     if (type.getStaticDim(i) == ShapedType::kDynamic)
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }

@@ -58,7 +58,7 @@ public:
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
                               hop::SharedType shared);
-  void addAccess(mlir::Value view, mlir::RankedTensorType tile);
+  void addAccess(mlir::Value view, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,

@@ -3,6 +3,7 @@
 import itertools
 
 ATTENTION = "attention_fwd"
+VARIANTS = "attention_variants"
 GEMM = "gemm"
 
 DTYPES = ("bf16", "f16")
@@ -30,6 +31,19 @@ SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
     for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
 ) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3")
+
+# What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
+SCORES = (
+    {"MASK": "window"},
+    {"MASK": "none", "ALIBI": True},
+    {"MASK": "causal", "ALIBI": True},
+    {"MASK": "none", "SOFTCAP": "exact"},
+    {"MASK": "causal", "SOFTCAP": "approx"},
+    {"MASK": "window", "SOFTCAP": "exact", "ALIBI": True},
+)
+VARIANT_TYPES = ((64, "bf16"), (128, "bf16"), (128, "f16"), (192, "bf16"), (256, "bf16"))
+# (left, right): windows within a tile, across tiles, of one side and of everything
+WINDOWS = ((0, 0), (5, 0), (127, 0), (512, 64), (-1, 3), (64, -1), (3000, 3000))
 
 ACTIVATIONS = ("none", "relu", "gelu")
 # (M, N, K)
@@ -71,6 +85,15 @@ def schedule_configurations():
         yield attention("bf16", 128, 128, causal, schedule)
 
 
+def variant(dtype, d, scores, schedule=""):
+    return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule)
+
+
+def variant_configurations():
+    for (d, dtype), scores in itertools.product(VARIANT_TYPES, SCORES):
+        yield variant(dtype, d, scores)
+
+
 def gemm_configurations():
     for dtype, transposed, bias, activation in itertools.product(
         DTYPES, ("true", "false"), ("false", "true"), ACTIVATIONS
@@ -81,6 +104,7 @@ def gemm_configurations():
 GROUPS = {
     "attention": attention_configurations,
     "schedules": schedule_configurations,
+    "variants": variant_configurations,
     "gemm": gemm_configurations,
 }
 
@@ -107,6 +131,14 @@ def attention_cases(mode, group):
         yield {"batch": batch, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": layout}
     for inputs, (sq, sk) in itertools.product(INPUTS, MEMCHECK_SEQLENS[:1] if mode == "memcheck" else INPUTS_SEQLENS):
         yield {"batch": 2, "sq": sq, "sk": sk, "heads": 6, "kv_heads": 2, "layout": "BSHD", "inputs": inputs}
+
+
+def variant_cases(mode, parameters):
+    """Cases of one kernel of attention_variants.tile, each shape with every window if it has one."""
+    windows = WINDOWS[1:4] if mode == "memcheck" else WINDOWS
+    for case in attention_cases(mode, "schedules"):
+        for left, right in windows if parameters["MASK"] == "window" else ((-1, -1),):
+            yield {**case, "left": left, "right": right}
 
 
 def gemm_cases(mode):

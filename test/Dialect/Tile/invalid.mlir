@@ -217,6 +217,20 @@ tile.kernel @load_element(%x: !tile.view<[M], f16>) grid(%m = M) {
 
 // -----
 
+tile.kernel @load_scalar_element(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has a tile of 'f32' and a view of 'f16'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> f32
+}
+
+// -----
+
+tile.kernel @load_scalar_type(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'i32'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> i32
+}
+
+// -----
+
 tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
   // expected-error@+1 {{'tile.load' op moves tiles of rank 1 or 2, at most the rank of the view (1), got 'tensor<16x16xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<16x16xf16>
@@ -225,7 +239,7 @@ tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_dynamic(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values, but got 'tensor<?xf16>'}}
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'tensor<?xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<?xf16>
 }
 

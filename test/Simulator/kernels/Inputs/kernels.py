@@ -37,6 +37,16 @@ def attention(defines, shapes, schedule="", options=(), scale=0.125):
     return arguments
 
 
+def variant(defines, settings, shapes, schedule=""):
+    """attention_variants.tile with the values of the arguments that the defines add."""
+    arguments = ["attention_variants.tile", *defines, "--set", "scale=0.125", "--schedule", schedule]
+    for name, value in settings.items():
+        arguments += ["--set", f"{name}={value}"]
+    for shape in shapes:
+        arguments += ["--shape", shape]
+    return arguments + ["--sim-blocks", "2"]
+
+
 def gemm(defines, shapes, schedule=""):
     arguments = ["gemm.tile", *defines, "--schedule", schedule]
     for m, n, k in shapes:
@@ -125,6 +135,30 @@ def attention_retries():
         yield attention(defines, [shape], f"persistent={persistent}", ["--sim-blocks", "1", "--seeds", "1"], 4), False
 
 
+def attention_variants():
+    """Windows of every size against the tile, caps and slopes, and both schedules that split and overlap loops."""
+    shapes = [
+        attention_shape(2, 1, 203, 113),
+        attention_shape(2, 2, 113, 203),
+        attention_shape(1, 1, 1, 320),
+        attention_shape(3, 1, 1, 1),
+        attention_shape(1, 1, 300, 10),
+    ]
+    small = ["-DD=64", "-DBM=128", "-DBN=32"]
+    windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
+    for (left, right), schedule in itertools.product(
+        windows, ("", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true")
+    ):
+        yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
+    for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
+        defines = [*small, f"-DSOFTCAP={cap}", f"-DMASK={mask}", f"-DALIBI={alibi}"]
+        yield variant(defines, {} if cap == "none" else {"cap": 1.5}, shapes), False
+    everything = {"cap": 2, "left": 100, "right": 9}
+    for d, dtype in itertools.product((64, 96, 128, 192, 256), ("bf16", "f16")):
+        defines = [f"-DD={d}", f"-DT={dtype}", "-DSOFTCAP=exact", "-DMASK=window", "-DALIBI=true"]
+        yield variant(defines, everything, shapes[:2]), False
+
+
 def gemm_kernels():
     """Layouts, types, bias and activations, with the schedule chosen."""
     for dtype, transposed, bias, activation in itertools.product(
@@ -151,6 +185,7 @@ GROUPS = {
     "attention-full-mask": attention_full_mask,
     "attention-heads": attention_heads,
     "attention-retries": attention_retries,
+    "attention-variants": attention_variants,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
 }
