@@ -40,6 +40,7 @@ void buildHopPhase(OpPassManager &pm) {
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createCluster());
   kernels.addPass(createPersistent());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createPingpong());

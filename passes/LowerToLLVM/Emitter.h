@@ -39,6 +39,7 @@ struct ThreadValues {
   mlir::Value firstColumn; ///< 2 * (lane % 4)
   mlir::Value isLeader;    ///< i32: 1 in the warpgroup's first thread
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+  mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
 };
 
 class Emitter {
@@ -121,7 +122,12 @@ private:
   void emitStage(hop::StageOp op);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
+  void emitSlotMulticast(hop::SlotMulticastOp op);
+  void emitArrive(hop::BarrierArriveOp op);
+  void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
+  /// i32: this block's index in its cluster.
+  mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;
@@ -150,6 +156,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   mlir::Value sharedBase;
+  mlir::Value rank; ///< in a cluster of more than one block
   ThreadValues thread;
   int64_t roleWarpgroups = 0;
 
