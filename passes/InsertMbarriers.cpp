@@ -102,7 +102,7 @@ public:
     rewriter.setInsertionPointToEnd(&body);
     for (auto &[cursor, position] : positions)
       if (cursor.second == Side::Fill)
-        drain(role.getLoc(), rings.find(cursor.first)->second, position);
+        drain(role, rings.find(cursor.first)->second, position);
   }
 
 private:
@@ -112,18 +112,31 @@ private:
 
   /// Waits until every slot of a ring that other blocks release too is empty: their arrivals must
   /// find this block's shared memory.
-  void drain(Location loc, const Ring &ring, Position position) {
+  void drain(hop::RoleOp role, const Ring &ring, Position position) {
     if (!ring.multicast)
       return;
+    Location loc = role.getLoc();
     auto waitForAll = [&] {
       for (int64_t i = 0; i < ring.slots; ++i) {
         hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
         advance(loc, ring, position);
       }
     };
-    if (ring.isTile)
+    if (!ring.isTile)
+      return inFirstBlock(loc, waitForAll);
+    if (role.getKind() == hop::RoleKind::Producer)
       return waitForAll();
-    inFirstBlock(loc, waitForAll);
+    // Without a producer one thread has filled the ring and knows its place.
+    Value elected =
+        hop::ElectedOp::create(rewriter, loc, rewriter.getI1Type(), role.getBody().getArgument(0));
+    onlyIf(loc, elected, waitForAll);
+  }
+
+  void onlyIf(Location loc, Value condition, function_ref<void()> write) {
+    auto guard = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard restore(rewriter);
+    rewriter.setInsertionPointToStart(guard.thenBlock());
+    write();
   }
 
   /// Writes what only the first block of a cluster does.
@@ -131,10 +144,7 @@ private:
     Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
     Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
     Value isFirst = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, rank, zero);
-    auto guard = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard restore(rewriter);
-    rewriter.setInsertionPointToStart(guard.thenBlock());
-    write();
+    onlyIf(loc, isFirst, write);
   }
 
   void rewriteBlock(Block &block, Positions &positions) {
