@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/GridOrder.h"
+#include "passes/IndexDependence.h"
 #include "passes/LoopOverlap.h"
 #include "passes/PipeNumbers.h"
 #include "passes/ResourceModel.h"
@@ -117,6 +118,7 @@ private:
   std::optional<int64_t> findStages(ScheduleAttr requested, StoreKind store);
   std::string describeUse(const Candidate &candidate, const ScheduleFields &fields) const;
   void chooseGrid(ScheduleFields &fields) const;
+  std::optional<std::string> rejectCluster(int64_t cluster);
 
   KernelOp kernel;
   KernelOp overlapped;
@@ -283,6 +285,25 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate,
       .str();
 }
 
+/// Why no tile is the same for the blocks of a cluster; nothing when one is.
+std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
+  IndexDependence dependence(kernel.getGridIndex(0));
+  std::string reasons;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    SmallVector<Operation *> loads(tile.loads.begin(), tile.loads.end());
+    LoadOp load = tile.loads.front();
+    std::optional<std::string> reason =
+        whyNotMulticast(dependence, loads, cast<RankedTensorType>(load.getType()), cluster);
+    if (!reason)
+      return std::nullopt;
+    auto view = cast<BlockArgument>(load.getView());
+    reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
+                             kernel.getArgumentName(view.getArgNumber()), *reason);
+  }
+  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
+         "); use cluster = 1";
+}
+
 /// Tiles of unequal work are handed out one by one, the longest first.
 void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   Trend trend = workTrend(kernel, 0);
@@ -315,6 +336,12 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
   StoreKind store = requested.getStore().value_or(StoreKind::direct);
+  int64_t cluster = requested.getCluster().value_or(1);
+  if (cluster > 1)
+    if (std::optional<std::string> reason = rejectCluster(cluster)) {
+      rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
+      return std::nullopt;
+    }
   for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
     for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
       if (overlap == 2 && !overlapped) {
@@ -348,6 +375,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
         fields.split = requested.getSplit().value_or(true);
         fields.speculate = findSpeculation(kernel) != nullptr;
         fields.store = store;
+        fields.cluster = cluster;
         fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
         fields.consumerRegisters = candidate.registers.consumer;
         chooseGrid(fields);

@@ -122,7 +122,8 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     the last block sets the counter back, so that no second launch is needed. `order` says which tile a number
     means. With `ascending` and `descending` the first grid index changes slowest, so that tiles that load the
     same tensors run together: sections of as many of the other indices as keep the tensors loaded in loops
-    within 32 MiB of the L2 cache.
+    within 32 MiB of the L2 cache. In clusters a number stands for the tiles of a whole cluster, of which each
+    block takes the one of its rank; with `dynamic` the first block of a cluster fetches for all.
 
     ```mlir
     hop.role consumer warpgroups(2) {
@@ -169,6 +170,38 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
           scf.while (%i = 0) ... { if %list[%i] != 0 { exact(%list[%i] - 2^31) } }
           ...                                             // and the list is cleared
         }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
+  let summary = "Let the thread blocks of a cluster load together what all of them read";
+  let description = [{
+    With `cluster = n` the blocks of a cluster run tiles that neighbour in the first grid dimension. A pipe
+    whose loads do not depend on that index, in their place or in the control flow around them, has the same
+    fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part for all. The
+    other pipes stay each block's own. A kernel without such a pipe is refused.
+
+    The number of tiles need not be a multiple of `n`. The blocks past the end take part like the others, for
+    their neighbours wait for their parts of the tiles: they run the last tile again and do not store.
+
+    ```mlir
+    %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>
+    hop.role consumer warpgroups(2) {
+      %row = arith.muli %m, %bm : index
+      tile.store %o, %O[%row, %c0] : ...
+    }
+    ==>
+    %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
+    hop.role consumer warpgroups(2) {
+      %mine = arith.minui %m, %last : index
+      %inside = arith.cmpi ule, %m, %last : index
+      %row = arith.muli %mine, %bm : index
+      scf.if %inside {
+        tile.store %o, %O[%row, %c0] : ...
       }
     }
     ```
@@ -231,6 +264,11 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     its position in each ring as a slot index and a parity, both derived from one count of fills or reads and
     carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
     wait on an empty slot passes.
+
+    A multicast pipe has the same ring in every block of a cluster. Each block's `full` expects the whole tile,
+    of which each block copies its part to all; `empty` counts the releases of the consumers of all blocks, who
+    arrive at the barriers of all. Before its end a role that fills one waits until all its slots are empty: by
+    then no other block reaches for its shared memory any more.
 
     ```mlir
     %t = hop.pipe.wait %k : ...

@@ -25,7 +25,8 @@ namespace {
 struct Ledger {
   Value list;    ///< by place in the phase: 0, or the tile's number and doubtBit
   Value doubted; ///< by parity of the phase: whether the list has entries
-  Value meet;    ///< completed by all threads that run a program
+  Value meet;    ///< completed by all threads that run a program, of all blocks of a cluster
+  int64_t blocks; ///< of the cluster
 };
 
 /// Marks an entry of the list, so that tile 0 is not taken for none.
@@ -72,10 +73,15 @@ private:
     attempt->getBlock()->getOperations().splice(attempt->getIterator(), fast.getOperations());
   }
 
-  /// All threads that run a program meet; what they wrote before is seen after.
+  /// All threads that run a program meet, for the blocks of a cluster load for each other; what they
+  /// wrote before is seen after.
   void meet(Value parity) {
-    hop::BarrierArriveOp::create(builder, loc, ledger.meet, constant(0), /*all=*/true);
-    hop::BarrierWaitOp::create(builder, loc, ledger.meet, constant(0), parity);
+    bool isCluster = ledger.blocks > 1;
+    if (isCluster)
+      hop::ClusterFenceOp::create(builder, loc);
+    hop::BarrierArriveOp::create(builder, loc, ledger.meet, constant(0), /*all=*/true,
+                                 isCluster ? builder.getI64IntegerAttr(ledger.blocks) : nullptr);
+    hop::BarrierWaitOp::create(builder, loc, ledger.meet, constant(0), parity, isCluster);
   }
 
   void waitForStores() {
@@ -276,7 +282,9 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     };
     return {values("retry.list", kRetryTiles), values("retry.doubted", 2),
             hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1),
-                                    "retry.meet", threads, IntegerAttr())};
+                                    "retry.meet", threads * kernel.getClusterSize(),
+                                    IntegerAttr()),
+            kernel.getClusterSize()};
   }
 };
 

@@ -22,7 +22,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     split; results are stored directly, because staging them takes shared memory that the pipes can use;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
-    `producer_registers` has no meaning.
+    `producer_registers` has no meaning. Thread blocks work by themselves (`cluster = 1`) unless the author asks
+    for clusters, which takes a tile that neighbours in the first grid dimension load alike.
 
     What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, staging of stores, mbarriers) and registers of a
@@ -42,8 +43,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
     // becomes
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
-        stages = 2, overlap = 2, pingpong = true, split = true, store = direct, producer_registers = 24,
-        consumer_registers = 240> { ... }
+        stages = 2, overlap = 2, pingpong = true, split = true, store = direct, cluster = 1,
+        producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
   let options = [

@@ -85,6 +85,37 @@ LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup(
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+/// Refuses what blocks of a cluster do together where a cluster has one block.
+static LogicalResult verifyInCluster(Operation *op, int64_t blocks) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  int64_t size = kernel ? kernel.getClusterSize() : 1;
+  if (size == 1)
+    return op->emitOpError("needs a kernel whose schedule has cluster = 2 or 4");
+  if (blocks < 1 || blocks > size)
+    return op->emitOpError("names ") << blocks << " blocks of a cluster of " << size;
+  return success();
+}
+
+/// A tile that the blocks of a cluster load in parts.
+static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
+  if (failed(verifyInCluster(op, 1)))
+    return failure();
+  int64_t size = op->getParentOfType<KernelOp>().getClusterSize();
+  if (tile.getRank() == 2 && !splitAmong(*getSharedLayout(tile), size))
+    return op->emitOpError("cannot divide ")
+           << tile << " among " << size
+           << " blocks in whole chunks of columns or in multiples of 8 rows";
+  return success();
+}
+
+LogicalResult PipeCreateOp::verify() {
+  return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
+}
+
+LogicalResult BarrierArriveOp::verify() {
+  return getBlocks() ? verifyInCluster(*this, *getBlocks()) : success();
+}
+
 /// A copy between shared memory and a view at `indices`.
 static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
                                 OperandRange indices) {
@@ -112,6 +143,8 @@ LogicalResult PipeLoadOp::verify() {
 }
 
 LogicalResult BulkLoadOp::verify() {
+  if (getMulticast() && failed(verifyParts(*this, getDestination().getType().getTile())))
+    return failure();
   return verifyCopy(*this, getDestination().getType().getTile(), getView(), getIndices());
 }
 

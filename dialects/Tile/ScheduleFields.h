@@ -19,6 +19,7 @@ struct ScheduleFields {
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
+  std::optional<int64_t> cluster;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
   ScheduleFields() = default;
@@ -38,6 +39,7 @@ struct ScheduleFields {
     visit("store", store);
     visit("persistent", persistent);
     visit("order", order);
+    visit("cluster", cluster);
     visit("producer_registers", producerRegisters);
     visit("consumer_registers", consumerRegisters);
   }

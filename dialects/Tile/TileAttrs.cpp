@@ -20,23 +20,25 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
-      pingpong(attr.getPingpong()), split(attr.getSplit()),
-      speculate(attr.getSpeculate()), store(attr.getStore()),
-      persistent(attr.getPersistent()), order(attr.getOrder()),
+      pingpong(attr.getPingpong()), split(attr.getSplit()), speculate(attr.getSpeculate()),
+      store(attr.getStore()), persistent(attr.getPersistent()), order(attr.getOrder()),
+      cluster(attr.getCluster()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap,
-                           pingpong, split, speculate, store, persistent, order, producerRegisters,
+                           pingpong, split, speculate, store, persistent, order, cluster,
+                           producerRegisters,
                            consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, pingpong, split, speculate, store, persistent, order,
-                                  producerRegisters, consumerRegisters);
+                                  outerStages, overlap, pingpong, split, speculate, store,
+                                  persistent, order, cluster, producerRegisters,
+                                  consumerRegisters);
 }
 
 namespace {
@@ -99,15 +101,15 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   std::optional<bool>, std::optional<int64_t> consumers,
-                                   std::optional<int64_t> stages,
-                                   std::optional<int64_t> outerStages,
-                                   std::optional<int64_t> overlap, std::optional<bool>,
-                                   std::optional<bool>, std::optional<bool>, std::optional<StoreKind>,
-                                   std::optional<PersistentKind>, std::optional<OrderKind>,
-                                   std::optional<int64_t> producerRegisters,
-                                   std::optional<int64_t> consumerRegisters) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+                     std::optional<int64_t> consumers, std::optional<int64_t> stages,
+                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
+                     std::optional<bool>, std::optional<bool>, std::optional<bool>,
+                     std::optional<StoreKind>,
+                     std::optional<PersistentKind>, std::optional<OrderKind>,
+                     std::optional<int64_t> cluster, std::optional<int64_t> producerRegisters,
+                     std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -119,6 +121,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       failed(inRange("outer_stages", outerStages, 1, 2)) ||
       failed(inRange("overlap", overlap, 1, 2)))
     return failure();
+  if (cluster && *cluster != 1 && *cluster != 2 && *cluster != 4)
+    return emitError() << "schedule field 'cluster' is 1, 2 or 4, got " << *cluster;
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
     if (failed(inRange(name, value, 24, 256)))
@@ -200,6 +204,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.store, theirs.store);
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);
+  pick(fields.cluster, theirs.cluster);
   pick(fields.producerRegisters, theirs.producerRegisters);
   pick(fields.consumerRegisters, theirs.consumerRegisters);
   return fields.get(getContext());

@@ -43,6 +43,7 @@ void buildHopPhase(OpPassManager &pm) {
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createCluster());
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());

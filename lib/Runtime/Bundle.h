@@ -96,7 +96,7 @@ struct LaunchParameter {
   unsigned offset = 0;          ///< where the value lies in the block that a launch fills
 };
 
-/// ceil(extent / divisor) blocks, or clusters' worth of tiles of a persistent kernel.
+/// ceil(extent / divisor) clusters, or of a persistent kernel what a cluster does at a time.
 struct GridDim {
   Extent extent;
   int64_t divisor = 1;

@@ -35,7 +35,7 @@ llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> ar
 
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
 /// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
-/// hardware numbers or is no multiple of the cluster.
+/// hardware numbers.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
 

@@ -21,6 +21,8 @@ LogicalResult Emitter::emitKernel() {
   Value threadIndex = special("tid.x");
   // Read from lane 0, so that ptxas knows it to be the same in a whole warp.
   Value warpgroup = shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
+  if (kernel.getClusterSize() > 1)
+    rank = special("cluster.ctarank");
   constexpr StringRef blockIndices[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
   for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
     bind(kernel.getGridIndex(i), {special(blockIndices[i])});
@@ -80,7 +82,11 @@ void Emitter::emitBarrierInit(Value threadIndex) {
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
     if (buffer.getZeroed())
       emitZeroes(buffer, threadIndex);
-  assembly("bar.sync 0;", "", {}, {});
+  // Other blocks copy into this one and arrive at its barriers, so that all of a cluster meet.
+  assembly(kernel.getClusterSize() > 1
+               ? "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
+               : "bar.sync 0;",
+           "", {}, {});
 }
 
 /// Each thread clears the slots that have its index, one thread block apart.
@@ -153,6 +159,11 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
   thread.lane = bits(threadIndex, 31);
   thread.firstRow = add(mul(shift(thread.inGroup, 5), 16), shift(thread.lane, 2));
   thread.firstColumn = mul(bits(thread.lane, 3), 2);
+  if (int64_t size = kernel.getClusterSize(); size > 1)
+    thread.clusterBase =
+        assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                 {sharedBase, bits(thread.inGroup, size - 1)}, TypeRange(builder.getI32Type()))
+            .front();
   thread.isLeader =
       toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.inGroup, i32(0)));
 }

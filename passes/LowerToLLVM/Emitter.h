@@ -40,6 +40,7 @@ struct ThreadValues {
   mlir::Value firstColumn; ///< 2 * (lane % 4)
   mlir::Value isLeader;    ///< i32: 1 in the warpgroup's first thread
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+  mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
 };
 
 /// What a warpgroup needs to record its stages; null values in a kernel without a timeline.
@@ -141,7 +142,12 @@ private:
   void emitSlotAccess(mlir::Operation *op);
   void emitFlag(hop::FlagOp op);
   mlir::Value valueAddress(mlir::Value buffer, mlir::Value index);
+  void emitSlotMulticast(hop::SlotMulticastOp op);
+  void emitArrive(hop::BarrierArriveOp op);
+  void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
+  /// i32: this block's index in its cluster.
+  mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;
@@ -176,6 +182,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   mlir::Value sharedBase;
+  mlir::Value rank; ///< in a cluster of more than one block
   ThreadValues thread;
   TimelineValues timeline;
   int64_t roleWarpgroups = 0;

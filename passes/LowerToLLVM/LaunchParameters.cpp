@@ -19,11 +19,13 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType());
+      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
+                            load.getMulticast() ? kernel.getClusterSize() : 1);
     }
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType());
+      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
+                            /*blocks=*/1);
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
@@ -62,25 +64,25 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 }
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
-                                        hop::SharedType shared) {
+                                        hop::SharedType shared, int64_t blocks) {
+  if (findMap(view, shared, blocks))
+    return success();
   RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
   hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
-  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
-  if (tile.getDimSize(0) > 256)
-    return copy->emitError("copies ") << tile.getDimSize(0)
-                                      << " rows at once, a bulk tensor copy moves "
-                                         "256; use smaller tiles";
   unsigned argument = argumentOf(view);
-  for (const TensorMap &map : maps)
-    if (map.argument == argument && map.tile == tile && map.layout.rows == layout.rows)
-      return success();
   int64_t inner = type.getStaticDim(type.getRank() - 1);
   bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
+  TensorMap map = {argument, tile, layout, chunked, *hop::splitAmong(layout, blocks)};
+  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
+  if (map.boxRows() > 256)
+    return copy->emitError("copies ") << map.boxRows()
+                                      << " rows at once, a bulk tensor copy moves "
+                                         "256; use smaller tiles";
   alignment[argument] = 16;
   parameters.push_back({LaunchParameter::Map, argument, static_cast<unsigned>(maps.size())});
-  maps.push_back({argument, tile, layout, chunked});
+  maps.push_back(map);
   return success();
 }
 
@@ -100,11 +102,22 @@ void LaunchParameters::addAccess(Value view, Type moved) {
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 
-unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile,
-                                       int64_t storedRows) const {
+const TensorMap *LaunchParameters::findMap(Value view, hop::SharedType shared,
+                                           int64_t blocks) const {
+  hop::SharedLayout layout = *hop::getSharedLayout(shared.getTile(), shared.getStoredRows());
+  hop::TileParts parts = *hop::splitAmong(layout, blocks);
+  for (const TensorMap &map : maps)
+    if (map.argument == argumentOf(view) && map.tile == shared.getTile() &&
+        map.layout.rows == layout.rows && map.parts.ofRows == parts.ofRows &&
+        map.parts.ofChunks == parts.ofChunks)
+      return &map;
+  return nullptr;
+}
+
+unsigned LaunchParameters::mapPosition(Value view, hop::SharedType shared, int64_t blocks) const {
+  const TensorMap *map = findMap(view, shared, blocks);
   for (auto [i, parameter] : llvm::enumerate(parameters))
-    if (parameter.kind == LaunchParameter::Map && parameter.argument == argumentOf(view) &&
-        maps[parameter.index].tile == tile && maps[parameter.index].layout.rows == storedRows)
+    if (parameter.kind == LaunchParameter::Map && &maps[parameter.index] == map)
       return i;
   llvm_unreachable("every bulk copy has a tensor map");
 }
@@ -198,9 +211,9 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
     SmallVector<int64_t> box(dims.size(), 1);
     box[0] = map.layout.chunkColumns();
-    box[1] = map.tile.getDimSize(0);
+    box[1] = map.boxRows();
     if (map.chunked)
-      box[2] = map.tile.getDimSize(1) / map.layout.chunkColumns();
+      box[2] = map.boxChunks();
     entry.set("kind", b.getStringAttr("tensor_map"));
     entry.set("argument", name());
     entry.set("element", b.getStringAttr(spell(view.getElementType())));
@@ -340,10 +353,13 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   }
   for (const LaunchParameter &parameter : parameters)
     launch.push_back(describeParameter(kernel, parameter));
-  for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
-    grid.push_back(
-        b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
-                             b.getNamedAttr("divisor", b.getI64IntegerAttr(dim.getDivisor()))}));
+  // The blocks of a cluster take neighbours along the first dimension.
+  int64_t blocks = kernel.getClusterSize();
+  for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
+    int64_t divisor = dim.getDivisor() * (grid.empty() ? blocks : 1);
+    grid.push_back(b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
+                                        b.getNamedAttr("divisor", b.getI64IntegerAttr(divisor))}));
+  }
   if (auto list = kernel.getRequirements())
     for (auto divides : list->getAsRange<tile::DividesAttr>())
       requirements.push_back(
@@ -377,7 +393,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("persistent",
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
   entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
-  entry.set("cluster", b.getI64ArrayAttr({1, 1, 1}));
+  entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
   entry.set("shared_map", b.getArrayAttr(sharedMap));
   entry.set("barriers", b.getArrayAttr(barriers));

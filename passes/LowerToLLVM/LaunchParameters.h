@@ -26,6 +26,15 @@ struct TensorMap {
   /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
   /// of the map, which needs a static inner extent. Otherwise one instruction a chunk.
   bool chunked;
+  /// The parts in which the blocks of a cluster copy the tile; one of each kind for a block alone.
+  hop::TileParts parts;
+
+  /// Rows and chunks that one instruction copies, and the instructions for a part.
+  int64_t boxRows() const { return tile.getDimSize(0) / parts.ofRows; }
+  int64_t boxChunks() const {
+    return chunked && parts.ofRows == 1 ? layout.chunks() / parts.ofChunks : 1;
+  }
+  int64_t copies() const { return layout.chunks() / parts.ofChunks / boxChunks(); }
 };
 
 /// One parameter of the machine kernel.
@@ -44,7 +53,8 @@ public:
   mlir::ArrayRef<TensorMap> getMaps() const { return maps; }
 
   /// The position of a parameter; it exists when the kernel makes use of it.
-  unsigned mapPosition(mlir::Value view, mlir::RankedTensorType tile, int64_t storedRows) const;
+  /// A map is that of the parts in which `blocks` thread blocks copy the tile.
+  unsigned mapPosition(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
@@ -57,7 +67,8 @@ public:
 
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
-                              hop::SharedType shared);
+                              hop::SharedType shared, int64_t blocks);
+  const TensorMap *findMap(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
   void addAccess(mlir::Value view, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;

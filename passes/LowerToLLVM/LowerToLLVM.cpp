@@ -144,6 +144,9 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
                                           {static_cast<int32_t>(128 * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+    if (int64_t size = kernel.getClusterSize(); size > 1)
+      function->setAttr("nvvm.cluster_dim",
+                        b.getDenseI32ArrayAttr({static_cast<int32_t>(size), 1, 1}));
     function->setAttr("tessera.kernel", description);
     // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
     // The model does not know what a timeline takes.

@@ -30,7 +30,12 @@ MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
     for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
-) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3")
+) + (
+    "split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
+    "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
+    "cluster=2,warp_specialize=false",
+)  # fmt: skip
+GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic")
 
 # What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
 SCORES = (
@@ -99,6 +104,8 @@ def gemm_configurations():
         DTYPES, ("true", "false"), ("false", "true"), ACTIVATIONS
     ):
         yield configuration(GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation})
+    for schedule, transposed in itertools.product(GEMM_SCHEDULES, ("true", "false")):
+        yield configuration(GEMM, {"B_TRANSPOSED": transposed}, schedule)
 
 
 GROUPS = {

@@ -159,6 +159,11 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
+// expected-error@+1 {{schedule field 'cluster' is 1, 2 or 4, got 3}}
+#s = #tile.schedule<cluster = 3>
+
+// -----
+
 // expected-error@+1 {{schedule field 'overlap' is 1 to 2, got 3}}
 #s = #tile.schedule<overlap = 3>
 
@@ -189,7 +194,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, pingpong, split, speculate, store, persistent, order, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, pingpong, split, speculate, store, persistent, order, cluster, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

@@ -180,12 +180,45 @@ def gemm_schedules():
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
 
 
+def clusters():
+    """Tiles that the blocks of a cluster load together, on grids that are no multiple of the cluster."""
+    for cluster, ws, stages, persistent in itertools.product(
+        (2, 4), (True, False), (1, 2, 3), ("none", "static", "dynamic")
+    ):
+        options = ["--sim-blocks", str(2 * cluster)]
+        refused = not ws and persistent == "dynamic"
+        fields = {"cluster": cluster, "warp_specialize": ws, "stages": stages, "persistent": persistent}
+        shapes = [attention_shape(2, 1, 203, 113), attention_shape(4, 2, 300, 10)]
+        shapes += [attention_shape(1, 1, 1, 32 * trips) for trips in trip_counts(stages)]
+        defines = ["-DD=64", "-DBM=128", "-DBN=32"]
+        store = "tma" if stages == 2 else "direct"
+        yield attention(defines, shapes, schedule_text(**fields, store=store), options), refused
+        sizes = [(300, 200, 104), (1, 8, 32), (129, 72, 32 * (2 * stages + 1))]
+        defines = ["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true", f"-DB_TRANSPOSED={schedule_text(t=ws)[2:]}"]
+        yield gemm(defines, sizes, schedule_text(**fields, store="tma")) + options, refused
+        # The first grid dimension is one of the views, past whose end there is other memory.
+        batched = os.path.join(os.path.dirname(os.path.abspath(__file__)), "batched.tile")
+        sizes = ["B=3,M=100,K=72", "B=1,M=1,K=32", "B=6,M=64,K=8"]
+        shapes = [argument for size in sizes for argument in ("--shape", size)]
+        yield [batched, "--schedule", schedule_text(**fields), *shapes, *options], refused
+    # Parts of one to four chunks of columns, with all rows or some of them.
+    for d, cluster in itertools.product((64, 96, 128, 192, 256), (2, 4)):
+        shapes = [attention_shape(4, 2, 203, 113), attention_shape(1, 1, 300, 200, batch=2)]
+        # 112 or 144 rows in 3 chunks have no four parts.
+        yield attention([f"-DD={d}"], shapes, f"cluster={cluster}"), d % 96 == 0 and cluster == 4
+    for order in ("ascending", "descending"):
+        yield attention(["-DD=64"], [attention_shape(2, 1, 900, 100)], f"cluster=2,order={order}"), False
+    # How often K and V are loaded depends on the row.
+    yield attention(["-DD=64", "-DCAUSAL=true"], [attention_shape(1, 1, 64, 64)], "cluster=2"), True
+
+
 GROUPS = {
     "attention-schedules": attention_schedules,
     "attention-full-mask": attention_full_mask,
     "attention-heads": attention_heads,
     "attention-retries": attention_retries,
     "attention-variants": attention_variants,
+    "clusters": clusters,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
 }
