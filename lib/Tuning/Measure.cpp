@@ -181,8 +181,9 @@ Error ShapeMeasurement::giveUp(Runner &runner, Error error) {
   for (std::optional<Timing> &timing : runner.contestant->timings)
     if (!timing)
       timing.emplace().failure = reason;
-  return fail("contestant '" + runner.contestant->candidate.schedule + "' (" +
-              print(runner.contestant->candidate.tuned) + "): " + reason +
+  const Candidate &candidate = runner.contestant->candidate;
+  std::string tiles = candidate.tuned.empty() ? "" : print(candidate.tuned) + ", ";
+  return fail("contestant '" + tiles + candidate.schedule + "': " + reason +
               "; the device is of no more use to this process: run again, which goes on with the "
               "other contestants");
 }
