@@ -313,19 +313,25 @@ Error tessera::tuning::measureSession(Session &session, const cuda::Driver &driv
   Expected<cuda::ContextScope> scope = cuda::ContextScope::enter(driver, options.device);
   if (!scope)
     return scope.takeError();
-  Expected<Stopwatch> stopwatch = Stopwatch::create(driver, options.device, options.limitSeconds);
-  if (!stopwatch)
-    return stopwatch.takeError();
+  Expected<Stopwatch> created = Stopwatch::create(driver, options.device, options.limitSeconds);
+  if (!created)
+    return created.takeError();
+  auto stopwatch = std::make_unique<Stopwatch>(std::move(*created));
   for (Target &target : session.targets)
     for (size_t shape = 0; shape < target.shapes.size(); ++shape) {
       options.progress(
           llvm::formatv("{0}: {1}", target.kernel, print(target.shapes[shape].extents)).str());
-      ShapeMeasurement measurement(target, shape, *device, driver, options, *stopwatch);
-      Error failed = measurement.run();
+      auto measurement =
+          std::make_unique<ShapeMeasurement>(target, shape, *device, driver, options, *stopwatch);
+      Error failed = measurement->run();
       if (Error error = options.save(session))
-        return joinErrors(std::move(failed), std::move(error));
-      if (failed)
-        return failed;
+        failed = joinErrors(std::move(failed), std::move(error));
+      if (!failed)
+        continue;
+      // To free memory would wait for a kernel that does not end.
+      (void)measurement.release();
+      (void)stopwatch.release();
+      return failed;
     }
   return Error::success();
 }

@@ -29,7 +29,8 @@ struct MeasureOptions {
 /// its results are compared with the first one's; then they take turns, forwards and backwards.
 /// What fails with one contestant is noted. A kernel that does not end, or a fault, spoils the
 /// device for the process: it is noted and saved, and the error says to run again, which goes on
-/// with the others. The driver's device must be of compute capability 9.0.
+/// with the others; what was on the device is not freed then. The driver's device must be of
+/// compute capability 9.0.
 llvm::Error measureSession(Session &session, const runtime::cuda::Driver &driver,
                            const MeasureOptions &options);
 

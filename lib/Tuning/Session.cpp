@@ -197,8 +197,11 @@ void Builder::compileOne(size_t number, size_t index) {
   // Without an assembler nothing compiles, and it is no fault of the candidate.
   if (result.status == CompileStatus::ToolchainError)
     return noteFailure(contestant.error);
-  if (result.status != CompileStatus::Success)
+  if (result.status != CompileStatus::Success) {
+    if (contestant.error.empty())
+      contestant.error = "the compiler gave no reason";
     return;
+  }
   contestant.error.clear();
   contestant.resources = readResources(result.kernels.front());
   contestant.bundle = llvm::formatv("{0}-{1}-{2}.bundle", target.kernel, number, index).str();

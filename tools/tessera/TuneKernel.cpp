@@ -11,6 +11,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include <cstdlib>
 
 using namespace tessera;
 using namespace tessera::tuning;
@@ -207,12 +208,16 @@ int tessera::tuneKernel(const TuneOptions &options) {
     return failUsage("--measure needs --out RESULTS, a file for what it measures");
   if (!options.merge.empty() && options.database.empty())
     return failUsage("--merge needs --database FILE, which receives the winners");
-  if (!options.measure.empty())
-    return measureDirectory(options);
   if (!options.merge.empty())
     return mergeResults(options);
-  if (options.compileOnly.empty())
-    return runAll(options);
-  Session session;
-  return compileStep(options, options.compileOnly, session);
+  if (!options.compileOnly.empty()) {
+    Session session;
+    return compileStep(options, options.compileOnly, session);
+  }
+  int code = options.measure.empty() ? runAll(options) : measureDirectory(options);
+  if (code != ExitFailed)
+    return code;
+  // The driver's part of an ordinary exit would wait for a kernel that does not end.
+  llvm::outs().flush();
+  std::_Exit(code);
 }

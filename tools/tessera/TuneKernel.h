@@ -29,7 +29,8 @@ struct TuneOptions {
 };
 
 /// Tunes as the options say. Writes tables to stdout and errors to stderr; returns the exit code:
-/// ExitToolchain without a GPU or an assembler, ExitFailed when a contestant spoilt the GPU.
+/// ExitToolchain without a GPU or an assembler. When a contestant spoilt the GPU, the process ends
+/// at once with ExitFailed.
 int tuneKernel(const TuneOptions &options);
 
 } // namespace tessera

@@ -1,9 +1,7 @@
 //===- DatabaseTest.cpp ---------------------------------------------------===//
 
 #include "lib/Tuning/Database.h"
-#include "lib/Source/Source.h"
 #include "lib/Tuning/Json.h"
-#include "lib/Tuning/ShapeClass.h"
 #include "tessera/Compiler.h"
 #include "gtest/gtest.h"
 
