@@ -8,6 +8,7 @@
 #include "passes/LoopOverlap.h"
 #include "passes/PipeNumbers.h"
 #include "passes/ResourceModel.h"
+#include "passes/ScheduleChoice.h"
 #include "passes/Speculation.h"
 #include "passes/TilePasses.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -91,11 +92,8 @@ public:
   /// The most preferred schedule that keeps the fields of `requested`.
   std::optional<ScheduleAttr> run(ScheduleAttr requested);
 
-  struct Rejection {
-    std::string candidate, reason;
-  };
   /// What the last run rejected, and what the schedule it found takes.
-  SmallVector<Rejection> rejections;
+  SmallVector<ScheduleRejection> rejections;
   std::string use;
 
 private:
@@ -386,6 +384,20 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   return std::nullopt;
 }
 
+FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
+                                                                ArrayRef<ScheduleAttr> requested) {
+  if (failed(checkDots(kernel)))
+    return failure();
+  ScheduleSearch search(kernel);
+  SmallVector<ScheduleChoice> choices;
+  for (ScheduleAttr fields : requested) {
+    std::optional<ScheduleAttr> found = search.run(fields);
+    choices.push_back({found.value_or(ScheduleAttr()), std::move(search.rejections),
+                       found ? search.use : std::string()});
+  }
+  return choices;
+}
+
 //===----------------------------------------------------------------------===//
 // What would work instead
 //===----------------------------------------------------------------------===//
@@ -409,7 +421,7 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
   ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
   if (requested != empty)
     diag << " with " << requested;
-  for (const ScheduleSearch::Rejection &rejection : search.rejections)
+  for (const ScheduleRejection &rejection : search.rejections)
     diag.attachNote() << rejection.candidate << ": " << rejection.reason;
   unsigned numFields = 0;
   ScheduleFields().visit([&](StringRef, auto &) { ++numFields; });
@@ -458,7 +470,7 @@ private:
       explainFailure(kernel, search, requested);
       return failure();
     }
-    for (const ScheduleSearch::Rejection &rejection : search.rejections)
+    for (const ScheduleRejection &rejection : search.rejections)
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
     kernel.setScheduleAttr(*found);

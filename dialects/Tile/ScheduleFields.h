@@ -51,6 +51,19 @@ struct ScheduleFields {
                           llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
 };
 
+/// A field of a schedule and the values that it takes, as text, in their natural order.
+struct ScheduleFieldDomain {
+  std::string name;
+  llvm::SmallVector<std::string> values;
+};
+
+/// The domain of every field, in the order in which they print: what the field's type and the
+/// verifier of the attribute accept.
+llvm::SmallVector<ScheduleFieldDomain> getScheduleFieldDomains(mlir::MLIRContext *context);
+
+/// The fields that are set, as "consumers = 2, stages = 2": what ScheduleAttr::parseText reads.
+std::string printScheduleFields(ScheduleAttr schedule);
+
 } // namespace tessera::tile
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_H

@@ -6,6 +6,7 @@
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
@@ -39,6 +40,7 @@ private:
   CompileStatus checkSchedule();
   CompileStatus checkInstrument();
   CompileStatus selectKernel();
+  CompileStatus applyDatabase(StringRef source, StringRef fileName);
   CompileStatus runPhase(StringRef name, llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();
   CompileStatus checkLowered();
@@ -122,13 +124,30 @@ CompileStatus Compilation::read(StringRef source, StringRef fileName) {
   if (input.status != CompileStatus::Success)
     return input.status;
   module = std::move(input.module);
+  CompileStatus status = selectKernel();
+  if (status == CompileStatus::Success && options.tuning.useDatabase)
+    status = applyDatabase(source, fileName);
+  if (status != CompileStatus::Success)
+    return status;
   if (auto bound = (*module)->getAttrOfType<DictionaryAttr>(parametersAttrName)) {
     FailureOr<json::Value> value = toJSON(bound, module->getLoc());
     if (failed(value))
       return CompileStatus::SourceError;
     parameters = std::move(*value->getAsObject());
   }
-  return selectKernel();
+  return CompileStatus::Success;
+}
+
+/// Replaces the module by one with measured tile sizes and schedule, where the database has them.
+CompileStatus Compilation::applyDatabase(StringRef source, StringRef fileName) {
+  SmallVector<tile::KernelOp> kernels(module->getOps<tile::KernelOp>());
+  // The kernels of a source share its parameters, and an entry is for one of them.
+  if (kernels.size() != 1)
+    return CompileStatus::Success;
+  TunedResult tuned = findTuned(source, fileName, kernels.front(), options);
+  if (tuned.module)
+    module = std::move(tuned.module);
+  return tuned.status;
 }
 
 //===----------------------------------------------------------------------===//

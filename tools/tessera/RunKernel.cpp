@@ -137,7 +137,8 @@ static int runOnInterpreter(const RunOptions &options, ModuleOp module, tile::Ke
   return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
 }
 
-static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel) {
+static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel,
+                                        const Launch &launch) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
   compileOptions.schedule = options.schedule;
@@ -145,22 +146,27 @@ static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelO
   compileOptions.ptxas = options.ptxas;
   if (!options.trace.empty())
     compileOptions.instrument = options.instrument.empty() ? "timeline" : options.instrument;
+  compileOptions.tuning = options.tuning;
+  for (const auto &[dim, extent] : launch.dims)
+    compileOptions.tuning.shape.emplace_back(dim.str(), extent);
   return compileOptions;
 }
 
-static int runOnCuda(const RunOptions &options, KernelSource &source, KernelRun &run) {
+static int runOnCuda(const RunOptions &options, KernelSource &source, const Launch &launch,
+                     KernelRun &run) {
   CompileStatus status;
-  std::unique_ptr<DeviceRunner> runner =
-      createCudaRunner(source.getText(), options.file,
-                       getCompileOptions(options, source.getKernel()), source.getHandler(), status);
+  std::unique_ptr<DeviceRunner> runner = createCudaRunner(
+      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      source.getHandler(), status);
   return runner ? run.run(*runner, source.getKernel()) : static_cast<int>(status);
 }
 
-static int runOnSimulator(const RunOptions &options, KernelSource &source, KernelRun &run) {
+static int runOnSimulator(const RunOptions &options, KernelSource &source, const Launch &launch,
+                          KernelRun &run) {
   CompileStatus status;
   std::unique_ptr<SimRunner> runner = SimRunner::create(
-      source.getText(), options.file, getCompileOptions(options, source.getKernel()), options.sim,
-      source.getHandler(), status);
+      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      options.sim, source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
   for (uint64_t i = 0; i < options.sim.seeds; ++i) {
@@ -205,11 +211,12 @@ int tessera::runKernel(const RunOptions &options) {
   if (!arguments)
     return failUsage(toString(arguments.takeError()));
   // What the launch itself refuses is a matter of the options, not of the kernel.
-  if (failed(resolveLaunch(kernel, arguments->getValues())))
+  FailureOr<Launch> launch = resolveLaunch(kernel, arguments->getValues());
+  if (failed(launch))
     return ExitUsage;
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
     return runOnInterpreter(options, source.getModule(), kernel, run);
-  return options.device == "sim" ? runOnSimulator(options, source, run)
-                                 : runOnCuda(options, source, run);
+  return options.device == "sim" ? runOnSimulator(options, source, *launch, run)
+                                 : runOnCuda(options, source, *launch, run);
 }

@@ -50,6 +50,7 @@ int main(int argc, char **argv) {
   addCheckCommand(app);
   addTraceCommand(app);
   addInspectCommand(app);
+  addTuneCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {
