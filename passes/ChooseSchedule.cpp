@@ -3,6 +3,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "passes/GridOrder.h"
 #include "passes/IndexDependence.h"
 #include "passes/LoopOverlap.h"
@@ -259,13 +260,12 @@ std::optional<int64_t> ScheduleSearch::findStages(ScheduleAttr requested, StoreK
     SharedMemoryUse shared = sharedMemoryUse(kernel, stages, outer, store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
-    rejections.push_back(
-        {llvm::formatv("stages = {0}, outer_stages = {1}, store = {2}", stages, outer,
-                       stringifyStoreKind(store))
-             .str(),
-         llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
-                       hopper::kSharedMemory)
-             .str()});
+    rejections.push_back({llvm::formatv("stages = {0}, outer_stages = {1}, store = {2}", stages,
+                                        outer, stringifyStoreKind(store))
+                              .str(),
+                          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
+                                        hopper::kSharedMemory)
+                              .str()});
   }
   return std::nullopt;
 }
@@ -384,16 +384,43 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   return std::nullopt;
 }
 
+/// What `search` makes of `fields`.
+static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
+  std::optional<ScheduleAttr> found = search.run(fields);
+  return {found.value_or(ScheduleAttr()), std::move(search.rejections),
+          found ? search.use : std::string()};
+}
+
 FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
                                                                 ArrayRef<ScheduleAttr> requested) {
   if (failed(checkDots(kernel)))
     return failure();
-  ScheduleSearch search(kernel);
+  OwningOpRef<KernelOp> whole = kernel.clone();
+  numberPipes(*whole);
+  ScheduleSearch search(*whole);
+  // A kernel that speculates has two forms, of which the fields decide.
+  bool speculates = findSpeculation(*whole) != nullptr;
+  OwningOpRef<KernelOp> exact;
+  std::optional<ScheduleSearch> exactSearch;
+  if (speculates) {
+    exact = whole->clone();
+    takeExactRegion(*exact);
+    numberPipes(*exact);
+    exactSearch.emplace(*exact);
+  }
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr fields : requested) {
-    std::optional<ScheduleAttr> found = search.run(fields);
-    choices.push_back({found.value_or(ScheduleAttr()), std::move(search.rejections),
-                       found ? search.use : std::string()});
+    std::optional<bool> speculate = fields.getSpeculate();
+    if (!speculates && speculate.value_or(false)) {
+      choices.push_back({ScheduleAttr(),
+                         {{"speculate = true", "the kernel has no tile.speculate"}},
+                         std::string()});
+      continue;
+    }
+    bool takesExact = speculates && !speculate.value_or(true);
+    choices.push_back(chooseOne(takesExact ? *exactSearch : search, fields));
+    if (speculates && !speculate && !choices.back().schedule)
+      choices.back() = chooseOne(*exactSearch, fields);
   }
   return choices;
 }

@@ -16,7 +16,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::Twine;
 
-static constexpr int64_t kMediumIterations = 16, kLongIterations = 64;
+static constexpr int64_t kMediumIterations = 24, kLongIterations = 96;
 static constexpr StringRef kOccupancies[] = {"few", "many"};
 static constexpr StringRef kLengths[] = {"short", "medium", "long"};
 

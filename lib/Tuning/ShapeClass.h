@@ -23,7 +23,7 @@ struct ShapeMeasure {
 };
 
 /// The class of a shape: "few" (not more tiles than `multiprocessors`) or "many", and "short"
-/// (below 16 iterations), "medium" (below 64) or "long", as "many-long".
+/// (below 24 iterations), "medium" (below 96) or "long", as "many-long".
 std::string getShapeClass(const ShapeMeasure &measure, unsigned multiprocessors);
 
 /// The class that a compilation without a shape is for: the one in which most time is spent.

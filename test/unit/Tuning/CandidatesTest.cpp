@@ -120,6 +120,25 @@ TEST_F(CandidatesTest, TilesThatChangeArgumentsOrFailAreRejected) {
   EXPECT_GE(reasons.size(), 2u);
 }
 
+TEST_F(CandidatesTest, SpeculationIsAFieldOfKernelsThatSpeculate) {
+  std::string source = cantFail(readFile(TESSERA_SOURCE_DIR "/kernels/attention_fwd.tile"));
+  SearchSpace space;
+  space.fields = {"speculate"};
+  Enumeration result;
+  ASSERT_EQ(enumerateCandidates(source, "attention_fwd.tile", space, {}, result),
+            CompileStatus::Success);
+  std::set<std::string> values;
+  for (const Candidate &candidate : result.candidates)
+    for (const char *field : {"speculate = true", "speculate = false"})
+      if (candidate.schedule.find(field) != std::string::npos)
+        values.insert(field);
+  EXPECT_EQ(values.size(), 2u);
+  Enumeration product = run(space);
+  EXPECT_EQ(product.candidates.size(), 1u);
+  ASSERT_EQ(product.rejections.size(), 1u);
+  EXPECT_EQ(product.rejections[0].candidate, "speculate = true");
+}
+
 /// Values come from the type and the verifier of each field, so that a new field needs no list.
 TEST(ScheduleDomainsTest, FollowTheVerifier) {
   mlir::MLIRContext context;

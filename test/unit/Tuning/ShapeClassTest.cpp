@@ -92,11 +92,11 @@ tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[N, 64], f16>,
 }
 
 TEST(ShapeClassNamesTest, Boundaries) {
-  EXPECT_EQ(getShapeClass({132, 15}, 132), "few-short");
-  EXPECT_EQ(getShapeClass({133, 16}, 132), "many-medium");
-  EXPECT_EQ(getShapeClass({133, 63}, 132), "many-medium");
-  EXPECT_EQ(getShapeClass({133, 64}, 132), "many-long");
-  EXPECT_EQ(getShapeClass({133, 64}, 144), "few-long");
+  EXPECT_EQ(getShapeClass({132, 23}, 132), "few-short");
+  EXPECT_EQ(getShapeClass({133, 24}, 132), "many-medium");
+  EXPECT_EQ(getShapeClass({133, 95}, 132), "many-medium");
+  EXPECT_EQ(getShapeClass({133, 96}, 132), "many-long");
+  EXPECT_EQ(getShapeClass({133, 96}, 144), "few-long");
   llvm::SmallVector<std::string> classes = getShapeClasses();
   EXPECT_EQ(classes.size(), 6u);
   EXPECT_TRUE(llvm::is_contained(classes, defaultShapeClass.str()));
