@@ -105,7 +105,7 @@ def gemm_configurations():
     ):
         yield configuration(GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation})
     for schedule, transposed in itertools.product(GEMM_SCHEDULES, ("true", "false")):
-        yield configuration(GEMM, {"B_TRANSPOSED": transposed}, schedule)
+        yield configuration(GEMM, {"T": "bf16", "B_TRANSPOSED": transposed, "BIAS": "false", "ACTIVATION": "none"}, schedule)
 
 
 GROUPS = {
