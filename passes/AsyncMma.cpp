@@ -31,6 +31,15 @@ bool packsOperand(Operation *op) {
          });
 }
 
+/// Whether `op` is a conditional that does nothing but start loads.
+bool startsLoads(Operation *op) {
+  auto conditional = dyn_cast<scf::IfOp>(op);
+  return conditional && !conditional.elseBlock() && conditional.getNumResults() == 0 &&
+         llvm::all_of(conditional.thenBlock()->without_terminator(), [](Operation &inner) {
+           return isa<hop::PipeLoadOp>(inner) || isPure(&inner);
+         });
+}
+
 /// The slot that a shared operand is part of.
 Value slotOf(Value shared) {
   while (auto slice = shared.getDefiningOp<hop::SliceOp>())
@@ -86,7 +95,11 @@ private:
     if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
       waitFor(lastHolding(wait), op);
     // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of
-    // (C7514).
+    // (C7514). It sees through one around the start of a load.
+    if (startsLoads(op)) {
+      waitFor(lastHolding(op), op);
+      return;
+    }
     if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>()) {
       waitFor(inFlight.size(), op);
     } else {
@@ -105,6 +118,20 @@ private:
     for (auto [i, flight] : llvm::enumerate(inFlight))
       if (llvm::is_contained(op->getOperands(), flight.result))
         end = i + 1;
+    return end;
+  }
+
+  /// One past the last flight that reads a slot of a pipe which `op` loads into, and which may have
+  /// to be released first.
+  size_t lastHolding(Operation *op) const {
+    size_t end = 0;
+    op->walk([&](hop::PipeLoadOp load) {
+      for (auto [i, flight] : llvm::enumerate(inFlight))
+        for (Value slot : flight.slots)
+          if (auto wait = slot.getDefiningOp<hop::PipeWaitOp>();
+              wait && wait.getPipe() == load.getPipe())
+            end = std::max(end, i + 1);
+    });
     return end;
   }
 

@@ -3,9 +3,14 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "passes/GridOrder.h"
+#include "passes/IndexDependence.h"
 #include "passes/LoopOverlap.h"
+#include "passes/PipeNumbers.h"
 #include "passes/ResourceModel.h"
+#include "passes/ScheduleChoice.h"
+#include "passes/Speculation.h"
 #include "passes/TilePasses.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -90,11 +95,8 @@ public:
   /// The most preferred schedule that keeps the fields of `requested`.
   std::optional<ScheduleAttr> run(ScheduleAttr requested);
 
-  struct Rejection {
-    std::string candidate, reason;
-  };
   /// What the last run rejected, and what the schedule it found takes.
-  SmallVector<Rejection> rejections;
+  SmallVector<ScheduleRejection> rejections;
   std::string use;
 
 private:
@@ -128,12 +130,12 @@ private:
   void chooseGrid(ScheduleFields &fields) const;
   void fillRings(ScheduleFields &fields) const;
   std::optional<ScheduleAttr> complete(ScheduleAttr requested, const Candidate &candidate);
+  std::optional<std::string> rejectCluster(int64_t cluster);
 
   KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool worksBetweenDots = false, turnsPay = false;
+  bool worksBetweenDots = false, turnsPay = false, severalDots = false;
   size_t tilesInLoops = 0;
-  int64_t mostStages = 4;
 };
 } // namespace
 
@@ -160,7 +162,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     worksBetweenDots |= hasDependentDots(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
-      mostStages = 2;
+      severalDots = true;
   }
   // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
   // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
@@ -278,19 +280,22 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) co
   if (requested.getStages())
     return {*requested.getStages()};
   SmallVector<StageCounts> stages;
-  for (int64_t i = tilesInLoops ? mostStages : 1; i >= 1; --i)
+  for (int64_t i = !tilesInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
     stages.push_back(StageCounts(i));
   return stages;
 }
 
 static std::string describe(const SharedMemoryUse &shared) {
+  std::string retries =
+      shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
   return llvm::formatv(
-             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3})",
-             shared.total(), shared.tiles, shared.staging, shared.barriers)
+             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3}{4})",
+             shared.total(), shared.tiles, shared.staging, shared.barriers, retries)
       .str();
 }
 
-/// The most stages that fit.
+/// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
+/// of what is loaded before the loop, so it is taken only beside that.
 std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
   for (const StageCounts &stages : stageChoices(requested)) {
     std::string text;
@@ -302,11 +307,14 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, St
                                       .str()});
       continue;
     }
-    SharedMemoryUse shared =
-        sharedMemoryUse(kernel, stages, requested.getOuterStages().value_or(1), store);
+    bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
+    int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
+    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, outer, store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
-    rejections.push_back({llvm::formatv("{0}, store = {1}", text, stringifyStoreKind(store)).str(),
+    rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
+                                        stringifyStoreKind(store))
+                              .str(),
                           llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
                                         hopper::kSharedMemory)
                               .str()});
@@ -322,6 +330,25 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
              describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
              hopper::kSharedMemory)
       .str();
+}
+
+/// Why no tile is the same for the blocks of a cluster; nothing when one is.
+std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
+  IndexDependence dependence(kernel.getGridIndex(0));
+  std::string reasons;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    SmallVector<Operation *> loads(tile.loads.begin(), tile.loads.end());
+    LoadOp load = tile.loads.front();
+    std::optional<std::string> reason =
+        whyNotMulticast(dependence, loads, cast<RankedTensorType>(load.getType()), cluster);
+    if (!reason)
+      return std::nullopt;
+    auto view = cast<BlockArgument>(load.getView());
+    reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
+                             kernel.getArgumentName(view.getArgNumber()), *reason);
+  }
+  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
+         "); use cluster = 1";
 }
 
 /// Tiles of unequal work are handed out one by one, the longest first.
@@ -357,7 +384,8 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 /// unequal rings help only where a loop has several; there one more slot lets a load start a step
 /// earlier.
 void ScheduleSearch::fillRings(ScheduleFields &fields) const {
-  if (tilesInLoops < 2 || tilesInLoops > StageCounts::kMost || mostStages > 2)
+  bool mayGrow = severalDots && fields.stages->of(0) < 3;
+  if (!mayGrow || tilesInLoops < 2 || tilesInLoops > StageCounts::kMost)
     return;
   SmallVector<int64_t> counts(tilesInLoops, fields.stages->of(0));
   for (int64_t &count : counts) {
@@ -389,6 +417,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.store = store;
   fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
   fields.consumerRegisters = candidate.registers.consumer;
+  fields.speculate = findSpeculation(kernel) != nullptr;
+  fields.cluster = requested.getCluster().value_or(1);
   fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
   if (!requested.getStages())
@@ -410,6 +440,12 @@ static OverlapShape makeShape(ScheduleAttr requested, int64_t overlap) {
 
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
+  int64_t cluster = requested.getCluster().value_or(1);
+  if (cluster > 1)
+    if (std::optional<std::string> reason = rejectCluster(cluster)) {
+      rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
+      return std::nullopt;
+    }
   for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
     for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
       OverlapShape shape = makeShape(requested, overlap);
@@ -436,6 +472,47 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   return std::nullopt;
 }
 
+/// What `search` makes of `fields`.
+static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
+  std::optional<ScheduleAttr> found = search.run(fields);
+  return {found.value_or(ScheduleAttr()), std::move(search.rejections),
+          found ? search.use : std::string()};
+}
+
+FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
+                                                                ArrayRef<ScheduleAttr> requested) {
+  if (failed(checkDots(kernel)))
+    return failure();
+  OwningOpRef<KernelOp> whole = kernel.clone();
+  numberPipes(*whole);
+  ScheduleSearch search(*whole);
+  // A kernel that speculates has two forms, of which the fields decide.
+  bool speculates = findSpeculation(*whole) != nullptr;
+  OwningOpRef<KernelOp> exact;
+  std::optional<ScheduleSearch> exactSearch;
+  if (speculates) {
+    exact = whole->clone();
+    takeExactRegion(*exact);
+    numberPipes(*exact);
+    exactSearch.emplace(*exact);
+  }
+  SmallVector<ScheduleChoice> choices;
+  for (ScheduleAttr fields : requested) {
+    std::optional<bool> speculate = fields.getSpeculate();
+    if (!speculates && speculate.value_or(false)) {
+      choices.push_back({ScheduleAttr(),
+                         {{"speculate = true", "the kernel has no tile.speculate"}},
+                         std::string()});
+      continue;
+    }
+    bool takesExact = speculates && !speculate.value_or(true);
+    choices.push_back(chooseOne(takesExact ? *exactSearch : search, fields));
+    if (speculates && !speculate && !choices.back().schedule)
+      choices.back() = chooseOne(*exactSearch, fields);
+  }
+  return choices;
+}
+
 //===----------------------------------------------------------------------===//
 // What would work instead
 //===----------------------------------------------------------------------===//
@@ -459,7 +536,7 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
   ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
   if (requested != empty)
     diag << " with " << requested;
-  for (const ScheduleSearch::Rejection &rejection : search.rejections)
+  for (const ScheduleRejection &rejection : search.rejections)
     diag.attachNote() << rejection.candidate << ": " << rejection.reason;
   unsigned numFields = 0;
   ScheduleFields().visit([&](StringRef, auto &) { ++numFields; });
@@ -499,26 +576,40 @@ private:
       return failure();
     ScheduleAttr written = kernel.getScheduleAttr();
     ScheduleAttr requested = written ? written.overriddenBy(overrides) : overrides;
+    numberPipes(kernel);
+    if (failed(resolveSpeculation(kernel, requested)))
+      return failure();
     ScheduleSearch search(kernel);
     std::optional<ScheduleAttr> found = search.run(requested);
     if (!found) {
       explainFailure(kernel, search, requested);
       return failure();
     }
-    for (const ScheduleSearch::Rejection &rejection : search.rejections)
+    for (const ScheduleRejection &rejection : search.rejections)
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
     kernel.setScheduleAttr(*found);
-    numberPipes(kernel);
     return success();
   }
 
-  /// Names the pipe of every load that feeds a dot, before other passes copy it.
-  static void numberPipes(KernelOp kernel) {
-    Builder builder(kernel.getContext());
-    for (auto [number, tile] : llvm::enumerate(pipedTiles(kernel)))
-      for (LoadOp load : tile.loads)
-        load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
+  /// Leaves the kernel with the regions that the schedule runs.
+  static LogicalResult resolveSpeculation(KernelOp kernel, ScheduleAttr requested) {
+    std::optional<bool> speculate = requested.getSpeculate();
+    SpeculateOp speculation = findSpeculation(kernel);
+    if (!speculation)
+      return speculate.value_or(false)
+                 ? kernel.emitError("speculate = true needs a tile.speculate, and the kernel has "
+                                    "none; speculate = false would work")
+                 : success();
+    if (!speculate && !ScheduleSearch(kernel).run(requested)) {
+      speculation.emitRemark("exact region alone: no schedule fits both regions");
+      speculate = false;
+    }
+    if (!speculate.value_or(true)) {
+      takeExactRegion(kernel);
+      numberPipes(kernel);
+    }
+    return success();
   }
 };
 } // namespace

@@ -9,6 +9,18 @@
 using namespace mlir;
 using namespace tessera;
 
+Value tessera::countTiles(tile::GridDimAttr dim, OpBuilder &builder, Location loc) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto name = dyn_cast<StringAttr>(dim.getExtent());
+  Value extent = name ? Value(tile::DimOp::create(builder, loc, builder.getIndexType(), name))
+                      : constant(cast<IntegerAttr>(dim.getExtent()).getInt());
+  if (dim.getDivisor() == 1)
+    return extent;
+  return arith::CeilDivUIOp::create(builder, loc, extent, constant(dim.getDivisor()));
+}
+
 static Trend combine(Trend a, Trend b) {
   if (a == Trend::Constant || a == b)
     return b;

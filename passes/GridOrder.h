@@ -9,10 +9,14 @@
 #define TESSERA_PASSES_GRIDORDER_H
 
 #include "dialects/Tile/Tile.h"
+#include "mlir/IR/Builders.h"
 
 namespace tessera {
 
 enum class Trend { Constant, Increasing, Decreasing, Unknown };
+
+/// The number of tiles along one dimension of a grid.
+mlir::Value countTiles(tile::GridDimAttr dim, mlir::OpBuilder &builder, mlir::Location loc);
 
 /// How `value` changes as `index` grows and all else stays.
 Trend trendOf(mlir::Value value, mlir::Value index);

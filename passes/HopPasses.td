@@ -19,7 +19,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups. With
     `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
-    is needed.
+    is needed, and `hop-prefetch` moves the loads ahead.
 
     ```mlir
     scf.for %j = %c0 to %n step %c1 {
@@ -43,6 +43,35 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
+  let summary = "Start the loads of a loop iterations ahead, without a producer";
+  let description = [{
+    Only for `warp_specialize = false`. A load that one thread of the role starts in each iteration of a loop is
+    started as many iterations before as its pipe has slots that the role does not hold, less one, if there are
+    two or more: the slot that comes free last waits for the slowest warpgroup. The first loads come before the
+    loop, and an iteration loads only for an iteration that the loop runs, so the fills keep their order.
+
+    The address of a later iteration is written anew from the induction variable, from values outside the loop
+    and from what iter_args will be. A load whose address takes anything else, or that shares its pipe with
+    another load of the loop, stays where it is; a remark says why.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      scf.if %elected { hop.pipe.load %k, %K[%j, %c0] : ... }
+      %t = hop.pipe.wait %k : ...
+    }
+    ==>
+    scf.if %elected_and_0_in_range { hop.pipe.load %k, %K[%c0, %c0] : ... }
+    scf.for %j = %c0 to %n step %c1 {
+      %next = arith.addi %j, %c1 : index
+      scf.if %elected_and_next_in_range { hop.pipe.load %k, %K[%next, %c0] : ... }
+      %t = hop.pipe.wait %k : ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
@@ -93,7 +122,8 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     the last block sets the counter back, so that no second launch is needed. `order` says which tile a number
     means. With `ascending` and `descending` the first grid index changes slowest, so that tiles that load the
     same tensors run together: sections of as many of the other indices as keep the tensors loaded in loops
-    within 32 MiB of the L2 cache.
+    within 32 MiB of the L2 cache. In clusters a number stands for the tiles of a whole cluster, of which each
+    block takes the one of its rank; with `dynamic` the first block of a cluster fetches for all.
 
     ```mlir
     hop.role consumer warpgroups(2) {
@@ -111,11 +141,80 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
+  let summary = "Run the exact program of the tiles whose fast one failed, after the others";
+  let description = [{
+    A thread block runs the fast program of its tiles, up to 512 of them, and keeps a list of those that a thread
+    doubts. Then all roles meet at an mbarrier. When the list is empty, which is one word to read, they go
+    on with the tiles that are left; otherwise they run the exact program of the tiles in the list first. So
+    a tile that holds pays for its predicate only, and the roles need not agree on anything before.
+
+    What was computed twice is stored twice, by the same threads; bulk stores are waited for in between.
+
+    ```mlir
+    hop.role consumer warpgroups(2) {
+      scf.while (%tile = %block) ... {
+        hop.attempt { %valid = fast(%tile); hop.doubt %valid } exact { exact(%tile) }
+      }
+    }
+    ==>
+    hop.role consumer warpgroups(2) {
+      scf.while (%tile = %block, %phase = 0) ... {
+        %next, %n = scf.while (%tile, %i = 0) ... {      // while tiles are left, and %i < 512
+          %valid = fast(%tile)
+          hop.flag %valid, %tile + 2^31, %list[%i]
+          hop.flag %valid, 1, %doubted[%phase]
+        }
+        hop.barrier.arrive %meet, hop.barrier.wait %meet
+        scf.if %doubted[%phase] != 0 {
+          scf.while (%i = 0) ... { if %list[%i] != 0 { exact(%list[%i] - 2^31) } }
+          ...                                             // and the list is cleared
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
+  let summary = "Let the thread blocks of a cluster load together what all of them read";
+  let description = [{
+    With `cluster = n` the blocks of a cluster run tiles that neighbour in the first grid dimension. A pipe
+    whose loads do not depend on that index, in their place or in the control flow around them, has the same
+    fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part for all. The
+    other pipes stay each block's own. A kernel without such a pipe is refused.
+
+    The number of tiles need not be a multiple of `n`. The blocks past the end take part like the others, for
+    their neighbours wait for their parts of the tiles: they run the last tile again and do not store.
+
+    ```mlir
+    %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>
+    hop.role consumer warpgroups(2) {
+      %row = arith.muli %m, %bm : index
+      tile.store %o, %O[%row, %c0] : ...
+    }
+    ==>
+    %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
+    hop.role consumer warpgroups(2) {
+      %mine = arith.minui %m, %last : index
+      %inside = arith.cmpi ule, %m, %last : index
+      %row = arith.muli %mine, %bm : index
+      scf.if %inside {
+        tile.store %o, %O[%row, %c0] : ...
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let summary = "Make matrix products asynchronous, with the fewest waits";
   let description = [{
     Each product is issued where it stands; a wait comes right before the first use of its result and leaves
-    later products in flight. Slots are released after the wait of every product that reads them. A tile that
+    later products in flight. Nothing stays in flight over a branch, but for one that only starts loads into
+    other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that reads them. A tile that
     becomes a register operand is packed after the products that read registers have been waited for,
     because ptxas would otherwise serialise every wgmma of the kernel (C7513).
 
@@ -166,6 +265,11 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
     wait on an empty slot passes.
 
+    A multicast pipe has the same ring in every block of a cluster. Each block's `full` expects the whole tile,
+    of which each block copies its part to all; `empty` counts the releases of the consumers of all blocks, who
+    arrive at the barriers of all. Before its end a role that fills one waits until all its slots are empty: by
+    then no other block reaches for its shared memory any more.
+
     ```mlir
     %t = hop.pipe.wait %k : ...
     hop.pipe.release %k, %t : ...
@@ -211,6 +315,47 @@ def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::K
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::KernelOp"> {
+  let summary = "Record when each warpgroup enters each stage of its program";
+  let description = [{
+    Only with `--instrument=timeline`. A stage is what lies between two points of synchronisation: a wait for an
+    mbarrier, for a turn, for the warps of the warpgroup or for products in flight, the issue of a product or a
+    copy, a store, or a stretch of arithmetic on tiles. Each begins with a `hop.mark`, which ends the one before
+    it; a stretch that only computes addresses belongs to the stage before it. A product runs from its issue to
+    the end of the wait that names it, beside what the warpgroup does in between.
+
+    The labels come from the program: of a wait the mbarrier, of a product the buffers of its operands, of
+    arithmetic the operations that cost most. `hop.timeline` holds them with their lines of the source.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      hop.barrier.wait %k.full[%i], %parity
+      %f = hop.mma_issue %q, %t ...
+      %s = hop.mma_wait %f pending 0
+      %e = math.exp2 %s
+    }
+    ==>
+    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full">, #hop.stage<issue, "q x k">,
+      #hop.stage<finish, "q x k", products = [1]>, #hop.stage<compute, "exp2">]
+    scf.for %j = %c0 to %n step %c1 {
+      hop.mark 0 at %j
+      hop.barrier.wait %k.full[%i], %parity
+      hop.mark 1 at %j
+      %f = hop.mma_issue %q, %t ...
+      hop.mark 2 at %j
+      %s = hop.mma_wait %f pending 0
+      hop.mark 3 at %j
+      %e = math.exp2 %s
+    }
+    ```
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", "4", "Thread blocks that are recorded">,
+    Option<"first", "first", "int64_t", "0", "Number of the first of them, x varies fastest">,
+    Option<"events", "events", "int64_t", "1024",
+           "Stages that are kept of each warpgroup, the last ones; a power of two">];
 }
 
 def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {

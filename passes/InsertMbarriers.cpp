@@ -25,8 +25,11 @@ struct Ring {
   Value buffer, full, empty;
   int64_t slots;
   int64_t bytes;
+  bool isTile; ///< otherwise a value
   /// Every thread releases a slot, not one of each warpgroup.
   bool releasedByAll;
+  /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
+  bool multicast;
 };
 
 /// A role's place in a ring: the next slot and the parity of its next phase.
@@ -80,8 +83,8 @@ bool isJoinedByProduct(hop::PipeReleaseOp release) {
 /// Rewrites one role, carrying its positions through loops and conditionals.
 class RoleRewriter {
 public:
-  RoleRewriter(const llvm::MapVector<Value, Ring> &rings, MLIRContext *context)
-      : rings(rings), rewriter(context) {}
+  RoleRewriter(const llvm::MapVector<Value, Ring> &rings, int64_t blocks, MLIRContext *context)
+      : rings(rings), blocks(blocks), rewriter(context) {}
 
   void run(hop::RoleOp role) {
     Block &body = role.getBody().front();
@@ -96,11 +99,52 @@ public:
                             constant(role.getLoc(), cursor->second == Side::Fill ? 1 : 0)};
     });
     rewriteBlock(body, positions);
+    rewriter.setInsertionPointToEnd(&body);
+    for (auto &[cursor, position] : positions)
+      if (cursor.second == Side::Fill)
+        drain(role, rings.find(cursor.first)->second, position);
   }
 
 private:
   Value constant(Location loc, int32_t value) {
     return arith::ConstantIntOp::create(rewriter, loc, value, 32);
+  }
+
+  /// Waits until every slot of a ring that other blocks release too is empty: their arrivals must
+  /// find this block's shared memory.
+  void drain(hop::RoleOp role, const Ring &ring, Position position) {
+    if (!ring.multicast)
+      return;
+    Location loc = role.getLoc();
+    auto waitForAll = [&] {
+      for (int64_t i = 0; i < ring.slots; ++i) {
+        hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+        advance(loc, ring, position);
+      }
+    };
+    if (!ring.isTile)
+      return inFirstBlock(loc, waitForAll);
+    if (role.getKind() == hop::RoleKind::Producer)
+      return waitForAll();
+    // Without a producer one thread has filled the ring and knows its place.
+    Value elected =
+        hop::ElectedOp::create(rewriter, loc, rewriter.getI1Type(), role.getBody().getArgument(0));
+    onlyIf(loc, elected, waitForAll);
+  }
+
+  void onlyIf(Location loc, Value condition, function_ref<void()> write) {
+    auto guard = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard restore(rewriter);
+    rewriter.setInsertionPointToStart(guard.thenBlock());
+    write();
+  }
+
+  /// Writes what only the first block of a cluster does.
+  void inFirstBlock(Location loc, function_ref<void()> write) {
+    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    Value isFirst = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, rank, zero);
+    onlyIf(loc, isFirst, write);
   }
 
   void rewriteBlock(Block &block, Positions &positions) {
@@ -133,7 +177,7 @@ private:
     hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
     Value slot = slotAt(loc, ring, position.index);
     hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), slot, ring.full,
-                            position.index);
+                            position.index, ring.multicast);
     advance(loc, ring, position);
     load.erase();
   }
@@ -152,7 +196,8 @@ private:
   void rewriteRelease(hop::PipeReleaseOp release) {
     const Ring &ring = rings.find(release.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
-                                 indexOfSlot.lookup(release.getTile()), ring.releasedByAll);
+                                 indexOfSlot.lookup(release.getTile()), ring.releasedByAll,
+                                 ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
   }
 
@@ -160,9 +205,23 @@ private:
     const Ring &ring = rings.find(put.getPipe())->second;
     Position &position = positions.find({put.getPipe(), Side::Fill})->second;
     Location loc = put.getLoc();
-    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
-    hop::SlotStoreOp::create(rewriter, loc, put.getValue(), ring.buffer, position.index);
-    hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true);
+    auto waitForReaders = [&] {
+      hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+    };
+    if (ring.multicast) {
+      // This block's last read of the slot is over: its producer reads every value too.
+      hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
+      inFirstBlock(loc, [&] {
+        waitForReaders();
+        hop::SlotMulticastOp::create(rewriter, loc, put.getValue(), ring.buffer, ring.full,
+                                     position.index);
+      });
+    } else {
+      waitForReaders();
+      hop::SlotStoreOp::create(rewriter, loc, put.getValue(), ring.buffer, position.index);
+      hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true,
+                                   /*blocks=*/nullptr);
+    }
     advance(loc, ring, position);
     put.erase();
   }
@@ -171,11 +230,13 @@ private:
     const Ring &ring = rings.find(get.getPipe())->second;
     Position &position = positions.find({get.getPipe(), Side::Read})->second;
     Location loc = get.getLoc();
-    hop::BarrierWaitOp::create(rewriter, loc, ring.full, position.index, position.parity);
+    hop::BarrierWaitOp::create(rewriter, loc, ring.full, position.index, position.parity,
+                               ring.multicast);
     Value value =
         hop::SlotLoadOp::create(rewriter, loc, rewriter.getI32Type(), ring.buffer, position.index);
-    // Every thread has read the value when all have arrived.
-    hop::BarrierArriveOp::create(rewriter, loc, ring.empty, position.index, /*all=*/true);
+    // Every thread has read the value when all have arrived, where the next one is written.
+    hop::BarrierArriveOp::create(rewriter, loc, ring.empty, position.index, /*all=*/true,
+                                 ring.multicast ? rewriter.getI64IntegerAttr(1) : nullptr);
     get.getValue().replaceAllUsesWith(value);
     advance(loc, ring, position);
     get.erase();
@@ -319,6 +380,7 @@ private:
   }
 
   const llvm::MapVector<Value, Ring> &rings;
+  int64_t blocks; ///< of a cluster
   IRRewriter rewriter;
   DenseMap<Value, Value> indexOfSlot;
 };
@@ -326,32 +388,28 @@ private:
 struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    int64_t consumers = 0;
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Consumer)
-        consumers += role.getWarpgroups();
-
     llvm::MapVector<Value, Ring> rings;
     SmallVector<hop::PipeCreateOp> pipes(kernel.getBody().getOps<hop::PipeCreateOp>());
     for (hop::PipeCreateOp pipe : pipes)
-      rings[pipe.getPipe()] = createRing(pipe, consumers);
+      rings[pipe.getPipe()] = createRing(kernel, pipe);
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      RoleRewriter(rings, &getContext()).run(role);
+      RoleRewriter(rings, kernel.getClusterSize(), &getContext()).run(role);
     for (hop::PipeCreateOp pipe : pipes)
       pipe.erase();
   }
 
-  Ring createRing(hop::PipeCreateOp pipe, int64_t consumers) {
+  Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
     OpBuilder builder(pipe);
     Location loc = pipe.getLoc();
     RankedTensorType tile = pipe.getPipe().getType().getTile();
     int64_t slots = pipe.getPipe().getType().getSlots();
-    bool isTile = tile.getRank() == 2;
     auto bufferType = hop::BufferType::get(&getContext(), tile, slots);
     auto barriersType = hop::BarriersType::get(&getContext(), slots);
     std::string label = pipe.getLabel().str();
     Ring ring;
     ring.slots = slots;
+    ring.isTile = tile.getRank() == 2;
+    ring.multicast = pipe.getMulticast();
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
     ring.full =
@@ -359,14 +417,31 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     // A tile is released by one thread of each warpgroup when the others are known to have waited
     // for it. Otherwise, and a value, by every thread: a warp that comes late would find the
     // barrier two phases on, which its parity cannot tell from none.
-    ring.releasedByAll = !isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
-      auto release = dyn_cast<hop::PipeReleaseOp>(user);
-      return release && !isJoinedByProduct(release);
-    });
-    int64_t releases = ring.releasedByAll ? 128 * consumers : consumers;
+    ring.releasedByAll =
+        !ring.isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
+          auto release = dyn_cast<hop::PipeReleaseOp>(user);
+          return release && !isJoinedByProduct(release);
+        });
+    int64_t releases = countReleases(kernel, pipe, ring.releasedByAll);
+    if (ring.multicast)
+      releases *= kernel.getClusterSize();
     ring.empty = hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases,
                                          IntegerAttr());
     return ring;
+  }
+
+  /// Arrivals of one block that release a slot: of threads, or of one for each warpgroup.
+  static int64_t countReleases(hop::KernelOp kernel, hop::PipeCreateOp pipe, bool byThreads) {
+    int64_t releases = 0;
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+      if (role.getKind() == hop::RoleKind::Consumer)
+        releases += role.getWarpgroups() * (byThreads ? 128 : 1);
+      else if (llvm::any_of(pipe.getPipe().getUsers(), [&](Operation *user) {
+                 return isa<hop::PipeGetOp>(user) && role->isAncestor(user);
+               }))
+        releases += 1;
+    }
+    return releases;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/GridOrder.h"
 #include "passes/HopPasses.h"
 
 namespace tessera {
@@ -57,20 +58,19 @@ private:
 class TileOrder {
 public:
   TileOrder(hop::KernelOp kernel, OpBuilder &builder)
-      : kernel(kernel), order(*kernel.getSchedule().getOrder()) {
+      : kernel(kernel), order(*kernel.getSchedule().getOrder()), cluster(kernel.getClusterSize()) {
     IndexBuilder b(builder, kernel.getLoc());
-    for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
-      Value extent = b.extent(dim.getExtent());
-      if (dim.getDivisor() != 1)
-        extent = b.make<arith::CeilDivUIOp>(extent, b.constant(dim.getDivisor()));
-      counts.push_back(extent);
-    }
+    for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
+      counts.push_back(countTiles(dim, builder, kernel.getLoc()));
+    // A number stands for the tiles of a cluster: neighbours along the first dimension.
+    if (cluster > 1)
+      counts.front() = b.make<arith::CeilDivUIOp>(counts.front(), b.constant(cluster));
     outer = b.constant(1);
     for (Value count : llvm::drop_begin(counts))
       outer = b.mul(outer, count);
   }
 
-  /// Tiles of the whole grid.
+  /// Numbers of the whole grid.
   Value getTotal(OpBuilder &builder, Location loc) const {
     return IndexBuilder(builder, loc).mul(counts.front(), outer);
   }
@@ -94,6 +94,10 @@ public:
       rest = b.add(start, b.rem(inSection, size));
       if (order == OrderKind::Descending)
         first = b.sub(b.sub(counts.front(), b.constant(1)), first);
+    }
+    if (cluster > 1) {
+      Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+      first = b.add(b.mul(first, b.constant(cluster)), rank);
     }
     SmallVector<Value> indices = {first};
     for (Value count : llvm::drop_begin(counts)) {
@@ -123,7 +127,8 @@ private:
 
   hop::KernelOp kernel;
   OrderKind order;
-  SmallVector<Value> counts; ///< tiles along each grid dimension
+  int64_t cluster;           ///< blocks
+  SmallVector<Value> counts; ///< tiles along each grid dimension, clusters' along the first
   Value outer;               ///< tiles of one index of the first dimension
 };
 
@@ -140,7 +145,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
       auto type =
           hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
-      numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles");
+      numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles",
+                                          /*multicast=*/kernel.getClusterSize() > 1);
     }
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       makeLoop(kernel, role, numbers);
@@ -184,13 +190,23 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       next = exchangeNumber(builder, loc, numbers, next);
     else
       next = arith::AddIOp::create(builder, loc, number,
-                                   hop::BlockCountOp::create(builder, loc, builder.getIndexType()));
+                                   perCluster<hop::BlockCountOp>(kernel, builder, loc));
     scf::YieldOp::create(builder, loc, next);
+  }
+
+  /// The index or the number of blocks, in clusters.
+  template <typename Op>
+  Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
+    Value blocks = Op::create(builder, loc, builder.getIndexType());
+    if (kernel.getClusterSize() == 1)
+      return blocks;
+    IndexBuilder b(builder, loc);
+    return b.div(blocks, b.constant(kernel.getClusterSize()));
   }
 
   /// while (number < tiles), from the block's own number on; the body is still empty.
   scf::WhileOp createWhile(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
-    Value first = hop::BlockIndexOp::create(builder, loc, builder.getIndexType());
+    Value first = perCluster<hop::BlockIndexOp>(kernel, builder, loc);
     return scf::WhileOp::create(
         builder, loc, TypeRange(builder.getIndexType()), ValueRange(first),
         [&](OpBuilder &b, Location l, ValueRange arguments) {
@@ -201,13 +217,15 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
         [](OpBuilder &, Location, ValueRange) {});
   }
 
-  /// The producer hands on the number that it fetched; the consumers take it.
+  /// The producer hands on the number that it fetched; the consumers take it, and in a cluster,
+  /// where one producer's number counts, the producers too.
   Value exchangeNumber(OpBuilder &builder, Location loc, Value numbers, Value fetched) {
     Type i32 = builder.getI32Type();
     if (fetched) {
       hop::PipePutOp::create(builder, loc, numbers,
                              arith::IndexCastOp::create(builder, loc, i32, fetched));
-      return fetched;
+      if (!numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())
+        return fetched;
     }
     Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);
     return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), got);

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Speculation.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -62,6 +63,8 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 16;
   }
+  if (findSpeculation(kernel))
+    use.retries = 4 * kRetryTiles + 16;
   if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
       auto type = cast<RankedTensorType>(op.getValue().getType());

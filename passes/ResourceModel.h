@@ -36,6 +36,10 @@ tile::LoadOp loadedOperand(mlir::Value operand);
 /// one load share, set by tile-choose-schedule and kept by the passes that copy.
 constexpr llvm::StringLiteral kPipeAttrName = "tile.pipe";
 
+/// Grid points that a thread block runs before it comes back to those whose speculation failed: the
+/// length of the list that it keeps of them in shared memory.
+constexpr int64_t kRetryTiles = 512;
+
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that carry the same kPipeAttrName.
 struct PipedTile {
@@ -57,7 +61,9 @@ struct SharedMemoryUse {
   int64_t staging = 0;
   /// A full and an empty mbarrier of 8 bytes for each slot.
   int64_t barriers = 0;
-  int64_t total() const { return tiles + staging + barriers; }
+  /// The list of the grid points that a speculation runs again, with its mbarrier.
+  int64_t retries = 0;
+  int64_t total() const { return tiles + staging + barriers + retries; }
 };
 
 /// Shared memory of `kernel` with the slots that `stages` gives to the tiles that

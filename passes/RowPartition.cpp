@@ -136,7 +136,7 @@ LogicalResult RowPartition::visit(Operation *op) {
           return indivisible(store.getLoc(), type.getDimSize(0));
         return set(op, store.getValue(), State::Partitioned);
       })
-      .Case<tile::KernelOp, tile::LoadOp, tile::SplatOp, tile::IotaOp, scf::YieldOp,
+      .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp, scf::YieldOp,
             arith::ConstantOp>([](auto) { return success(); })
       .Default([&](Operation *) { return visitElementwise(op); });
 }

@@ -16,15 +16,17 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        taken when asked for, as they need the registers of a second result of the leading dots and gain nothing
        where another warpgroup fills the tensor cores meanwhile;
     3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
-    4. more stages before fewer, up to 4 when every loop has a single dot and up to 2 otherwise (there the
-       work between the dots hides the latency of the loads); 1 when no loop loads a tile for a dot. Where
-       a loop has several dots, what shared memory is left in the end gives single pipes one slot more.
+    4. more stages before fewer, up to 4 when every loop has a single dot, otherwise up to 2, or 3 beside a
+       second slot of what is loaded before the loop (there the work between the dots hides the latency of
+       the loads); 1 when no loop loads a tile for a dot. Where a loop has several dots,
+       what shared memory is left in the end gives single pipes one slot more, up to 3.
 
-    The rest follows (`pdl = false` unless asked for, since a launch then need not be alone): ping-pong when two consumers or more have work between the dots of a loop; loops are
-    split; results are stored directly, because staging them takes shared memory that the pipes can use;
+    The rest follows (`pdl = false` unless the author asks for it): ping-pong when two consumers or more have
+    work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
-    `producer_registers` has no meaning.
+    `producer_registers` has no meaning. Thread blocks work by themselves (`cluster = 1`) unless the author asks
+    for clusters, which takes a tile that neighbours in the first grid dimension load alike.
 
     What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, staging of stores, mbarriers) and registers of a
@@ -33,20 +35,51 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     overridden cannot hold, the error says what would work.
 
     Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
-    passes make of the load keep it: they share the slots.
+    passes make of the load keep it: they share the slots. So do loads of one view and tile type in
+    different blocks, such as the two regions of a `tile.speculate` or a loop and what stands before it,
+    when no tile of one is in use while the other's is.
+
+    A `tile.speculate` is kept, unless `speculate = false` asks for its exact region alone or no schedule
+    fits both.
 
     ```mlir
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
     // becomes
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
         stages = 2, overlap = 2, lead = 0, rescale = after, pack = after, pingpong = true, split = true,
-        store = direct, producer_registers = 24, consumer_registers = 240> { ... }
+        store = direct, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
            "Fields that override the kernel's, as \"consumers=2,overlap=1\"">];
   let dependentDialects = ["::tessera::tile::TileDialect"];
+}
+
+def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleOp"> {
+  let summary = "Makes each region of a speculation the whole program of a grid point";
+  let description = [{
+    What stands before and after a `tile.speculate` is copied into both of its regions, which then have no
+    results: a grid point whose predicate fails is run again from its loads to its stores.
+
+    ```mlir
+    %q = tile.load %Q[%row, %c0]
+    %o = tile.speculate { %f = fast(%q); tile.yield_if %valid, %f } exact { %e = exact(%q); tile.yield %e }
+    tile.store %o, %O[%row, %c0]
+    // becomes
+    tile.speculate {
+      %q = tile.load %Q[%row, %c0]
+      %f = fast(%q)
+      tile.store %f, %O[%row, %c0]
+      tile.yield_if %valid
+    } exact {
+      %q = tile.load %Q[%row, %c0]
+      %e = exact(%q)
+      tile.store %e, %O[%row, %c0]
+      tile.yield
+    }
+    ```
+  }];
 }
 
 def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {

@@ -1,11 +1,13 @@
 # Configuration of the lit suites. Tests name tools as they are called ("tessera-opt %s | FileCheck %s").
 #
 # Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
+#                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
 #                static                      LLVM is linked statically
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %python, %cmake, %cxx, %cc, %llvm-include, %build, %source
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %cmake, %cxx, %cc, %llvm-include, %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
+#                TESSERA_NVDISASM=PATH       the disassembler to try first
 
 import ctypes
 import glob
@@ -40,6 +42,14 @@ def assemblers():
                 yield path, version
 
 
+def disassemblers():
+    """Yields the paths of nvdisasm, the preferred one first."""
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    wheels = glob.glob(os.path.join(source, ".venv/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
+    named = [os.environ.get("TESSERA_NVDISASM"), shutil.which("nvdisasm"), os.path.join(home, "bin/nvdisasm")]
+    yield from (path for path in named + sorted(wheels) if path and os.access(path, os.X_OK))
+
+
 def has_hopper():
     """Says whether the CUDA driver is here and its first device is of compute capability 9.0."""
     try:
@@ -67,6 +77,9 @@ for ptxas, version in assemblers():
 for feature, ptxas in found.items():
     config.available_features.add(feature)
     substitute(feature, ptxas)
+if nvdisasm := next(disassemblers(), None):
+    config.available_features.add("nvdisasm")
+    substitute("nvdisasm", nvdisasm)
 if found:
     path.append(os.path.dirname(found["ptxas"]))
 if has_hopper():

@@ -18,6 +18,10 @@
 #include "dialects/Hop/HopTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Hop/HopAttrs.h.inc"
+namespace tessera::hop {
+class TimelineOp;
+} // namespace tessera::hop
+
 #define GET_OP_CLASSES
 #include "dialects/Hop/HopOps.h.inc"
 

@@ -2,6 +2,7 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Hop/TimelineLayout.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -20,6 +21,11 @@ int64_t KernelOp::getNumWarpgroups() {
   for (RoleOp role : getBody().getOps<RoleOp>())
     warpgroups += role.getWarpgroups();
   return warpgroups;
+}
+
+TimelineOp KernelOp::getTimeline() {
+  auto timelines = getBody().getOps<TimelineOp>();
+  return timelines.empty() ? TimelineOp() : *timelines.begin();
 }
 
 LogicalResult KernelOp::verify() {
@@ -79,6 +85,37 @@ LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup(
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+/// Refuses what blocks of a cluster do together where a cluster has one block.
+static LogicalResult verifyInCluster(Operation *op, int64_t blocks) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  int64_t size = kernel ? kernel.getClusterSize() : 1;
+  if (size == 1)
+    return op->emitOpError("needs a kernel whose schedule has cluster = 2 or 4");
+  if (blocks < 1 || blocks > size)
+    return op->emitOpError("names ") << blocks << " blocks of a cluster of " << size;
+  return success();
+}
+
+/// A tile that the blocks of a cluster load in parts.
+static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
+  if (failed(verifyInCluster(op, 1)))
+    return failure();
+  int64_t size = op->getParentOfType<KernelOp>().getClusterSize();
+  if (tile.getRank() == 2 && !splitAmong(*getSharedLayout(tile), size))
+    return op->emitOpError("cannot divide ")
+           << tile << " among " << size
+           << " blocks in whole chunks of columns or in multiples of 8 rows";
+  return success();
+}
+
+LogicalResult PipeCreateOp::verify() {
+  return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
+}
+
+LogicalResult BarrierArriveOp::verify() {
+  return getBlocks() ? verifyInCluster(*this, *getBlocks()) : success();
+}
+
 /// A copy between shared memory and a view at `indices`.
 static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
                                 OperandRange indices) {
@@ -94,11 +131,20 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
   return success();
 }
 
+LogicalResult BufferOp::verify() {
+  if (getZeroed() && getBuffer().getType().getTile().getNumElements() != 1)
+    return emitOpError("is zeroed, which only slots of one value can be; got ")
+           << getBuffer().getType();
+  return success();
+}
+
 LogicalResult PipeLoadOp::verify() {
   return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices());
 }
 
 LogicalResult BulkLoadOp::verify() {
+  if (getMulticast() && failed(verifyParts(*this, getDestination().getType().getTile())))
+    return failure();
   return verifyCopy(*this, getDestination().getType().getTile(), getView(), getIndices());
 }
 
@@ -263,5 +309,41 @@ LogicalResult ConvertLayoutOp::verify() {
       source.getElementType() != result.getElementType())
     return emitOpError("converts a row tile to row_partial or back, got ")
            << getSource().getType() << " to " << getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Timelines
+//===----------------------------------------------------------------------===//
+
+LogicalResult TimelineOp::verify() {
+  if ((*this)->getParentOfType<KernelOp>().getTimeline() != *this)
+    return emitOpError("is the second of its kernel; a kernel records one timeline");
+  if (getBlocks() < 1 || getFirst() < 0 || getFirst() + getBlocks() > INT32_MAX)
+    return emitOpError("records one or more thread blocks with numbers below 2^31");
+  if (getEvents() < 2 || !llvm::isPowerOf2_64(getEvents()))
+    return emitOpError("keeps a power of two of events, got ") << getEvents();
+  // Offsets have 32 bits, as they live in registers.
+  constexpr uint64_t mostBytes = uint64_t(1) << 31;
+  uint64_t warpgroups = (*this)->getParentOfType<KernelOp>().getNumWarpgroups();
+  if (getEvents() > mostBytes ||
+      getBlocks() > mostBytes / timeline::recordBytes(getEvents()) / warpgroups)
+    return emitOpError("takes more than 2^31 bytes for ")
+           << getBlocks() << " thread blocks of " << warpgroups << " warpgroups with "
+           << getEvents() << " events each; record fewer";
+  if (static_cast<int64_t>(getStages().size()) > timeline::maxStages)
+    return emitOpError("has ") << getStages().size()
+                               << " stages, an event holds the number of one of "
+                               << timeline::maxStages;
+  return success();
+}
+
+LogicalResult MarkOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  TimelineOp timeline = kernel ? kernel.getTimeline() : TimelineOp();
+  if (!timeline)
+    return emitOpError("is in a kernel without hop.timeline");
+  if (getStage() >= timeline.getStages().size())
+    return emitOpError("enters stage ") << getStage() << " of " << timeline.getStages().size();
   return success();
 }

@@ -50,6 +50,10 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     }
     /// Warpgroups of all roles.
     int64_t getNumWarpgroups();
+    /// The timeline that the kernel records; null when it records none.
+    ::tessera::hop::TimelineOp getTimeline();
+    /// Thread blocks of a cluster.
+    int64_t getClusterSize() { return getSchedule().getCluster().value_or(1); }
   }];
 }
 
@@ -82,19 +86,63 @@ def Hop_ElectedOp : Hop_Op<"elected", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+def Hop_AttemptOp : Hop_Op<"attempt", [NoTerminator, SingleBlock]> {
+  let summary = "A role's program of a tile of the grid, in a fast form that may not hold and an exact one";
+  let description = [{
+    Every role of a kernel has it or none. The exact region runs too, in every role, when the predicate of a
+    `hop.doubt` in the fast region was false in some thread of the thread block.
+
+    ```mlir
+    hop.attempt {
+      hop.doubt %valid : tensor<64xi1, #hop.layout<row>>
+    } exact {
+      hop.warpgroup_sync
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$fast, SizedRegion<1>:$exact);
+  let assemblyFormat = "attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
+}
+
+def Hop_DoubtOp : Hop_Op<"doubt"> {
+  let summary = "Asks for the exact program of this tile of the grid unless `valid` is true in every element";
+  let arguments = (ins AnyTypeOf<[I1, Hop_Fragment]>:$valid);
+  let assemblyFormat = "$valid attr-dict `:` type($valid)";
+}
+
+def Hop_FlagOp : Hop_Op<"flag"> {
+  let summary = "Sets the bits of `value` in a slot unless `valid` is true in every element";
+  let description = [{
+    By every thread for which it is not: an atomic or of shared memory (PTX ISA 9.7.13.6, red), so that any
+    number of threads may do it at once. In a cluster the slot is set in every thread block.
+  }];
+  let arguments = (ins AnyTypeOf<[I1, Hop_Fragment]>:$valid, I32:$value, Hop_BufferType:$buffer, I32:$index);
+  let assemblyFormat =
+    "$valid `,` $value `,` $buffer `[` $index `]` attr-dict `:` type($valid) `,` qualified(type($buffer))";
+}
+
+//===----------------------------------------------------------------------===//
 // Pipes
 //===----------------------------------------------------------------------===//
 
 def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
   let summary = "Declares a pipe";
   let description = [{
+    With `multicast` the fills of all blocks of a cluster are the same, in number and in content: each block
+    loads its part of a tile for all of them, and the first block's value is every block's.
+
     ```mlir
     %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
+    %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
     ```
   }];
-  let arguments = (ins StrAttr:$label);
+  let arguments = (ins StrAttr:$label, UnitAttr:$multicast);
   let results = (outs Hop_PipeType:$pipe);
-  let assemblyFormat = "$label attr-dict `:` qualified(type($pipe))";
+  let assemblyFormat = "$label (`multicast` $multicast^)? attr-dict `:` qualified(type($pipe))";
+  let hasVerifier = 1;
 }
 
 def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
@@ -130,7 +178,8 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
 def Hop_PipePutOp : Hop_Op<"pipe.put"> {
   let summary = "Acquires the next slot and writes one value into it";
   let description = [{
-    Of a pipe of `tensor<1xi32>`, by the one thread of a producer.
+    Of a pipe of `tensor<1xi32>`, by the one thread of a producer. Of a multicast pipe the producers of all
+    blocks of the cluster take part, and the value of the first one counts.
   }];
   let arguments = (ins Hop_PipeType:$pipe, I32:$value);
   let assemblyFormat = "$pipe `,` $value attr-dict `:` qualified(type($pipe))";
@@ -270,6 +319,18 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let hasVerifier = 1;
 }
 
+def Hop_ClusterFenceOp : Hop_Op<"cluster_fence"> {
+  let summary = "Orders what this thread did before and after for all blocks of a cluster";
+  let description = [{PTX ISA 9.7.13.4, `fence.acq_rel.cluster`.}];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
+  let summary = "Waits until the bulk stores of this thread have been written";
+  let description = [{PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group`.}];
+  let assemblyFormat = "attr-dict";
+}
+
 def Hop_StagingOp : Hop_Op<"staging", [HasParent<"KernelOp">]> {
   let summary = "Declares shared memory through which results leave";
   let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
@@ -322,10 +383,17 @@ def Hop_BlockCountOp : Hop_Op<"block_count", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Hop_ClusterRankOp : Hop_Op<"cluster_rank", [Pure]> {
+  let summary = "The index of this thread block in its cluster";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Hop_NextTileOp : Hop_Op<"next_tile"> {
   let summary = "Takes the number of a tile from the launch's counter";
   let description = [{
-    Numbers from the number of thread blocks on, in order; each is given out once in a launch.
+    Numbers from the number of thread blocks on, in order; each is given out once in a launch. In clusters the
+    first block of each takes a number, from the number of clusters on; the result of the others is undefined.
   }];
   let results = (outs Index:$result);
   let assemblyFormat = "attr-dict";
@@ -342,9 +410,11 @@ def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
 
 def Hop_BufferOp : Hop_Op<"buffer", [HasParent<"KernelOp">]> {
   let summary = "Declares slots of shared memory";
-  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
+  let description = [{With `zeroed`, which slots of one value may have, the kernel starts with zeros in them.}];
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset, UnitAttr:$zeroed);
   let results = (outs Hop_BufferType:$buffer);
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
 }
 
 def Hop_BarriersOp : Hop_Op<"barriers", [HasParent<"KernelOp">]> {
@@ -364,9 +434,13 @@ def Hop_SlotOp : Hop_Op<"slot", [Pure]> {
 
 def Hop_BarrierWaitOp : Hop_Op<"barrier.wait"> {
   let summary = "Waits for the phase of the given parity to complete";
-  let description = [{mbarrier.try_wait.parity in a loop (PTX ISA 9.7.13.15.16).}];
-  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I32:$parity);
-  let assemblyFormat = "$barriers `[` $index `]` `,` $parity attr-dict `:` qualified(type($barriers))";
+  let description = [{
+    mbarrier.try_wait.parity in a loop (PTX ISA 9.7.13.15.16). With `cluster` what other blocks of the cluster
+    wrote before it completed is visible; copies of the async proxy always are.
+  }];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I32:$parity, UnitAttr:$cluster);
+  let assemblyFormat =
+    "$barriers `[` $index `]` `,` $parity (`cluster` $cluster^)? attr-dict `:` qualified(type($barriers))";
 }
 
 def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
@@ -377,14 +451,30 @@ def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
 
 def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
   let summary = "One thread of the warpgroup arrives, or every running one with `all`";
-  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all);
-  let assemblyFormat = "$barriers `[` $index `]` (`all` $all^)? attr-dict `:` qualified(type($barriers))";
+  let description = [{
+    At the barrier of this block, or with `blocks` at that of each of the first so many blocks of the cluster
+    (PTX ISA 9.7.13.15.13, on the addresses that `mapa` gives).
+  }];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all, OptionalAttr<I64Attr>:$blocks);
+  let assemblyFormat =
+    "$barriers `[` $index `]` (`all` $all^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($barriers))";
+  let hasVerifier = 1;
 }
 
 def Hop_SlotStoreOp : Hop_Op<"slot_store"> {
   let summary = "Writes the one value of a slot";
   let arguments = (ins I32:$value, Hop_BufferType:$buffer, I32:$index);
   let assemblyFormat = "$value `,` $buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
+}
+
+def Hop_SlotMulticastOp : Hop_Op<"slot_multicast"> {
+  let summary = "Writes the one value of a slot in every block of the cluster";
+  let description = [{
+    Its 4 bytes are counted on the mbarrier of each block (st.async, PTX ISA 9.7.9.12).
+  }];
+  let arguments = (ins I32:$value, Hop_BufferType:$buffer, Hop_BarriersType:$barriers, I32:$index);
+  let assemblyFormat =
+    "$value `,` $buffer `,` $barriers `[` $index `]` attr-dict `:` qualified(type($buffer)) `,` qualified(type($barriers))";
 }
 
 def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
@@ -397,12 +487,48 @@ def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
 def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
   let summary = "Starts a bulk tensor copy of a tile into shared memory";
   let description = [{
-    Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0.
+    Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With
+    `multicast` the block copies its part of the tile, one of as many as the cluster has blocks, to the same
+    place in each of them, where the bytes are counted on the block's own mbarrier.
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Hop_SharedType:$destination,
-                       Hop_BarriersType:$barriers, I32:$barrier);
+                       Hop_BarriersType:$barriers, I32:$barrier, UnitAttr:$multicast);
   let assemblyFormat =
-    "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+    "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` (`multicast` $multicast^)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Timelines
+//===----------------------------------------------------------------------===//
+
+def Hop_TimelineOp : Hop_Op<"timeline", [HasParent<"KernelOp">]> {
+  let summary = "Declares a record of the stages that warpgroups go through";
+  let description = [{
+    Each warpgroup of the thread blocks numbered `first` to `first + blocks - 1` (x varies fastest) records the
+    last `events` stages that it entered, a power of two, in memory of the launch (docs/seeing.md).
+
+    ```mlir
+    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full", line = 82, column = 11>]
+    ```
+  }];
+  let arguments = (ins I64Attr:$blocks, I64Attr:$first, I64Attr:$events,
+                       TypedArrayAttrBase<Hop_StageAttr, "stages">:$stages);
+  let assemblyFormat = "`blocks` $blocks `from` $first `events` $events `stages` $stages attr-dict";
+  let hasVerifier = 1;
+}
+
+def Hop_MarkOp : Hop_Op<"mark"> {
+  let summary = "Enters a stage of the kernel's timeline";
+  let description = [{
+    Ends the stage before it. `at` is the index of the innermost loop around it.
+
+    ```mlir
+    hop.mark 3 at %j : index
+    ```
+  }];
+  let arguments = (ins I64Attr:$stage, Optional<AnyTypeOf<[Index, I32]>>:$at);
+  let assemblyFormat = "$stage (`at` $at^ `:` type($at))? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -25,6 +25,30 @@ def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {
+  let mnemonic = "stage";
+  let summary = "A stage that a timeline shows";
+  let description = [{
+    | kind | the warpgroup |
+    |---|---|
+    | `wait` | waits on an mbarrier, the label |
+    | `turn` | waits for its turn |
+    | `sync` | waits for its own warps |
+    | `load` | starts a copy or loads from global memory |
+    | `issue` | starts a product; its operands are the label |
+    | `finish` | waits for the products of the stages `products` |
+    | `compute` | computes; the label names the operations that cost most |
+    | `store` | stores a result |
+
+    `line` and `column` are those of the source, 0 when unknown.
+  }];
+  let parameters = (ins "::tessera::hop::StageKind":$kind, StringRefParameter<>:$label,
+    DefaultValuedParameter<"int64_t", "0">:$line, DefaultValuedParameter<"int64_t", "0">:$column,
+    OptionalArrayRefParameter<"int64_t">:$products);
+  let assemblyFormat =
+    "`<` $kind `,` $label (`,` `line` `=` $line^)? (`,` `column` `=` $column^)? (`,` `products` `=` `[` $products^ `]`)? `>`";
+}
+
 def Hop_PipeType : TypeDef<Hop_Dialect, "Pipe"> {
   let mnemonic = "pipe";
   let summary = "A ring of shared-memory slots between a role that loads and roles that read";

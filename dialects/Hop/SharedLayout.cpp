@@ -1,6 +1,7 @@
 //===- SharedLayout.cpp - How a tile lies in shared memory ----------------===//
 
 #include "dialects/Hop/SharedLayout.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera::hop;
@@ -18,4 +19,14 @@ std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile,
     if (rowBytes % swizzle == 0)
       return SharedLayout{rows, tile.getDimSize(1), elementBytes, swizzle};
   return std::nullopt;
+}
+
+std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, int64_t blocks) {
+  TileParts parts;
+  parts.ofChunks = std::gcd(layout.chunks(), blocks);
+  parts.ofRows = blocks / parts.ofChunks;
+  // Eight rows are the swizzle's repeat.
+  if (layout.rows % (8 * parts.ofRows) != 0)
+    return std::nullopt;
+  return parts;
 }

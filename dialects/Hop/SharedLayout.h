@@ -30,6 +30,15 @@ struct SharedLayout {
   unsigned descriptorMode() const { return swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3; }
 };
 
+/// A tile in equal parts: whole chunks of columns first, then rows.
+struct TileParts {
+  int64_t ofRows, ofChunks; ///< numbers of parts
+};
+
+/// How `blocks` thread blocks load one tile, each a part; nothing when a part would not start at a
+/// whole repeat of the swizzle.
+std::optional<TileParts> splitAmong(const SharedLayout &layout, int64_t blocks);
+
 /// The layout of a tile that is stored with `rows` rows; nothing when no swizzle
 /// fits (the row is not a multiple of 32 bytes, or the rows not one of 8).
 std::optional<SharedLayout> getSharedLayout(mlir::RankedTensorType tile, int64_t rows);

@@ -18,10 +18,11 @@ struct ScheduleFields {
   std::optional<StageCounts> stages;
   std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
-  std::optional<bool> pingpong, split;
+  std::optional<bool> pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
+  std::optional<int64_t> cluster;
   std::optional<bool> pdl;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
@@ -41,9 +42,11 @@ struct ScheduleFields {
     visit("pack", pack);
     visit("pingpong", pingpong);
     visit("split", split);
+    visit("speculate", speculate);
     visit("store", store);
     visit("persistent", persistent);
     visit("order", order);
+    visit("cluster", cluster);
     visit("pdl", pdl);
     visit("producer_registers", producerRegisters);
     visit("consumer_registers", consumerRegisters);
@@ -55,6 +58,19 @@ struct ScheduleFields {
   ScheduleAttr getChecked(mlir::MLIRContext *context,
                           llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
 };
+
+/// A field of a schedule and the values that it takes, as text, in their natural order.
+struct ScheduleFieldDomain {
+  std::string name;
+  llvm::SmallVector<std::string> values;
+};
+
+/// The domain of every field, in the order in which they print: what the field's type and the
+/// verifier of the attribute accept.
+llvm::SmallVector<ScheduleFieldDomain> getScheduleFieldDomains(mlir::MLIRContext *context);
+
+/// The fields that are set, as "consumers = 2, stages = 2": what ScheduleAttr::parseText reads.
+std::string printScheduleFields(ScheduleAttr schedule);
 
 } // namespace tessera::tile
 

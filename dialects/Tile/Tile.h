@@ -32,4 +32,14 @@
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.h.inc"
 
+namespace tessera {
+
+/// Two regions with `exact` between them: what may not hold, and what takes its place.
+mlir::ParseResult parseSpeculationRegions(mlir::OpAsmParser &parser, mlir::Region &fast,
+                                          mlir::Region &exact);
+void printSpeculationRegions(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Region &fast,
+                             mlir::Region &exact);
+
+} // namespace tessera
+
 #endif // TESSERA_DIALECTS_TILE_TILE_H

@@ -21,22 +21,24 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
-      pingpong(attr.getPingpong()), split(attr.getSplit()), store(attr.getStore()),
-      persistent(attr.getPersistent()), order(attr.getOrder()), pdl(attr.getPdl()),
+      pingpong(attr.getPingpong()), split(attr.getSplit()), speculate(attr.getSpeculate()),
+      store(attr.getStore()), persistent(attr.getPersistent()), order(attr.getOrder()),
+      cluster(attr.getCluster()), pdl(attr.getPdl()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
-                           rescale, pack, pingpong, split, store, persistent, order, pdl,
-                           producerRegisters, consumerRegisters);
+                           rescale, pack, pingpong, split, speculate, store, persistent, order,
+                           cluster, pdl, producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, lead, rescale, pack, pingpong, split, store,
-                                  persistent, order, pdl, producerRegisters, consumerRegisters);
+                                  outerStages, overlap, lead, rescale, pack, pingpong, split,
+                                  speculate, store, persistent, order, cluster, pdl,
+                                  producerRegisters, consumerRegisters);
 }
 
 std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
@@ -146,15 +148,14 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-                     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
-                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
-                     std::optional<int64_t> lead, std::optional<JoinKind>, std::optional<JoinKind>,
-                     std::optional<bool>, std::optional<bool>, std::optional<StoreKind>,
-                     std::optional<PersistentKind>, std::optional<OrderKind>, std::optional<bool>,
-                     std::optional<int64_t> producerRegisters,
-                     std::optional<int64_t> consumerRegisters) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+    std::optional<int64_t> consumers, std::optional<StageCounts> stages,
+    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
+    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<bool>, std::optional<bool>,
+    std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
+    std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
+    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -170,6 +171,8 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional
     for (int64_t count : stages->getCounts())
       if (failed(inRange("stages", count, 1, 8)))
         return failure();
+  if (cluster && *cluster != 1 && *cluster != 2 && *cluster != 4)
+    return emitError() << "schedule field 'cluster' is 1, 2 or 4, got " << *cluster;
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
     if (failed(inRange(name, value, 24, 256)))
@@ -266,9 +269,11 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.pack, theirs.pack);
   pick(fields.pingpong, theirs.pingpong);
   pick(fields.split, theirs.split);
+  pick(fields.speculate, theirs.speculate);
   pick(fields.store, theirs.store);
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);
+  pick(fields.cluster, theirs.cluster);
   pick(fields.pdl, theirs.pdl);
   pick(fields.producerRegisters, theirs.producerRegisters);
   pick(fields.consumerRegisters, theirs.consumerRegisters);

@@ -72,9 +72,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
+    | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
+    | `cluster` | 1, 2, 4 | thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
     | `pdl` | bool | programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its results where it first needs memory |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
@@ -94,9 +96,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
+    OptionalParameter<"std::optional<bool>">:$speculate,
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
+    OptionalParameter<"std::optional<int64_t>">:$cluster,
     OptionalParameter<"std::optional<bool>">:$pdl,
     OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
     OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);

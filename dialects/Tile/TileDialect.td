@@ -18,7 +18,9 @@ def Tile_Dialect : Dialect {
 
     A grid point runs the kernel body once, from top to bottom; grid points run in no particular order and
     may not communicate. Floating-point `arith` and `math` operations may be contracted (`a * b + c` rounded
-    once), and f32 values below the smallest normal number may be flushed to zero.
+    once), and f32 values below the smallest normal number may be flushed to zero. `arith.sitofp` of an index
+    tile to f32 is exact up to 2^24 and within a unit in the last place beyond. `math.tanh` with `fastmath<afn>`
+    is the machine's approximation, with a relative error of 2^-11.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"

@@ -2,6 +2,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -296,8 +297,7 @@ LogicalResult DimOp::verify() {
 }
 
 /// What tile.load and tile.store ask of a tile, its view and the indices.
-static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value viewValue,
-                                  size_t numIndices) {
+static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, size_t numIndices) {
   auto view = cast<ViewType>(viewValue.getType());
   auto argument = dyn_cast<BlockArgument>(viewValue);
   if (!argument || !argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>())
@@ -306,9 +306,12 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value vi
   if (static_cast<int64_t>(numIndices) != view.getRank())
     return op->emitOpError("takes one index per dimension of the view: expected ")
            << view.getRank() << ", got " << numIndices;
-  if (tile.getElementType() != view.getElementType())
+  if (getElementTypeOrSelf(moved) != view.getElementType())
     return op->emitOpError("has a tile of ")
-           << tile.getElementType() << " and a view of " << view.getElementType();
+           << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
+  auto tile = dyn_cast<RankedTensorType>(moved);
+  if (!tile)
+    return success();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
@@ -316,12 +319,11 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, Value vi
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getType()), getView(), getIndices().size());
+  return verifyAccess(*this, getType(), getView(), getIndices().size());
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getValue().getType()), getView(),
-                      getIndices().size());
+  return verifyAccess(*this, getValue().getType(), getView(), getIndices().size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -404,5 +406,71 @@ LogicalResult IotaOp::verify() {
       getAxis() >= static_cast<uint64_t>(result.getRank()))
     return emitOpError("makes a tile of rank 1 or 2 with indices along one of its axes; got axis ")
            << getAxis() << " of " << result;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+ParseResult tessera::parseSpeculationRegions(OpAsmParser &parser, Region &fast, Region &exact) {
+  if (failed(parser.parseRegion(fast)))
+    return failure();
+  if (succeeded(parser.parseKeyword("exact")) && succeeded(parser.parseRegion(exact)))
+    return success();
+  // Operations before the region may already use what it defines, and it goes away.
+  fast.walk([](Operation *op) { op->dropAllUses(); });
+  return failure();
+}
+
+void tessera::printSpeculationRegions(OpAsmPrinter &printer, Operation *, Region &fast,
+                                      Region &exact) {
+  printer.printRegion(fast);
+  printer << " exact ";
+  printer.printRegion(exact);
+}
+
+YieldIfOp SpeculateOp::getFastYield() {
+  return cast<YieldIfOp>(getFast().front().getTerminator());
+}
+
+YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
+
+/// Whether the kernel loads a view that it stores.
+static BlockArgument viewLoadedAndStored(KernelOp kernel) {
+  llvm::SmallDenseSet<Value> stored;
+  kernel.walk([&](StoreOp store) { stored.insert(store.getView()); });
+  BlockArgument both;
+  kernel.walk([&](LoadOp load) {
+    if (stored.contains(load.getView()))
+      both = cast<BlockArgument>(load.getView());
+  });
+  return both;
+}
+
+LogicalResult SpeculateOp::verifyRegions() {
+  auto check = [&](Region &region, StringRef name, auto yield) -> LogicalResult {
+    if (!yield)
+      return emitOpError("ends its ")
+             << name << " region with " << (name == "fast" ? "tile.yield_if" : "tile.yield");
+    if (yield.getValues().getTypes() != getResultTypes())
+      return yield.emitOpError("yields the results of the speculation, of types ")
+             << getResultTypes() << ", got " << yield.getValues().getTypes();
+    return success();
+  };
+  if (failed(check(getFast(), "fast", dyn_cast<YieldIfOp>(getFast().front().back()))) ||
+      failed(check(getExact(), "exact", dyn_cast<YieldOp>(getExact().front().back()))))
+    return failure();
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  auto all = kernel.getBody().getOps<SpeculateOp>();
+  if (*all.begin() != *this)
+    return emitOpError("is the second of the kernel; a grid point succeeds or fails as a whole, so "
+                       "put both into one and join their predicates")
+               .attachNote((*all.begin()).getLoc())
+           << "the first is here";
+  if (BlockArgument view = viewLoadedAndStored(kernel))
+    return emitOpError("may run a grid point twice, so the kernel may not load what it stores, and "
+                       "it does both with '")
+           << kernel.getArgumentName(view.getArgNumber()) << "'";
   return success();
 }

@@ -110,14 +110,16 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let description = [{
     One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
     (rank 1 or 2), at step 1. Elements outside the view are 0: along the tiled dimensions any index is
-    allowed; the outer indices must lie inside. The element types agree.
+    allowed; the outer indices must lie inside. The element types agree. A scalar result is the one element at
+    the indices, all of which must lie inside.
 
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
+    %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices);
-  let results = (outs Tile_FloatTile:$result);
+  let results = (outs AnyTypeOf<[Tile_FloatTile, F16, BF16, F32]>:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -233,6 +235,63 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
   let results = (outs StaticShapeTensorOf<[I32]>:$result);
   let assemblyFormat = "$start `axis` $axis attr-dict `:` type($result)";
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Speculation
+//===----------------------------------------------------------------------===//
+
+def Tile_SpeculateOp : Tile_Op<"speculate", [
+    SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">]> {
+  let summary = "A fast computation that may not hold, and the exact one that then replaces it";
+  let description = [{
+    The first region computes the results in a way that is only right when the predicate of its
+    `tile.yield_if` holds in every element; the second region computes them in any case. The results are
+    those of the first region when the predicate holds for the grid point, else those of the second. Which of
+    the two it was shows in nothing but rounding.
+
+    The compiler runs the first region for every grid point, with what stands before and after the operation,
+    and comes back to the grid points whose predicate failed when the thread block is done with the others,
+    so that those that hold pay for no more than the predicate. Stores of a failed grid point are made twice.
+    So the kernel may not load what it stores. A kernel has at most one speculation, outside of loops and
+    conditionals. With `speculate = false` in the schedule only the second region is compiled.
+
+    ```mlir
+    %max = tile.speculate -> tensor<128xf32> {
+      %valid = arith.cmpf ole, %guess, %limit : tensor<128xf32>
+      tile.yield_if %valid, %guess : tensor<128xi1>, tensor<128xf32>
+    } exact {
+      %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+      tile.yield %m : tensor<128xf32>
+    }
+    ```
+  }];
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$fast, SizedRegion<1>:$exact);
+  let assemblyFormat =
+    "(`->` type($results)^)? attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    YieldIfOp getFastYield();
+    YieldOp getExactYield();
+  }];
+}
+
+def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"SpeculateOp">]> {
+  let summary = "Ends the fast region of a speculation";
+  let description = [{
+    `condition` is an i1 or a tile of i1: the values are right when it is true in every element.
+  }];
+  let arguments = (ins AnyTypeOf<[I1, StaticShapeTensorOf<[I1]>]>:$condition, Variadic<AnyType>:$values);
+  let assemblyFormat =
+    "$condition (`,` $values^)? attr-dict `:` type($condition) (`,` type($values)^)?";
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, HasParent<"SpeculateOp">]> {
+  let summary = "Ends the exact region of a speculation";
+  let description = [{`values` are the results of the `tile.speculate`, whose exact region always holds.}];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 #endif // TESSERA_DIALECTS_TILE_TILEOPS_TD

@@ -62,6 +62,12 @@ typedef struct tessera_define {
   const char *value; /**< as text: "128", "true", "bf16" */
 } tessera_define;
 
+/** The extent of a named dimension of a kernel. */
+typedef struct tessera_extent {
+  const char *name;
+  int64_t value;
+} tessera_extent;
+
 /** Options. All zero but `size` is what most callers want; a null string is an absent one. */
 typedef struct tessera_compile_options {
   /** sizeof(tessera_compile_options) of the caller; members beyond it count as zero. */
@@ -86,11 +92,23 @@ typedef struct tessera_compile_options {
   int32_t skip_verify;
   /** Print the time of each pass and tool to stderr. */
   int32_t timing;
-  int32_t reserved;
+  /** Use no measured schedules (docs/tuning.md): the compiler's model chooses. */
+  int32_t skip_database;
   /** Directory that receives the IR after each pass, the PTX and the ptxas log. */
   const char *dump_dir;
   /** File that receives a reproducer when a pass fails. */
   const char *reproducer;
+  /** File of a database of measured schedules; null for the one that ships with the compiler. */
+  const char *database;
+  /** The GPU whose measurements count, as "NVIDIA H200"; null for the database's default. */
+  const char *gpu;
+  /** The class of shapes to compile for, as "many-short"; null for that of `extents`, or the
+   *  default class. */
+  const char *shape_class;
+  /** Extents of the kernel's named dimensions, all of them or none; they decide the class and
+   *  nothing else. */
+  const tessera_extent *extents;
+  size_t extent_count;
 } tessera_compile_options;
 
 typedef enum tessera_severity {

@@ -7,6 +7,7 @@
 #ifndef TESSERA_COMPILER_H
 #define TESSERA_COMPILER_H
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,6 +56,25 @@ struct CompileOptions {
   std::string schedule;
   /// The kernel to compile; empty for all kernels of the source.
   std::string kernel;
+  /// What the kernels record: empty for nothing, or "timeline", with options of
+  /// hop-instrument-timeline as "timeline,blocks=8,first=132,events=4096".
+  std::string instrument;
+  /// Which measured schedules (docs/tuning.md) serve where neither the source nor `defines` and
+  /// `schedule` say otherwise.
+  struct Tuning {
+    /// False leaves every choice to the model of tile-choose-schedule.
+    bool useDatabase = true;
+    /// File of a database; empty for the one that ships with the compiler.
+    std::string database;
+    /// The GPU whose measurements count, as "NVIDIA H200"; empty for the database's default.
+    std::string gpu;
+    /// The class of shapes that the kernel is compiled for, as "many-short"; empty for that of
+    /// `shape`, or the default class.
+    std::string shapeClass;
+    /// Extents of the kernel's named dimensions, which decide the class; none or all of them.
+    std::vector<std::pair<std::string, int64_t>> shape;
+  };
+  Tuning tuning;
   EmitKind emit = EmitKind::Bundle;
   /// With Bundle: ship PTX, which the driver assembles, and do not run ptxas.
   bool bundlePtx = false;

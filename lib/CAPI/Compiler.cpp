@@ -137,6 +137,12 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
   result.timing = given.timing;
   result.dumpDir = text(given.dump_dir);
   result.reproducer = text(given.reproducer);
+  result.tuning.useDatabase = !given.skip_database;
+  result.tuning.database = text(given.database);
+  result.tuning.gpu = text(given.gpu);
+  result.tuning.shapeClass = text(given.shape_class);
+  for (const tessera_extent &extent : llvm::ArrayRef(given.extents, given.extent_count))
+    result.tuning.shape.emplace_back(text(extent.name), extent.value);
   return result;
 }
 

@@ -3,28 +3,15 @@
 #ifndef TESSERA_LIB_CODEGEN_PTXAS_H
 #define TESSERA_LIB_CODEGEN_PTXAS_H
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
-#include "llvm/Support/VersionTuple.h"
-#include <string>
+#include "lib/Codegen/Toolkit.h"
 
 namespace tessera {
 
 /// An installed ptxas that is new enough.
-struct Ptxas {
-  std::string path;
-  llvm::VersionTuple version; ///< of the CUDA toolkit, as 12.3
-};
+using Ptxas = InstalledTool;
 
-/// Parses what `ptxas --version` prints; an empty version when the text names none.
-llvm::VersionTuple parsePtxasVersion(llvm::StringRef text);
-
-/// Finds a ptxas of CUDA 12.3 or newer. A non-empty `requested` path is the only candidate;
-/// otherwise the first that is new enough of: PATH, $CUDA_HOME/bin, $CUDA_PATH/bin,
-/// bin of `systemToolkit`, and the wheels nvidia-cuda-nvcc (CUDA 13) and nvidia-cuda-nvcc-cu12 in
-/// the site-packages of $VIRTUAL_ENV and of the python3 on PATH. The error lists what was found and
-/// how to get one.
+/// Finds a ptxas of CUDA 12.3 or newer, as findToolkitProgram does; of wheels it looks into
+/// nvidia-cuda-nvcc (CUDA 13) and nvidia-cuda-nvcc-cu12.
 llvm::Expected<Ptxas> findPtxas(llvm::StringRef requested,
                                 llvm::StringRef systemToolkit = "/usr/local/cuda");
 

@@ -4,6 +4,7 @@
 #include "lib/Codegen/EmitPTX.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -127,6 +128,34 @@ FailureOr<json::Array> describeKernels(ModuleOp module, const PTXText &ptx, cons
     kernels.push_back(std::move(*kernel));
   }
   return kernels;
+}
+
+/// The name of the last value that the operation at a 1-based place of the source defines; empty
+/// when it defines none.
+static StringRef findValueName(ArrayRef<StringRef> lines, int64_t line, int64_t column) {
+  if (line < 1 || column < 1 || static_cast<size_t>(line) > lines.size())
+    return "";
+  StringRef before = lines[line - 1].take_front(column - 1).rtrim();
+  if (!before.consume_back("="))
+    return "";
+  return before.rtrim().rsplit('%').second.take_while(
+      [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-'; });
+}
+
+void nameTimelineStages(json::Object &kernel, StringRef source) {
+  json::Object *timeline = kernel.getObject("timeline");
+  json::Array *stages = timeline ? timeline->getArray("stages") : nullptr;
+  if (!stages)
+    return;
+  SmallVector<StringRef> lines;
+  source.split(lines, '\n');
+  for (json::Value &value : *stages) {
+    json::Object &stage = *value.getAsObject();
+    StringRef name = findValueName(lines, stage.getInteger("line").value_or(0),
+                                   stage.getInteger("column").value_or(0));
+    if (!name.empty())
+      stage["value"] = name.str();
+  }
 }
 
 std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,

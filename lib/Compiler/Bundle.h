@@ -31,6 +31,10 @@ mlir::FailureOr<llvm::json::Value> toJSON(mlir::Attribute attribute, mlir::Locat
 mlir::FailureOr<llvm::json::Array> describeKernels(mlir::ModuleOp module, const PTXText &ptx,
                                                    const PtxasLog *log);
 
+/// Adds to the stages of a kernel's timeline the names of the values that they compute, from their
+/// places in the text of the source.
+void nameTimelineStages(llvm::json::Object &kernel, llvm::StringRef source);
+
 /// Bundle text of an image (the bytes of a cubin, or PTX text) and its kernels. `parameters` are
 /// the values of the source's parameters by name.
 std::string writeBundle(llvm::json::Object parameters, ImageKind kind, llvm::StringRef image,

@@ -6,10 +6,12 @@
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/HopPasses.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,7 +38,9 @@ public:
 private:
   CompileStatus read(StringRef source, StringRef fileName);
   CompileStatus checkSchedule();
+  CompileStatus checkInstrument();
   CompileStatus selectKernel();
+  CompileStatus applyDatabase(StringRef source, StringRef fileName);
   CompileStatus runPhase(StringRef name, llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();
   CompileStatus checkLowered();
@@ -52,6 +56,8 @@ private:
   Dump dump;
   OwningOpRef<ModuleOp> module;
   json::Object parameters;
+  std::optional<InstrumentTimelineOptions> timeline;
+  StringRef sourceText;
 };
 } // namespace
 
@@ -72,6 +78,17 @@ CompileStatus Compilation::checkSchedule() {
                << "in the schedule '" << options.schedule << "': ";
       });
   return failed(schedule) ? CompileStatus::UsageError : CompileStatus::Success;
+}
+
+CompileStatus Compilation::checkInstrument() {
+  llvm::Expected<std::optional<InstrumentTimelineOptions>> parsed =
+      parseInstrument(options.instrument);
+  if (!parsed) {
+    emitError(UnknownLoc::get(&context)) << toString(parsed.takeError());
+    return CompileStatus::UsageError;
+  }
+  timeline = *parsed;
+  return CompileStatus::Success;
 }
 
 /// Leaves only the kernel that the options name.
@@ -107,13 +124,30 @@ CompileStatus Compilation::read(StringRef source, StringRef fileName) {
   if (input.status != CompileStatus::Success)
     return input.status;
   module = std::move(input.module);
+  CompileStatus status = selectKernel();
+  if (status == CompileStatus::Success && options.tuning.useDatabase)
+    status = applyDatabase(source, fileName);
+  if (status != CompileStatus::Success)
+    return status;
   if (auto bound = (*module)->getAttrOfType<DictionaryAttr>(parametersAttrName)) {
     FailureOr<json::Value> value = toJSON(bound, module->getLoc());
     if (failed(value))
       return CompileStatus::SourceError;
     parameters = std::move(*value->getAsObject());
   }
-  return selectKernel();
+  return CompileStatus::Success;
+}
+
+/// Replaces the module by one with measured tile sizes and schedule, where the database has them.
+CompileStatus Compilation::applyDatabase(StringRef source, StringRef fileName) {
+  SmallVector<tile::KernelOp> kernels(module->getOps<tile::KernelOp>());
+  // The kernels of a source share its parameters, and an entry is for one of them.
+  if (kernels.size() != 1)
+    return CompileStatus::Success;
+  TunedResult tuned = findTuned(source, fileName, kernels.front(), options);
+  if (tuned.module)
+    module = std::move(tuned.module);
+  return tuned.status;
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,10 +178,13 @@ CompileStatus Compilation::lower() {
     llvm::function_ref<void(OpPassManager &)> build;
   };
   auto buildSchedule = [&](OpPassManager &pm) { buildSchedulePhase(pm, options.schedule); };
+  auto buildBarriers = [&](OpPassManager &pm) {
+    buildBarriersPhase(pm, timeline ? &*timeline : nullptr);
+  };
   const Phase phases[] = {{"Tile passes", EmitKind::Tile, buildTilePhase},
                           {"Schedule passes", EmitKind::Scheduled, buildSchedule},
                           {"Hop passes", EmitKind::Hop, buildHopPhase},
-                          {"Barrier passes", EmitKind::Barriers, buildBarriersPhase},
+                          {"Barrier passes", EmitKind::Barriers, buildBarriers},
                           {"Lowering to LLVM", EmitKind::LLVM, buildLLVMPhase}};
   for (const Phase &phase : phases) {
     if (phase.level > options.emit)
@@ -187,8 +224,9 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
   FailureOr<json::Array> kernels = describeKernels(*module, index, log);
   if (failed(kernels))
     return CompileStatus::SourceError;
-  for (const json::Value &kernel : *kernels) {
-    const json::Object &object = *kernel.getAsObject();
+  for (json::Value &kernel : *kernels) {
+    json::Object &object = *kernel.getAsObject();
+    nameTimelineStages(object, sourceText);
     KernelReport report;
     report.name = object.getString("name").value_or("").str();
     report.description = llvm::formatv("{0:2}", kernel);
@@ -241,7 +279,10 @@ CompileStatus Compilation::generateCode() {
 }
 
 CompileStatus Compilation::run(StringRef source, StringRef fileName) {
+  sourceText = source;
   CompileStatus status = checkSchedule();
+  if (status == CompileStatus::Success)
+    status = checkInstrument();
   if (status == CompileStatus::Success)
     status = read(source, fileName);
   if (status != CompileStatus::Success)

@@ -27,6 +27,8 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   TileChooseScheduleOptions options;
   options.schedule = schedule.str();
   pm.addPass(createTileChooseSchedule(options));
+  pm.addPass(createTileCompleteSpeculation());
+  addCleanup(pm);
   pm.addPass(createTileOverlap());
   addCleanup(pm);
   pm.addPass(createTileSplitLoops());
@@ -37,21 +39,56 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
 void buildHopPhase(OpPassManager &pm) {
   pm.addPass(createWarpSpecialize());
   addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createCluster());
   kernels.addPass(createPersistent());
+  kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createPingpong());
 }
 
-void buildBarriersPhase(OpPassManager &pm) {
+void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createInsertMbarriers());
   kernels.addPass(createInsertProxyFences());
   kernels.addPass(createAllocateSharedMemory());
   addCleanup(pm);
+  if (timeline)
+    pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*timeline));
+}
+
+llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(StringRef text) {
+  auto fail = [&](const Twine &message) {
+    return llvm::createStringError("in the instrumentation '" + text + "': " + message);
+  };
+  if (text.empty())
+    return std::nullopt;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  if (parts.front() != "timeline")
+    return fail("the first word is what is recorded: timeline");
+  InstrumentTimelineOptions options;
+  for (StringRef part : ArrayRef(parts).drop_front()) {
+    auto [name, value] = part.split('=');
+    int64_t *field = name == "blocks"   ? &options.blocks
+                     : name == "first"  ? &options.first
+                     : name == "events" ? &options.events
+                                        : nullptr;
+    if (!field)
+      return fail("'" + part + "' is none of blocks=N, first=N and events=N");
+    int64_t least = name == "first" ? 0 : name == "blocks" ? 1 : 2;
+    // 2^20 events are 8 MB for each warpgroup; numbers of blocks are below 2^31.
+    constexpr int64_t most = 1 << 20;
+    if (value.getAsInteger(10, *field) || *field < least || *field > most)
+      return fail(name + " is a number from " + Twine(least) + " to " + Twine(most));
+    if (name == "events" && !llvm::isPowerOf2_64(options.events))
+      return fail("events is a power of two");
+  }
+  return options;
 }
 
 void buildLLVMPhase(OpPassManager &pm) { pm.addPass(createLowerToLLVM()); }
@@ -79,8 +116,9 @@ void registerPhasePipelines() {
       });
   static PassPipelineRegistration<> hop("tessera-hop", "From tile to roles, pipes and flights",
                                         buildHopPhase);
-  static PassPipelineRegistration<> barriers(
-      "tessera-barriers", "From pipes to mbarriers, fences and offsets", buildBarriersPhase);
+  static PassPipelineRegistration<> barriers("tessera-barriers",
+                                             "From pipes to mbarriers, fences and offsets",
+                                             [](OpPassManager &pm) { buildBarriersPhase(pm); });
   static PassPipelineRegistration<> llvm("tessera-llvm", "From hop to the LLVM dialect",
                                          buildLLVMPhase);
   static PassPipelineRegistration<> emission(

@@ -10,6 +10,8 @@
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <optional>
 
 namespace mlir {
 class DialectRegistry;
@@ -17,6 +19,8 @@ class OpPassManager;
 } // namespace mlir
 
 namespace tessera {
+
+struct InstrumentTimelineOptions;
 
 /// Cleans up a source as it was read: constants folded, common expressions shared.
 void buildTilePhase(mlir::OpPassManager &pm);
@@ -28,8 +32,13 @@ void buildSchedulePhase(mlir::OpPassManager &pm, llvm::StringRef schedule);
 /// From the tile dialect to roles, pipes and flights of the hop dialect.
 void buildHopPhase(mlir::OpPassManager &pm);
 
-/// From pipes to mbarriers, fences and offsets in shared memory.
-void buildBarriersPhase(mlir::OpPassManager &pm);
+/// From pipes to mbarriers, fences and offsets in shared memory; with `timeline`, the options of
+/// hop-instrument-timeline, kernels record one.
+void buildBarriersPhase(mlir::OpPassManager &pm,
+                        const InstrumentTimelineOptions *timeline = nullptr);
+
+/// Reads CompileOptions::instrument. Nothing for an empty text; an error says what is wrong.
+llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::StringRef text);
 
 /// From the hop dialect to functions of the LLVM and NVVM dialects.
 void buildLLVMPhase(mlir::OpPassManager &pm);

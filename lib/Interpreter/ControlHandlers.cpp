@@ -1,4 +1,4 @@
-//===- ControlHandlers.cpp - scf.for, scf.if and scf.while ----------------===//
+//===- ControlHandlers.cpp - Loops, conditionals and speculation ----------===//
 
 #include "lib/Interpreter/Engine.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -77,8 +77,26 @@ static LogicalResult runWhile(Frame &frame, Operation *op) {
   }
 }
 
+/// The fast region, then the exact one too where a predicate fails: as the machine, with its stores
+/// made twice.
+static LogicalResult runSpeculate(Frame &frame, Operation *op) {
+  auto speculation = cast<tile::SpeculateOp>(op);
+  if (failed(frame.runBlock(speculation.getFast().front())))
+    return failure();
+  tile::YieldIfOp fast = speculation.getFastYield();
+  if (llvm::all_of(frame.ints(fast.getCondition()), [](int64_t valid) { return valid != 0; })) {
+    assign(frame, speculation.getResults(), fast.getValues());
+    return success();
+  }
+  if (failed(frame.runBlock(speculation.getExact().front())))
+    return failure();
+  assign(frame, speculation.getResults(), speculation.getExactYield().getValues());
+  return success();
+}
+
 void interp::addControlHandlers(HandlerTable &table) {
   table.add<scf::ForOp>(runFor);
   table.add<scf::IfOp>(runIf);
   table.add<scf::WhileOp>(runWhile);
+  table.add<tile::SpeculateOp>(runSpeculate);
 }

@@ -74,14 +74,15 @@ static LogicalResult failConflict(Frame &frame, Operation *op, Value view,
                     high);
 }
 
-/// The rows and columns of a tile of rank 1 (one row) or 2.
+/// The rows and columns of a scalar (one of each) or a tile of rank 1 (one row) or 2.
 static std::pair<int64_t, int64_t> rowsAndColumns(ArrayRef<int64_t> shape) {
-  return {shape.size() == 2 ? shape[0] : 1, shape.back()};
+  return {shape.size() == 2 ? shape[0] : 1, shape.empty() ? 1 : shape.back()};
 }
 
 static LogicalResult runLoad(Frame &frame, Operation *op) {
   auto load = cast<tile::LoadOp>(op);
-  ArrayRef<int64_t> shape = shapeOf(load.getResult());
+  auto tile = dyn_cast<RankedTensorType>(load.getType());
+  ArrayRef<int64_t> shape = tile ? tile.getShape() : ArrayRef<int64_t>();
   SmallVector<int64_t> indices;
   if (failed(readIndices(frame, op, load.getView(), load.getIndices(), shape.size(), indices)))
     return failure();

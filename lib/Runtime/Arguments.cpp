@@ -191,11 +191,6 @@ static llvm::Error checkGrid(const KernelInfo &kernel, const std::array<int64_t,
                        "kernel '{0}': the grid has {1} blocks in dimension {2}; the hardware takes "
                        "at most {3}: split the call",
                        kernel.name, grid[i], "xyz"[i], kMaxBlocks[i]);
-    if (grid[i] % kernel.cluster[i])
-      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': the grid has {1} blocks in dimension {2}, no multiple of the "
-                       "{3} blocks of a cluster; compile with cluster 1 for this shape",
-                       kernel.name, grid[i], "xyz"[i], kernel.cluster[i]);
   }
   return llvm::Error::success();
 }
@@ -219,6 +214,9 @@ tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> 
   std::array<int64_t, 3> grid;
   for (auto [blocks, dim] : llvm::zip_equal(grid, kernel.grid))
     blocks = llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+  if (!kernel.persistent)
+    for (auto [blocks, cluster] : llvm::zip_equal(grid, kernel.cluster))
+      blocks *= cluster;
   if (llvm::Error error = kernel.persistent ? flattenGrid(kernel, grid) : checkGrid(kernel, grid))
     return error;
   if (llvm::is_contained(grid, 0))

@@ -87,7 +87,8 @@ private:
   bool checkBox(const TensorMapRecipe &map, json::Path path);
   bool readParameters(const json::Array &array, json::Path path);
   bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
-  bool readWorkspace(const json::Object &object, json::Path path, LaunchParameter &parameter);
+  bool readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
+                     LaunchParameter &parameter);
   bool readGrid(const json::Array &array, json::Path path);
   bool readFlag(const json::Object &object, StringRef name, json::Path path, bool &flag);
   bool readPersistent(const json::Object &object, json::Path path);
@@ -376,16 +377,22 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
   return checkBox(map, path.field("box"));
 }
 
-bool KernelReader::readWorkspace(const json::Object &object, json::Path path,
+bool KernelReader::readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
                                  LaunchParameter &parameter) {
   int64_t bytes;
   if (!readInteger(object.get("bytes"), path.field("bytes"), 1, int64_t(1) << 40,
                    "expected a number of bytes from 1 to 2^40", bytes))
     return false;
-  parameter.kind = ParameterKind::Workspace;
+  if (kind == ParameterKind::Timeline && kernel.timelineBytes)
+    return fail(path, "a kernel has one timeline");
+  parameter.kind = kind;
   parameter.bytes = 8;
   parameter.workspaceOffset = llvm::alignTo(kernel.workspaceBytes, kWorkspaceAlignment);
   kernel.workspaceBytes = parameter.workspaceOffset + bytes;
+  if (kind == ParameterKind::Timeline) {
+    kernel.timelineOffset = parameter.workspaceOffset;
+    kernel.timelineBytes = bytes;
+  }
   return true;
 }
 
@@ -421,11 +428,13 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
   }
 
   if (kind == "workspace")
-    return readWorkspace(object, path, parameter);
+    return readWorkspace(object, path, ParameterKind::Workspace, parameter);
+  if (kind == "timeline")
+    return readWorkspace(object, path, ParameterKind::Timeline, parameter);
 
   if (kind != "dim" && kind != "stride")
     return fail(path.field("kind"), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
-                                    "\"scalar\" or \"workspace\"");
+                                    "\"scalar\", \"workspace\" or \"timeline\"");
   if (!readString(object, "type", path, type))
     return false;
   if (type != "i32" && type != "i64")

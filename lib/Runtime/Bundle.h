@@ -83,7 +83,7 @@ struct TensorMapRecipe {
   int swizzle = 0; ///< CUtensorMapSwizzle
 };
 
-enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace };
+enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace, Timeline };
 
 /// A parameter of the kernel's entry function.
 struct LaunchParameter {
@@ -91,12 +91,12 @@ struct LaunchParameter {
   unsigned argument = 0; ///< of TensorMap, Pointer, Stride and Scalar
   unsigned dim = 0;      ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
   unsigned mapOfArgument = 0;   ///< TensorMap: position in ArgumentInfo::tensorMaps
-  uint64_t workspaceOffset = 0; ///< Workspace: where it begins in the memory of a stream
+  uint64_t workspaceOffset = 0; ///< Workspace, Timeline: where it begins in a stream's memory
   unsigned bytes = 0;           ///< size of the value: 128, 8 or 4
   unsigned offset = 0;          ///< where the value lies in the block that a launch fills
 };
 
-/// ceil(extent / divisor) blocks, or clusters' worth of tiles of a persistent kernel.
+/// ceil(extent / divisor) clusters, or of a persistent kernel what a cluster does at a time.
 struct GridDim {
   Extent extent;
   int64_t divisor = 1;
@@ -110,8 +110,10 @@ struct KernelInfo {
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;
-  /// Device memory that a stream has for the kernel's workspaces.
+  /// Device memory that a stream has for the kernel's workspaces and its timeline.
   uint64_t workspaceBytes = 0;
+  /// Where in it the kernel records its timeline; 0 bytes when it records none.
+  uint64_t timelineOffset = 0, timelineBytes = 0;
   std::array<GridDim, 3> grid;
   /// The blocks walk over the grid by themselves; its clusters extend in x only.
   bool persistent = false;

@@ -24,6 +24,10 @@ using Context = struct OpaqueContext *;
 using Module = struct OpaqueModule *;
 using Function = struct OpaqueFunction *;
 using Stream = struct OpaqueStream *;
+using Event = struct OpaqueEvent *;
+
+/// CUDA_ERROR_NOT_READY, which cuEventQuery returns for work that is under way.
+constexpr Result kNotReady = 600;
 
 /// CU_STREAM_PER_THREAD, which names another stream on each thread.
 inline const Stream kStreamPerThread = reinterpret_cast<Stream>(uintptr_t(2));
@@ -99,6 +103,7 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
   X(deviceGet, "cuDeviceGet", Result(Device *device, int ordinal))                                 \
   X(deviceGetName, "cuDeviceGetName", Result(char *name, int size, Device device))                 \
   X(deviceGetAttribute, "cuDeviceGetAttribute", Result(int *value, int attribute, Device device))  \
+  X(deviceGetPCIBusId, "cuDeviceGetPCIBusId", Result(char *id, int size, Device device))           \
   X(devicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", Result(Context *context, Device device))   \
   X(ctxGetCurrent, "cuCtxGetCurrent", Result(Context *context))                                    \
   X(ctxGetDevice, "cuCtxGetDevice", Result(Device *device))                                        \
@@ -123,6 +128,11 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
            int interleave, int swizzle, int l2Promotion, int oobFill))                             \
   X(launchKernelEx, "cuLaunchKernelEx",                                                            \
     Result(const LaunchConfig *config, Function function, void **parameters, void **extra))        \
+  X(eventCreate, "cuEventCreate", Result(Event *event, unsigned flags))                            \
+  X(eventDestroy, "cuEventDestroy", Result(Event event))                                           \
+  X(eventRecord, "cuEventRecord", Result(Event event, Stream stream))                              \
+  X(eventQuery, "cuEventQuery", Result(Event event))                                               \
+  X(eventElapsedTime, "cuEventElapsedTime", Result(float *ms, Event start, Event end))             \
   X(memAlloc, "cuMemAlloc", Result(DevicePointer *pointer, size_t bytes))                          \
   X(memFree, "cuMemFree", Result(DevicePointer pointer))                                           \
   X(memsetD8Async, "cuMemsetD8Async",                                                              \

@@ -239,6 +239,7 @@ llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::Array
     switch (parameter.kind) {
     case ParameterKind::TensorMap:
     case ParameterKind::Workspace:
+    case ParameterKind::Timeline:
       break;
     case ParameterKind::Pointer:
       set(parameter, arguments[parameter.argument].pointer);
@@ -396,4 +397,39 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
   if (kernel.persistent)
     (*grid)[0] = std::min((*grid)[0], state.capacity) * kernel.cluster[0];
   return launchFunction(*driver, kernel, state.function, *grid, stream, block.getPointers());
+}
+
+llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {
+  auto stream = static_cast<Stream>(streamHandle);
+  const KernelInfo &kernel = getInfo();
+  if (!kernel.timelineBytes)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "kernel '{0}' records no timeline; compile it with --instrument=timeline",
+                     kernel.name);
+  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
+  if (!driver)
+    return driver.takeError();
+  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
+  if (!scope)
+    return scope.takeError();
+  llvm::Expected<Bundle::ContextState &> context = bundle.resolveContext(*driver, *scope);
+  if (!context)
+    return context.takeError();
+  Bundle::KernelState &state = context->kernels[index];
+  std::vector<char> contents(kernel.timelineBytes);
+  std::lock_guard<std::mutex> lock(state.mutex);
+  DevicePointer memory = state.workspaces.find(stream);
+  if (!memory)
+    return contents;
+  DevicePointer timeline = memory + kernel.timelineOffset;
+  if (llvm::Error error = driver->check(driver->ctxSynchronize(), "cuCtxSynchronize"))
+    return error;
+  if (llvm::Error error =
+          driver->check(driver->memcpyDtoH(contents.data(), timeline, contents.size()),
+                        "cuMemcpyDtoH of the timeline"))
+    return error;
+  if (llvm::Error error = driver->check(driver->memsetD8Async(timeline, 0, contents.size(), stream),
+                                        "cuMemsetD8Async of the timeline"))
+    return error;
+  return contents;
 }

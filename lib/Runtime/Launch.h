@@ -35,7 +35,7 @@ llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> ar
 
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
 /// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
-/// hardware numbers or is no multiple of the cluster.
+/// hardware numbers.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
 
@@ -56,7 +56,7 @@ public:
   }
   void setWorkspaces(uint64_t memory) {
     for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::Workspace)
+      if (parameter.kind == ParameterKind::Workspace || parameter.kind == ParameterKind::Timeline)
         set(parameter, memory + parameter.workspaceOffset);
   }
   /// The values in the order of KernelInfo::parameters, each LaunchParameter::bytes long.
@@ -119,6 +119,8 @@ public:
   /// when the stream is capturing and has no memory yet.
   llvm::Expected<cuda::DevicePointer> resolve(const cuda::Driver &driver, const KernelInfo &kernel,
                                               cuda::Stream stream);
+  /// The memory of `stream` when it has some, otherwise 0.
+  cuda::DevicePointer find(cuda::Stream stream) const;
   /// Frees the memory, of which there is no use any more. The context is current.
   void free(const cuda::Driver &driver);
 
@@ -141,6 +143,10 @@ public:
   llvm::Expected<unsigned> getCapacity(int device);
   /// See tessera_kernel_launch.
   llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments);
+  /// Waits for the device and returns what launches on the stream have recorded since the last
+  /// call, KernelInfo::timelineBytes (docs/bundle.md); then clears it. All zero before the first
+  /// launch. Errors: INVALID_ARGUMENT when the kernel records no timeline, NO_DEVICE, DRIVER_ERROR.
+  llvm::Expected<std::vector<char>> readTimeline(int device, void *stream);
 
 private:
   Bundle &bundle;

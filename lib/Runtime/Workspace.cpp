@@ -17,12 +17,16 @@ static uint64_t getThreadNumber() {
   return number;
 }
 
+static std::pair<Stream, uint64_t> getKey(Stream stream) {
+  return {stream, stream == kStreamPerThread ? getThreadNumber() : 0};
+}
+
+DevicePointer WorkspaceCache::find(Stream stream) const { return memory.lookup(getKey(stream)); }
+
 llvm::Expected<DevicePointer> WorkspaceCache::resolve(const Driver &driver,
                                                       const KernelInfo &kernel, Stream stream) {
-  std::pair key(stream, stream == kStreamPerThread ? getThreadNumber() : 0);
-  auto found = memory.find(key);
-  if (found != memory.end())
-    return found->second;
+  if (DevicePointer found = find(stream))
+    return found;
 
   int status = kCaptureStatusNone;
   if (llvm::Error error =
@@ -46,7 +50,7 @@ llvm::Expected<DevicePointer> WorkspaceCache::resolve(const Driver &driver,
     driver.memFree(address);
     return error;
   }
-  memory[key] = address;
+  memory[getKey(stream)] = address;
   return address;
 }
 

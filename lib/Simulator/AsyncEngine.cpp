@@ -321,6 +321,19 @@ void sharedCopy(Cluster &cluster, AsyncOp &op) {
   completeOnBarrier(cluster, op, *op.mbarCta);
 }
 
+/// st.async writes through the generic proxy, at a time of its own.
+void sharedStore(Cluster &cluster, AsyncOp &op) {
+  Mbarrier *b;
+  if (!destinationUsable(cluster, op, *op.mbarCta, b))
+    return;
+  Access a = accessOf(cluster, op, b->agent, uint32_t(b->phase) + 1);
+  a.async = false;
+  ConflictOnce report{cluster, op};
+  report(op.remote->shadow.write(op.remoteOffset, op.bytes, a, op.order), a, true);
+  llvm::copy(op.held, op.remote->shared.begin() + op.remoteOffset);
+  completeOnBarrier(cluster, op, *op.mbarCta);
+}
+
 void cpAsync(Cluster &cluster, AsyncOp &op) {
   // cp.async writes through the generic proxy, at a time of its own.
   Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
@@ -372,6 +385,9 @@ bool tessera::sim::detail::completeAsync(Cluster &cluster, AsyncOp &op) {
     return true;
   case AsyncOp::SharedCopy:
     sharedCopy(cluster, op);
+    return true;
+  case AsyncOp::SharedStore:
+    sharedStore(cluster, op);
     return true;
   case AsyncOp::TensorStore:
   case AsyncOp::BulkStore:

@@ -127,6 +127,7 @@ bool decodeWarp(Decoder &, llvm::StringRef);
 bool decodeMbarrier(Decoder &, llvm::StringRef);
 bool decodeFence(Decoder &, llvm::StringRef);
 bool decodeBulk(Decoder &, llvm::StringRef);
+bool decodeStoreAsync(Decoder &);
 bool decodeCpAsync(Decoder &, llvm::StringRef);
 bool decodeMatrix(Decoder &, llvm::StringRef);
 bool decodeWgmma(Decoder &, llvm::StringRef);

@@ -206,6 +206,41 @@ Step issue(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
+/// st.async: select holds the number of bytes; the operands are address, value, address, each
+/// address two of them.
+Step storeAsync(Exec &e, const Inst &i) {
+  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
+    unsigned l = llvm::countr_zero(lanes);
+    auto op = std::make_unique<AsyncOp>();
+    op->kind = AsyncOp::SharedStore;
+    op->inst = &i;
+    op->warp = e.warp;
+    op->lane = l;
+    op->bytes = i.select;
+    uint64_t value = op->bytes == 8 ? e.src<uint64_t>(i, 2)[l] : e.src<uint32_t>(i, 2)[l];
+    op->held.resize(op->bytes);
+    memcpy(op->held.data(), &value, op->bytes);
+    uint64_t address = addressOp(e, i, 0, l);
+    Place p;
+    if (misaligned(e, i, "shared memory address", address, op->bytes, l) ||
+        !resolveShared(e, i, address, op->bytes, l, false, p))
+      continue;
+    op->remote = p.cta;
+    op->remoteOffset = p.offset;
+    if (!attachBarrier(e, i, addressOp(e, i, 3, l), l, *op))
+      continue;
+    if (op->mbarCta != op->remote) {
+      e.report(DiagKind::InvalidOperation, i,
+               "st.async and its mbarrier are in different CTAs of the cluster", l);
+      continue;
+    }
+    op->order = e.warp->clock;
+    e.cluster->pending.push_back(std::move(op));
+  }
+  e.warp->release();
+  return Step::Next;
+}
+
 Step prefetch(Exec &e, const Inst &i) {
   for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
     unsigned l = llvm::countr_zero(lanes);
@@ -369,4 +404,21 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
   if (!(tensor ? tensorOperand(d, o[0], rank) : addressPair(d, o[0], Space::Global)))
     return false;
   return addressPair(d, o[1], Space::Shared) && (tensor || d.src(o[2], Ty::U32));
+}
+
+/// `st.async`, whose opcode has been read.
+bool tessera::sim::detail::decodeStoreAsync(Decoder &d) {
+  const auto &o = d.s->operands;
+  d.take("async");
+  d.take("weak");
+  d.inst.flags |= FlagCounted;
+  d.inst.fn = &storeAsync;
+  if (!d.take("shared::cluster") || !d.take("mbarrier::complete_tx::bytes"))
+    return d.refuse("in this form is not modelled");
+  Ty ty = d.takeType();
+  d.inst.select = tyBits(ty) / 8;
+  if ((d.inst.select != 4 && d.inst.select != 8) || !d.count(3))
+    return d.refuse("with these operands is not modelled");
+  return addressPair(d, o[0], Space::Shared) && d.src(o[1], ty) &&
+         addressPair(d, o[2], Space::Shared);
 }

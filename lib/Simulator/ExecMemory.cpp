@@ -139,11 +139,11 @@ bool tessera::sim::detail::decodeMemory(Decoder &d, StringRef opcode) {
   bool isLoad = opcode == "ld" || opcode == "ldu";
   if (!isLoad && opcode != "st")
     return false;
+  if (d.has("async"))
+    return decodeStoreAsync(d);
   MemoryMods m;
   if (!takeMemoryMods(d, m))
     return false;
-  if (d.has("async"))
-    return d.refuse("st.async is not modelled");
   for (const char *cop : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"})
     d.take(cop);
   bool hint = false;

@@ -217,6 +217,7 @@ struct AsyncOp {
     BulkLoad,
     BulkStore,
     SharedCopy,
+    SharedStore,
     CpAsync,
     CpAsyncArrive
   };
@@ -241,9 +242,9 @@ struct AsyncOp {
   Cta *mbarCta = nullptr;
   uint32_t multicast = 0; ///< ranks; 0: only `shared`
   uint64_t phaseAtIssue[16] = {};
-  Cta *remote = nullptr; ///< destination of a shared-to-shared copy
+  Cta *remote = nullptr; ///< destination of a copy or store to another CTA's shared memory
   uint32_t remoteOffset = 0;
-  std::vector<uint8_t> held;                   ///< data between the two halves of a store
+  std::vector<uint8_t> held; ///< data between the two halves of a store, or of st.async
   std::vector<std::array<uint32_t, 4>> pieces; ///< cp.async: destination, bytes, source bytes, lane
   std::vector<uint64_t> sources;               ///< cp.async: global address of each piece
 };

@@ -43,3 +43,13 @@ tessera::DiagnosticForwarder::DiagnosticForwarder(MLIRContext &context,
       handler(convertDiagnostic(diagnostic));
   });
 }
+
+tessera::ErrorCapture::ErrorCapture(MLIRContext *context) : ScopedDiagnosticHandler(context) {
+  setHandler([this](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    if (first.empty())
+      first = diagnostic.str();
+    return success();
+  });
+}

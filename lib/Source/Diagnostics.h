@@ -20,6 +20,18 @@ public:
   DiagnosticForwarder(mlir::MLIRContext &context, const DiagnosticHandler &handler, bool remarks);
 };
 
+/// Keeps the errors of a context from other handlers while it lives, and the text of the first. For
+/// what is tried and may fail.
+class ErrorCapture : public mlir::ScopedDiagnosticHandler {
+public:
+  explicit ErrorCapture(mlir::MLIRContext *context);
+
+  const std::string &getFirst() const { return first; }
+
+private:
+  std::string first;
+};
+
 } // namespace tessera
 
 #endif // TESSERA_LIB_SOURCE_DIAGNOSTICS_H

@@ -121,10 +121,31 @@ static bool isUnsigned(arith::CmpIPredicate predicate) {
          predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
 }
 
-/// Additions, subtractions and signed comparisons of index tiles.
+/// An index tile as f32: one conversion for each thread, and an addition for each element, which is
+/// exact up to 2^24.
+void Emitter::convertAffine(arith::SIToFPOp op) {
+  const AffineTile tile = affineTiles.lookup(op.getIn());
+  Type f32Type = builder.getF32Type();
+  Value base = LLVM::SIToFPOp::create(builder, loc, f32Type, tile.base);
+  Values results;
+  for (int64_t offset : tile.offsets)
+    results.push_back(
+        offset == 0 ? base : Value(LLVM::FAddOp::create(builder, loc, f32Type, base, f32(offset))));
+  bind(op, std::move(results));
+}
+
+/// Conversions to f32, additions, subtractions and signed comparisons of index tiles.
 LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
   auto isAffine = [&](Value value) { return affineTiles.contains(value); };
-  if (op->getNumOperands() != 2 || !llvm::all_of(op->getOperands(), isAffine))
+  if (!llvm::all_of(op->getOperands(), isAffine))
+    return success();
+  auto toFloat = dyn_cast<arith::SIToFPOp>(op);
+  if (toFloat && getElementTypeOrSelf(toFloat.getType()).isF32()) {
+    convertAffine(toFloat);
+    done = true;
+    return success();
+  }
+  if (op->getNumOperands() != 2)
     return success();
   const AffineTile a = affineTiles.lookup(op->getOperand(0)),
                    b = affineTiles.lookup(op->getOperand(1));
@@ -314,13 +335,16 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
       .Case([&](math::SinOp) { return unary(LLVM::SinOp()); })
       .Case([&](math::CosOp) { return unary(LLVM::CosOp()); })
-      .Case([&](math::TanhOp) -> Value {
+      .Case([&](math::TanhOp tanh) -> Value {
+        if (arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
+          return unary(LLVM::TanhOp()); // tanh.approx.f32, relative error 2^-11
         // 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
         Value denominator = LLVM::FAddOp::create(builder, loc, v[0].getType(),
                                                  exp2(times(v[0], 2 * log2e)), f32(1.0), contract);
-        Value quotient =
-            LLVM::FDivOp::create(builder, loc, v[0].getType(), f32(2.0), denominator, approximate);
-        return LLVM::FSubOp::create(builder, loc, v[0].getType(), f32(1.0), quotient, contract);
+        // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
+        Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", v[0].getType(), denominator);
+        return LLVM::FSubOp::create(builder, loc, v[0].getType(), f32(1.0), times(reciprocal, 2.0),
+                                    contract);
       })
       .Default([](Operation *) { return Value(); });
 }

@@ -23,15 +23,30 @@ struct Emitter::Access {
   Type element;
 };
 
+/// The number of elements between neighbours along `dim`, i64.
+Value Emitter::strideOf(Value view, int64_t dim) {
+  if (dim == cast<tile::ViewType>(view.getType()).getRank() - 1)
+    return i64(1);
+  return function.getArgument(
+      parameters.position(LaunchParameter::Stride, cast<BlockArgument>(view).getArgNumber(), dim));
+}
+
+/// The address of element 0 of `view` at its `outer` indices.
+Value Emitter::outerAddress(Value view, ValueRange outer) {
+  Value offset = i64(0);
+  for (auto [dim, index] : llvm::enumerate(outer)) {
+    Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), scalar(index));
+    offset = add(offset, LLVM::MulOp::create(builder, loc, wide, strideOf(view, dim)));
+  }
+  Value base = function.getArgument(
+      parameters.position(LaunchParameter::Pointer, cast<BlockArgument>(view).getArgNumber()));
+  Type element = cast<tile::ViewType>(view.getType()).getElementType();
+  return LLVM::GEPOp::create(builder, loc, base.getType(), element, base, offset);
+}
+
 Emitter::Access Emitter::makeAccess(Value view, ValueRange indices, RankedTensorType type) {
   auto viewType = cast<tile::ViewType>(view.getType());
-  unsigned argument = cast<BlockArgument>(view).getArgNumber();
   int64_t rank = viewType.getRank(), outer = rank - type.getRank();
-  auto stride = [&](int64_t dim) -> Value {
-    if (dim == rank - 1)
-      return i64(1);
-    return function.getArgument(parameters.position(LaunchParameter::Stride, argument, dim));
-  };
   auto extent = [&](int64_t dim) -> Value {
     if (viewType.getStaticDim(dim) != ShapedType::kDynamic)
       return i32(viewType.getStaticDim(dim));
@@ -40,16 +55,10 @@ Emitter::Access Emitter::makeAccess(Value view, ValueRange indices, RankedTensor
   Access access;
   access.element = viewType.getElementType();
   access.elementBytes = viewType.getElementBytes();
-  Value offset = i64(0);
-  for (int64_t dim = 0; dim < outer; ++dim) {
-    Value index = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), scalar(indices[dim]));
-    offset = add(offset, LLVM::MulOp::create(builder, loc, index, stride(dim)));
-  }
-  Value base = function.getArgument(parameters.position(LaunchParameter::Pointer, argument));
-  access.pointer = LLVM::GEPOp::create(builder, loc, base.getType(), access.element, base, offset);
+  access.pointer = outerAddress(view, indices.take_front(outer));
   bool isColumn = type.getRank() == 1 && hop::getLayout(type) == LayoutKind::Column;
   if (type.getRank() == 2) {
-    access.rowStride = stride(rank - 2);
+    access.rowStride = strideOf(view, rank - 2);
     access.row = scalar(indices[rank - 2]);
     access.rows = extent(rank - 2);
   }
@@ -91,7 +100,20 @@ Value Emitter::inBounds(const Access &access, Value row, Value column) {
   return toI32(inside);
 }
 
+/// Every thread loads the element; the volatile assembly keeps its place among the stores.
+LogicalResult Emitter::emitScalarLoad(tile::LoadOp op) {
+  bool half = op.getType().getIntOrFloatBitWidth() == 16;
+  Value bits = assembly(half ? "ld.global.b16 $0, [$1];" : "ld.global.b32 $0, [$1];",
+                        half ? "=h,l" : "=r,l", outerAddress(op.getView(), op.getIndices()),
+                        TypeRange(half ? builder.getI16Type() : builder.getI32Type()))
+                   .front();
+  bind(op, {LLVM::BitcastOp::create(builder, loc, op.getType(), bits)});
+  return success();
+}
+
 LogicalResult Emitter::emitLoad(tile::LoadOp op) {
+  if (!isa<RankedTensorType>(op.getType()))
+    return emitScalarLoad(op);
   auto type = cast<RankedTensorType>(op.getType());
   FragmentLayout layout(type);
   Access access = makeAccess(op.getView(), op.getIndices(), type);

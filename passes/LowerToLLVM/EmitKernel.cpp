@@ -21,6 +21,8 @@ LogicalResult Emitter::emitKernel() {
   Value threadIndex = special("tid.x");
   // Read from lane 0, so that ptxas knows it to be the same in a whole warp.
   Value warpgroup = shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
+  if (kernel.getClusterSize() > 1)
+    rank = special("cluster.ctarank");
   constexpr StringRef blockIndices[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
   for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
     bind(kernel.getGridIndex(i), {special(blockIndices[i])});
@@ -45,6 +47,8 @@ LogicalResult Emitter::emitKernel() {
   // launch may take the place that blocks of this one leave: they wait here for all of it.
   if (kernel.getSchedule().getPdl().value_or(false))
     assembly("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;", "", {}, {});
+  if (kernel.getTimeline())
+    emitTimelineStart();
 
   Block *exit = builder.createBlock(&function.getBody());
   LLVM::ReturnOp::create(builder, loc, ValueRange());
@@ -59,7 +63,8 @@ LogicalResult Emitter::emitKernel() {
   return success();
 }
 
-/// One thread makes the mbarriers and fetches the tensor maps, then all threads meet.
+/// One thread makes the mbarriers and fetches the tensor maps, all clear what starts at zero, then
+/// they meet.
 void Emitter::emitBarrierInit(Value threadIndex) {
   Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, threadIndex, i32(0));
   Block *after = builder.createBlock(&function.getBody());
@@ -78,7 +83,26 @@ void Emitter::emitBarrierInit(Value threadIndex) {
   assembly("fence.mbarrier_init.release.cluster;", "", {}, {});
   LLVM::BrOp::create(builder, loc, after);
   builder.setInsertionPointToEnd(after);
-  assembly("bar.sync 0;", "", {}, {});
+  for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
+    if (buffer.getZeroed())
+      emitZeroes(buffer, threadIndex);
+  // Other blocks copy into this one and arrive at its barriers, so that all of a cluster meet.
+  assembly(kernel.getClusterSize() > 1
+               ? "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
+               : "bar.sync 0;",
+           "", {}, {});
+}
+
+/// Each thread clears the slots that have its index, one thread block apart.
+void Emitter::emitZeroes(hop::BufferOp buffer, Value threadIndex) {
+  int64_t threads = 128 * kernel.getNumWarpgroups(), slots = buffer.getBuffer().getType().getSlots();
+  for (int64_t first = 0; first < slots; first += threads) {
+    Value slot = add(threadIndex, first);
+    Value exists =
+        toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, slot, i32(slots)));
+    assembly("{\n.reg .pred exists;\nsetp.ne.b32 exists, $1, 0;\n@exists st.shared.b32 [$0], 0;\n}",
+             "r,r", {add(add(sharedBase, *buffer.getOffset()), mul(slot, 4)), exists}, {});
+  }
 }
 
 LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value warpgroup,
@@ -116,8 +140,12 @@ LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value 
     LLVM::CondBrOp::create(builder, loc, isChosen, elected, exit);
     builder.setInsertionPointToEnd(elected);
   }
+  if (kernel.getTimeline())
+    emitTimelineRoleStart(role, firstWarpgroup);
   if (failed(emitBlock(role.getBody().front())))
     return failure();
+  if (kernel.getTimeline())
+    emitTimelineRoleEnd();
   LLVM::BrOp::create(builder, loc, exit);
   builder.setInsertionPointToEnd(next);
   return success();
@@ -135,6 +163,11 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
   thread.lane = bits(threadIndex, 31);
   thread.firstRow = add(mul(shift(thread.inGroup, 5), 16), shift(thread.lane, 2));
   thread.firstColumn = mul(bits(thread.lane, 3), 2);
+  if (int64_t size = kernel.getClusterSize(); size > 1)
+    thread.clusterBase =
+        assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                 {sharedBase, bits(thread.inGroup, size - 1)}, TypeRange(builder.getI32Type()))
+            .front();
   thread.isLeader =
       toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.inGroup, i32(0)));
 }

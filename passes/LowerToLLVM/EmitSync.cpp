@@ -11,8 +11,9 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::SlotOp slot) { return emitSlot(slot), success(); })
       .Case([&](hop::SliceOp slice) { return emitSlice(slice), success(); })
       .Case([&](hop::BarrierWaitOp wait) {
-        assembly("{\n.reg .pred done;\nagain:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n@!done bra again;\n}",
+        StringRef scope = wait.getCluster() ? ".acquire.cluster" : "";
+        assembly("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity" + scope +
+                     ".shared::cta.b64 done, [$0], $1;\n@!done bra again;\n}",
                  "r,r",
                  {barrierAddress(wait.getBarriers(), wait.getIndex()), scalar(wait.getParity())},
                  {});
@@ -24,18 +25,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
                  {});
         return success();
       })
-      .Case([&](hop::BarrierArriveOp arrive) {
-        if (arrive.getAll()) {
-          assembly("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r",
-                   {barrierAddress(arrive.getBarriers(), arrive.getIndex())}, {});
-          return success();
-        }
-        assembly("{\n.reg .pred leads;\nsetp.ne.b32 leads, $1, 0;\n"
-                 "@leads mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
-                 "r,r", {barrierAddress(arrive.getBarriers(), arrive.getIndex()), thread.isLeader},
-                 {});
-        return success();
-      })
+      .Case([&](hop::BarrierArriveOp arrive) { return emitArrive(arrive), success(); })
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
       .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
       .Case([&](hop::StageOp stage) { return emitStage(stage), success(); })
@@ -55,7 +45,19 @@ LogicalResult Emitter::emitSync(Operation *op) {
         bind(elected, {LLVM::AndOp::create(builder, loc, first, leads)});
         return success();
       })
+      .Case([&](hop::ClusterFenceOp) {
+        assembly("fence.acq_rel.cluster;", "", {}, {});
+        return success();
+      })
+      .Case([&](hop::BulkStoreWaitOp) {
+        assembly("cp.async.bulk.wait_group 0;", "", {}, {});
+        return success();
+      })
+      .Case([&](hop::FlagOp flag) { return emitFlag(flag), success(); })
+      .Case([&](hop::MarkOp mark) { return emitMark(mark), success(); })
       .Case<hop::SlotStoreOp, hop::SlotLoadOp>([&](auto) { return emitSlotAccess(op), success(); })
+      .Case([&](hop::SlotMulticastOp store) { return emitSlotMulticast(store), success(); })
+      .Case([&](hop::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
@@ -133,6 +135,35 @@ Value Emitter::barrierAddress(Value barriers, Value index) {
   return add(add(sharedBase, *group.getOffset()), mul(scalar(index), 8));
 }
 
+/// One thread or every one arrives, at this block's barrier or at those of the cluster. Remote
+/// arrivals have no qualifiers: `.release.cluster` would put a fence before each of them, for what
+/// a product has read needs none.
+void Emitter::emitArrive(hop::BarrierArriveOp op) {
+  Value address = barrierAddress(op.getBarriers(), op.getIndex());
+  if (!op.getBlocks()) {
+    if (op.getAll()) {
+      assembly("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r", {address}, {});
+      return;
+    }
+    assembly("{\n.reg .pred leads;\nsetp.ne.b32 leads, $1, 0;\n"
+             "@leads mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
+             "r,r", {address, thread.isLeader}, {});
+    return;
+  }
+  if (op.getAll()) {
+    for (uint64_t block = 0; block < *op.getBlocks(); ++block)
+      assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, " + Twine(block) +
+                   ";\nmbarrier.arrive.shared::cluster.b64 _, [remote];\n}",
+               "r", {address}, {});
+    return;
+  }
+  // The first threads of the warpgroup, each at another block.
+  Value remote = add(thread.clusterBase, LLVM::SubOp::create(builder, loc, address, sharedBase));
+  assembly("{\n.reg .pred signals;\nsetp.lt.u32 signals, $1, " + Twine(*op.getBlocks()) +
+               ";\n@signals mbarrier.arrive.shared::cluster.b64 _, [$0];\n}",
+           "r,r", {remote, thread.inGroup}, {});
+}
+
 /// Coordinates of a copy, innermost first. `chunk` counts chunks from the tile's first column.
 Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indices, int64_t chunk) {
   Values coordinates;
@@ -141,7 +172,7 @@ Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indice
       map.chunked ? i32(0) : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
   coordinates.push_back(scalar(indices[rank - 2]));
   if (map.chunked)
-    coordinates.push_back(i32(0));
+    coordinates.push_back(i32(chunk));
   for (int64_t i = rank - 3; i >= 0; --i)
     coordinates.push_back(scalar(indices[i]));
   return coordinates;
@@ -155,36 +186,60 @@ static std::string operandList(size_t first, size_t count) {
   return text + "}";
 }
 
+/// Moves a copy to this block's part of the tile, in the view and in shared memory.
+void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &address) {
+  const hop::TileParts &parts = map.parts;
+  Value chunkPart = LLVM::AndOp::create(builder, loc, clusterRank(), i32(parts.ofChunks - 1));
+  Value rowPart =
+      LLVM::LShrOp::create(builder, loc, clusterRank(), i32(llvm::Log2_64(parts.ofChunks)));
+  Value chunk = mul(chunkPart, map.layout.chunks() / parts.ofChunks);
+  Value row = mul(rowPart, map.boxRows());
+  Value &chunkCoordinate = coordinates[map.chunked ? 2 : 0];
+  chunkCoordinate =
+      add(chunkCoordinate, map.chunked ? chunk : mul(chunk, map.layout.chunkColumns()));
+  coordinates[1] = add(coordinates[1], row);
+  address = add(add(address, mul(chunk, map.layout.chunkBytes())), mul(row, map.layout.swizzle));
+}
+
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
-  hop::SharedType type = op.getDestination().getType();
-  unsigned position = parameters.mapPosition(op.getView(), type.getTile(), type.getStoredRows());
+  int64_t blocks = op.getMulticast() ? kernel.getClusterSize() : 1;
+  unsigned position = parameters.mapPosition(op.getView(), op.getDestination().getType(), blocks);
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(position);
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
-  int64_t copies = map.chunked ? 1 : map.layout.chunks();
-  for (int64_t chunk = 0; chunk < copies; ++chunk) {
+  for (int64_t copy = 0; copy < map.copies(); ++copy) {
+    int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
+    Value address = add(target.address, chunk * map.layout.chunkBytes());
+    if (blocks > 1)
+      moveToPart(map, coordinates, address);
     size_t rank = coordinates.size();
-    Values operands = {add(target.address, chunk * map.layout.chunkBytes()), descriptor};
+    Values operands = {address, descriptor};
     llvm::append_range(operands, coordinates);
     operands.push_back(barrier);
-    std::string constraints = "r,l";
+    std::string constraints = "r,l", multicast, mask;
     for (size_t i = 0; i <= rank; ++i)
       constraints += ",r";
+    if (blocks > 1) {
+      multicast = ".multicast::cluster";
+      mask = ", $" + std::to_string(rank + 3);
+      constraints += ",h";
+      operands.push_back(LLVM::ConstantOp::create(builder, loc, builder.getI16Type(),
+                                                  builder.getI16IntegerAttr((1 << blocks) - 1)));
+    }
     assembly("cp.async.bulk.tensor." + Twine(rank) +
-                 "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, " +
-                 operandList(2, rank) + "], [$" + Twine(rank + 2) + "];",
+                 "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" + multicast +
+                 " [$0], [$1, " + operandList(2, rank) + "], [$" + Twine(rank + 2) + "]" + mask +
+                 ";",
              constraints, operands, {});
   }
 }
 
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
-  hop::SharedType type = op.getSource().getType();
-  unsigned position = parameters.mapPosition(op.getView(), type.getTile(), type.getStoredRows());
+  unsigned position = parameters.mapPosition(op.getView(), op.getSource().getType(), /*blocks=*/1);
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile source = sharedTiles.find(op.getSource())->second;
-  int64_t copies = map.chunked ? 1 : map.layout.chunks();
   Value leads =
       LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
   Block *after = splitBlock();
@@ -192,7 +247,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   builder.setInsertionPointToEnd(copy->getPrevNode());
   LLVM::CondBrOp::create(builder, loc, leads, copy, after);
   builder.setInsertionPointToEnd(copy);
-  for (int64_t chunk = 0; chunk < copies; ++chunk) {
+  for (int64_t copy = 0; copy < map.copies(); ++copy) {
+    int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
     size_t rank = coordinates.size();
     Values operands = {function.getArgument(position),
@@ -218,9 +274,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
 void Emitter::emitSlotAccess(Operation *op) {
   auto store = dyn_cast<hop::SlotStoreOp>(op);
   auto load = dyn_cast<hop::SlotLoadOp>(op);
-  auto buffer = (store ? store.getBuffer() : load.getBuffer()).getDefiningOp<hop::BufferOp>();
-  Value index = scalar(store ? store.getIndex() : load.getIndex());
-  Value address = add(add(sharedBase, *buffer.getOffset()), mul(index, 4));
+  Value address = store ? valueAddress(store.getBuffer(), scalar(store.getIndex()))
+                        : valueAddress(load.getBuffer(), scalar(load.getIndex()));
   if (store) {
     assembly("st.shared.b32 [$0], $1;", "r,r", {address, scalar(store.getValue())}, {});
     return;
@@ -228,12 +283,54 @@ void Emitter::emitSlotAccess(Operation *op) {
   Value value =
       assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, TypeRange(builder.getI32Type()))
           .front();
+  // A producer is one thread.
+  if (load->getParentOfType<hop::RoleOp>().getKind() == hop::RoleKind::Producer)
+    return bind(load, {value});
   // From lane 0, so that ptxas knows it to be the same in a whole warp.
   bind(load, {shuffle("idx", value, i32(0))});
 }
 
-/// The counter is two words: the tiles given out beyond one for each thread block, and the thread
-/// blocks that are done. The last of these sets both back.
+Value Emitter::valueAddress(Value buffer, Value index) {
+  auto op = buffer.getDefiningOp<hop::BufferOp>();
+  return add(add(sharedBase, *op.getOffset()), mul(index, 4));
+}
+
+void Emitter::emitFlag(hop::FlagOp op) {
+  Values valid = elements(op.getValid());
+  Value all = valid.front();
+  for (Value element : llvm::drop_begin(valid))
+    all = LLVM::AndOp::create(builder, loc, all, element);
+  Block *after = splitBlock();
+  Block *flag = builder.createBlock(after);
+  builder.setInsertionPointToEnd(flag->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, all, after, flag);
+  builder.setInsertionPointToEnd(flag);
+  Values operands = {valueAddress(op.getBuffer(), scalar(op.getIndex())), scalar(op.getValue())};
+  if (kernel.getClusterSize() == 1)
+    assembly("red.relaxed.cta.shared::cta.or.b32 [$0], $1;", "r,r", operands, {});
+  else
+    for (int64_t block = 0; block < kernel.getClusterSize(); ++block)
+      assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, " + Twine(block) +
+                   ";\nred.relaxed.cluster.shared::cluster.or.b32 [remote], $1;\n}",
+               "r,r", operands, {});
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
+}
+
+void Emitter::emitSlotMulticast(hop::SlotMulticastOp op) {
+  auto buffer = op.getBuffer().getDefiningOp<hop::BufferOp>();
+  Value slot = add(add(sharedBase, *buffer.getOffset()), mul(scalar(op.getIndex()), 4));
+  Value barrier = barrierAddress(op.getBarriers(), op.getIndex());
+  for (int64_t block = 0; block < kernel.getClusterSize(); ++block)
+    assembly("{\n.reg .b32 slot, barrier;\nmapa.shared::cluster.u32 slot, $0, " + Twine(block) +
+                 ";\nmapa.shared::cluster.u32 barrier, $1, " + Twine(block) +
+                 ";\nst.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [slot], $2, "
+                 "[barrier];\n}",
+             "r,r,r", {slot, barrier, scalar(op.getValue())}, {});
+}
+
+/// The counter is two words: the numbers given out beyond one for each thread block (or cluster),
+/// and the thread blocks that are done. The last of these sets both back.
 void Emitter::emitTileCounter(Operation *op) {
   auto special = [&](StringRef name) {
     return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), builder.getI32Type(), {});
@@ -244,6 +341,14 @@ void Emitter::emitTileCounter(Operation *op) {
   if (isa<hop::BlockCountOp>(op))
     return bind(op->getResult(0), {blocks});
   Value counter = function.getArgument(parameters.workspacePosition());
+  if (isa<hop::NextTileOp>(op) && kernel.getClusterSize() > 1) {
+    Value taken = assembly("{\n.reg .pred first;\nsetp.eq.u32 first, $2, 0;\nmov.b32 $0, 0;\n"
+                           "@first atom.global.add.u32 $0, [$1], 1;\n}",
+                           "=&r,l,r", {counter, clusterRank()}, TypeRange(builder.getI32Type()))
+                      .front();
+    Value clusters = LLVM::UDivOp::create(builder, loc, blocks, i32(kernel.getClusterSize()));
+    return bind(op->getResult(0), {add(taken, clusters)});
+  }
   if (isa<hop::NextTileOp>(op)) {
     Value taken = assembly("atom.global.add.u32 $0, [$1], 1;", "=r,l", {counter},
                            TypeRange(builder.getI32Type()))

@@ -10,6 +10,7 @@
 
 #include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -39,6 +40,19 @@ struct ThreadValues {
   mlir::Value firstColumn; ///< 2 * (lane % 4)
   mlir::Value isLeader;    ///< i32: 1 in the warpgroup's first thread
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+  mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
+};
+
+/// What a warpgroup needs to record its stages; null values in a kernel without a timeline.
+struct TimelineValues {
+  mlir::Value memory;     ///< i64: global address of the timeline
+  mlir::Value block;      ///< i32: offset of the thread block's first record
+  mlir::Value isRecorded; ///< i1: the thread block is one of those recorded
+  mlir::Value record;     ///< i64: global address of the warpgroup's record
+  mlir::Value writes;     ///< i1: this thread records
+  /// Address of an i32 that becomes a register: the number of events, which all threads count, so
+  /// that ptxas knows it to be the same in a warp.
+  mlir::Value count;
 };
 
 class Emitter {
@@ -54,6 +68,7 @@ public:
 private:
   // Structure: EmitKernel.cpp.
   void emitBarrierInit(mlir::Value thread);
+  void emitZeroes(hop::BufferOp buffer, mlir::Value thread);
   mlir::LogicalResult emitRole(hop::RoleOp role, int64_t firstWarpgroup, mlir::Value warpgroup,
                                mlir::Value thread, mlir::Block *exit);
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup);
@@ -73,6 +88,7 @@ private:
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
   mlir::LogicalResult emitAffine(mlir::Operation *op, bool &done);
+  void convertAffine(mlir::arith::SIToFPOp op);
   mlir::LogicalResult emitConstant(mlir::Operation *op);
   mlir::LogicalResult emitPack(mlir::Operation *op);
   mlir::LogicalResult emitUnpack(mlir::Operation *op);
@@ -93,6 +109,9 @@ private:
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitScalarLoad(tile::LoadOp op);
+  mlir::Value strideOf(mlir::Value view, int64_t dim);
+  mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   struct Access;
   Access makeAccess(mlir::Value view, mlir::ValueRange indices, mlir::RankedTensorType type);
   mlir::Value elementAddress(const Access &access, mlir::Value row, mlir::Value column);
@@ -121,10 +140,23 @@ private:
   void emitStage(hop::StageOp op);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
+  void emitFlag(hop::FlagOp op);
+  mlir::Value valueAddress(mlir::Value buffer, mlir::Value index);
+  void emitSlotMulticast(hop::SlotMulticastOp op);
+  void emitArrive(hop::BarrierArriveOp op);
+  void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
+  /// i32: this block's index in its cluster.
+  mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;
+
+  // Records of stages: EmitTimeline.cpp.
+  void emitTimelineStart();
+  void emitTimelineRoleStart(hop::RoleOp role, int64_t firstWarpgroup);
+  void emitTimelineRoleEnd();
+  void emitMark(hop::MarkOp op);
 
   // Helpers: EmitHelpers.cpp.
   mlir::Value i32(int64_t value);
@@ -150,7 +182,9 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   mlir::Value sharedBase;
+  mlir::Value rank; ///< in a cluster of more than one block
   ThreadValues thread;
+  TimelineValues timeline;
   int64_t roleWarpgroups = 0;
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element

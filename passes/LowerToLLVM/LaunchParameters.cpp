@@ -1,6 +1,7 @@
 //===- LaunchParameters.cpp - What a kernel is launched with --------------===//
 
 #include "passes/LowerToLLVM/LaunchParameters.h"
+#include "dialects/Hop/TimelineLayout.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 
@@ -18,20 +19,24 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType());
+      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
+                            load.getMulticast() ? kernel.getClusterSize() : 1);
     }
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType());
+      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
+                            /*blocks=*/1);
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      result.addAccess(load.getView(), cast<RankedTensorType>(load.getType()));
+      result.addAccess(load.getView(), load.getType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      result.addAccess(store.getView(), cast<RankedTensorType>(store.getValue().getType()));
+      result.addAccess(store.getView(), store.getValue().getType());
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});
+    } else if (isa<hop::TimelineOp>(op)) {
+      result.addUnique({LaunchParameter::Timeline});
     } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
       result.addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
     }
@@ -59,47 +64,60 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 }
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
-                                        hop::SharedType shared) {
+                                        hop::SharedType shared, int64_t blocks) {
+  if (findMap(view, shared, blocks))
+    return success();
   RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
   hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
-  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
-  if (tile.getDimSize(0) > 256)
-    return copy->emitError("copies ") << tile.getDimSize(0)
-                                      << " rows at once, a bulk tensor copy moves "
-                                         "256; use smaller tiles";
   unsigned argument = argumentOf(view);
-  for (const TensorMap &map : maps)
-    if (map.argument == argument && map.tile == tile && map.layout.rows == layout.rows)
-      return success();
   int64_t inner = type.getStaticDim(type.getRank() - 1);
   bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
+  TensorMap map = {argument, tile, layout, chunked, *hop::splitAmong(layout, blocks)};
+  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
+  if (map.boxRows() > 256)
+    return copy->emitError("copies ") << map.boxRows()
+                                      << " rows at once, a bulk tensor copy moves "
+                                         "256; use smaller tiles";
   alignment[argument] = 16;
   parameters.push_back({LaunchParameter::Map, argument, static_cast<unsigned>(maps.size())});
-  maps.push_back({argument, tile, layout, chunked});
+  maps.push_back(map);
   return success();
 }
 
-void LaunchParameters::addAccess(Value view, RankedTensorType tile) {
+void LaunchParameters::addAccess(Value view, Type moved) {
   unsigned argument = argumentOf(view);
   auto type = cast<tile::ViewType>(view.getType());
+  auto tile = dyn_cast<RankedTensorType>(moved);
+  int64_t rank = tile ? tile.getRank() : 0;
   // Rank-2 tiles are moved in units of up to 16 bytes.
-  unsigned bytes = tile.getRank() == 2 ? 16 : type.getElementBytes();
+  unsigned bytes = rank == 2 ? 16 : type.getElementBytes();
   alignment[argument] = std::max(alignment.lookup(argument), bytes);
   addUnique({LaunchParameter::Pointer, argument});
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)
     addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
-  for (int64_t i = type.getRank() - tile.getRank(); i < type.getRank(); ++i)
+  for (int64_t i = type.getRank() - rank; i < type.getRank(); ++i)
     if (type.getStaticDim(i) == ShapedType::kDynamic)
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 
-unsigned LaunchParameters::mapPosition(Value view, RankedTensorType tile,
-                                       int64_t storedRows) const {
+const TensorMap *LaunchParameters::findMap(Value view, hop::SharedType shared,
+                                           int64_t blocks) const {
+  hop::SharedLayout layout = *hop::getSharedLayout(shared.getTile(), shared.getStoredRows());
+  hop::TileParts parts = *hop::splitAmong(layout, blocks);
+  for (const TensorMap &map : maps)
+    if (map.argument == argumentOf(view) && map.tile == shared.getTile() &&
+        map.layout.rows == layout.rows && map.parts.ofRows == parts.ofRows &&
+        map.parts.ofChunks == parts.ofChunks)
+      return &map;
+  return nullptr;
+}
+
+unsigned LaunchParameters::mapPosition(Value view, hop::SharedType shared, int64_t blocks) const {
+  const TensorMap *map = findMap(view, shared, blocks);
   for (auto [i, parameter] : llvm::enumerate(parameters))
-    if (parameter.kind == LaunchParameter::Map && parameter.argument == argumentOf(view) &&
-        maps[parameter.index].tile == tile && maps[parameter.index].layout.rows == storedRows)
+    if (parameter.kind == LaunchParameter::Map && &maps[parameter.index] == map)
       return i;
   llvm_unreachable("every bulk copy has a tensor map");
 }
@@ -193,9 +211,9 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
     SmallVector<int64_t> box(dims.size(), 1);
     box[0] = map.layout.chunkColumns();
-    box[1] = map.tile.getDimSize(0);
+    box[1] = map.boxRows();
     if (map.chunked)
-      box[2] = map.tile.getDimSize(1) / map.layout.chunkColumns();
+      box[2] = map.boxChunks();
     entry.set("kind", b.getStringAttr("tensor_map"));
     entry.set("argument", name());
     entry.set("element", b.getStringAttr(spell(view.getElementType())));
@@ -208,6 +226,13 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     entry.set("kind", b.getStringAttr("workspace"));
     entry.set("bytes", b.getI64IntegerAttr(8));
     break;
+  case LaunchParameter::Timeline: {
+    hop::TimelineOp timeline = kernel.getTimeline();
+    entry.set("kind", b.getStringAttr("timeline"));
+    entry.set("bytes", b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumWarpgroups() *
+                                           timeline::recordBytes(timeline.getEvents())));
+    break;
+  }
   case LaunchParameter::Pointer:
     entry.set("kind", b.getStringAttr("pointer"));
     entry.set("argument", name());
@@ -292,6 +317,28 @@ static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
   entry.set("named_barriers", b.getArrayAttr(barriers));
 }
 
+/// What a reader of the kernel's timeline needs: how much is recorded, and the stages by number.
+static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
+  Builder b(timeline.getContext());
+  SmallVector<Attribute> stages;
+  for (auto stage : timeline.getStages().getAsRange<hop::StageAttr>()) {
+    NamedAttrList entry;
+    entry.set("kind", b.getStringAttr(stringifyEnum(stage.getKind())));
+    entry.set("label", b.getStringAttr(stage.getLabel()));
+    entry.set("line", b.getI64IntegerAttr(stage.getLine()));
+    entry.set("column", b.getI64IntegerAttr(stage.getColumn()));
+    if (!stage.getProducts().empty())
+      entry.set("products", b.getI64ArrayAttr(stage.getProducts()));
+    stages.push_back(entry.getDictionary(b.getContext()));
+  }
+  NamedAttrList entry;
+  entry.set("blocks", timeline.getBlocksAttr());
+  entry.set("first", timeline.getFirstAttr());
+  entry.set("events", timeline.getEventsAttr());
+  entry.set("stages", b.getArrayAttr(stages));
+  return entry.getDictionary(b.getContext());
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
@@ -306,10 +353,13 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   }
   for (const LaunchParameter &parameter : parameters)
     launch.push_back(describeParameter(kernel, parameter));
-  for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
-    grid.push_back(
-        b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
-                             b.getNamedAttr("divisor", b.getI64IntegerAttr(dim.getDivisor()))}));
+  // The blocks of a cluster take neighbours along the first dimension.
+  int64_t blocks = kernel.getClusterSize();
+  for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
+    int64_t divisor = dim.getDivisor() * (grid.empty() ? blocks : 1);
+    grid.push_back(b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
+                                        b.getNamedAttr("divisor", b.getI64IntegerAttr(divisor))}));
+  }
   if (auto list = kernel.getRequirements())
     for (auto divides : list->getAsRange<tile::DividesAttr>())
       requirements.push_back(
@@ -344,11 +394,13 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
   entry.set("pdl", b.getBoolAttr(kernel.getSchedule().getPdl().value_or(false)));
   entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
-  entry.set("cluster", b.getI64ArrayAttr({1, 1, 1}));
+  entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
   entry.set("shared_map", b.getArrayAttr(sharedMap));
   entry.set("barriers", b.getArrayAttr(barriers));
   describeRoles(kernel, entry);
+  if (hop::TimelineOp timeline = kernel.getTimeline())
+    entry.set("timeline", describeTimeline(timeline));
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));

@@ -26,12 +26,21 @@ struct TensorMap {
   /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
   /// of the map, which needs a static inner extent. Otherwise one instruction a chunk.
   bool chunked;
+  /// The parts in which the blocks of a cluster copy the tile; one of each kind for a block alone.
+  hop::TileParts parts;
+
+  /// Rows and chunks that one instruction copies, and the instructions for a part.
+  int64_t boxRows() const { return tile.getDimSize(0) / parts.ofRows; }
+  int64_t boxChunks() const {
+    return chunked && parts.ofRows == 1 ? layout.chunks() / parts.ofChunks : 1;
+  }
+  int64_t copies() const { return layout.chunks() / parts.ofChunks / boxChunks(); }
 };
 
 /// One parameter of the machine kernel.
 struct LaunchParameter {
-  enum Kind { Map, Workspace, Pointer, Dim, Stride, Scalar } kind;
-  unsigned argument = 0;     ///< of the source kernel (not for Dim and Workspace)
+  enum Kind { Map, Workspace, Timeline, Pointer, Dim, Stride, Scalar } kind;
+  unsigned argument = 0;     ///< of the source kernel (not for Dim, Workspace and Timeline)
   unsigned index = 0;        ///< Map: into maps; Stride: dimension of the view
   mlir::StringRef name = {}; ///< Dim
 };
@@ -44,19 +53,23 @@ public:
   mlir::ArrayRef<TensorMap> getMaps() const { return maps; }
 
   /// The position of a parameter; it exists when the kernel makes use of it.
-  unsigned mapPosition(mlir::Value view, mlir::RankedTensorType tile, int64_t storedRows) const;
+  /// A map is that of the parts in which `blocks` thread blocks copy the tile.
+  unsigned mapPosition(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
   unsigned workspacePosition() const { return position(LaunchParameter::Workspace, 0); }
+  /// The memory of hop.timeline.
+  unsigned timelinePosition() const { return position(LaunchParameter::Timeline, 0); }
 
   /// The kernel's entry in a bundle.
   mlir::DictionaryAttr describe(hop::KernelOp kernel, mlir::StringRef symbol) const;
 
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
-                              hop::SharedType shared);
-  void addAccess(mlir::Value view, mlir::RankedTensorType tile);
+                              hop::SharedType shared, int64_t blocks);
+  const TensorMap *findMap(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
+  void addAccess(mlir::Value view, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,

@@ -46,6 +46,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     case LaunchParameter::Map:
       return LLVM::LLVMPointerType::get(&getContext());
     case LaunchParameter::Workspace:
+    case LaunchParameter::Timeline:
     case LaunchParameter::Pointer:
       return LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/1);
     case LaunchParameter::Dim:
@@ -143,9 +144,14 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
                                           {static_cast<int32_t>(128 * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+    if (int64_t size = kernel.getClusterSize(); size > 1)
+      function->setAttr("nvvm.cluster_dim",
+                        b.getDenseI32ArrayAttr({static_cast<int32_t>(size), 1, 1}));
     function->setAttr("tessera.kernel", description);
     // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
-    function->setAttr("tessera.no_spills", b.getUnitAttr());
+    // The model does not know what a timeline takes.
+    if (!kernel.getTimeline())
+      function->setAttr("tessera.no_spills", b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(
         b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));

@@ -65,6 +65,8 @@ private:
       return cloneLoop(loop, builder);
     if (auto conditional = dyn_cast<scf::IfOp>(op))
       return cloneConditional(conditional, builder);
+    if (auto speculation = dyn_cast<tile::SpeculateOp>(op))
+      return cloneSpeculation(speculation, builder);
     if (op->getNumRegions() != 0)
       return op->emitError("is not supported in a kernel; control flow is scf.for and scf.if");
     if (op->getNumResults() == 1 && RowPartition::isRematerializable(op->getResult(0)) &&
@@ -244,6 +246,22 @@ private:
     if (failed(fillBlock(*conditional.thenBlock(), *clone.thenBlock())))
       return failure();
     return hasElse ? fillBlock(*conditional.elseBlock(), *clone.elseBlock()) : success();
+  }
+
+  /// A tile is in doubt as soon as its predicate is known.
+  LogicalResult cloneSpeculation(tile::SpeculateOp speculation, OpBuilder &builder) {
+    auto attempt = hop::AttemptOp::create(builder, speculation.getLoc());
+    OpBuilder fast = OpBuilder::atBlockBegin(&attempt.getFast().emplaceBlock());
+    OpBuilder exact = OpBuilder::atBlockBegin(&attempt.getExact().emplaceBlock());
+    if (failed(cloneBlock(speculation.getFast().front(), fast)) ||
+        failed(cloneBlock(speculation.getExact().front(), exact)))
+      return failure();
+    tile::YieldIfOp yield = speculation.getFastYield();
+    Value valid = lookup(yield.getConditionMutable());
+    if (Operation *def = valid.getDefiningOp(); def && def->getBlock() == fast.getBlock())
+      fast.setInsertionPointAfter(def);
+    hop::DoubtOp::create(fast, yield.getLoc(), valid);
+    return success();
   }
 
   LogicalResult fillBlock(Block &source, Block &target) {

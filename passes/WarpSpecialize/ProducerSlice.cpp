@@ -78,7 +78,7 @@ private:
     } else if (auto conditional = dyn_cast<scf::IfOp>(op)) {
       if (failed(need(conditional.getCondition())))
         return failure();
-    } else {
+    } else if (!isa<tile::SpeculateOp>(op)) {
       return op->emitError("holds a load; loads stand in scf.for and scf.if");
     }
     return needControl(op->getParentOp());
@@ -118,6 +118,8 @@ private:
   void cloneControl(Operation *op, OpBuilder &builder, IRMapping &mapping) {
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return cloneLoop(loop, builder, mapping);
+    if (auto speculation = dyn_cast<tile::SpeculateOp>(op))
+      return cloneSpeculation(speculation, builder, mapping);
     cloneConditional(cast<scf::IfOp>(op), builder, mapping);
   }
 
@@ -148,6 +150,14 @@ private:
     for (unsigned i : kept)
       yields.push_back(mapping.lookupOrDefault(loop.getYieldedValues()[i]));
     scf::YieldOp::create(inner, loop.getLoc(), yields);
+  }
+
+  void cloneSpeculation(tile::SpeculateOp speculation, OpBuilder &builder, IRMapping &mapping) {
+    auto attempt = hop::AttemptOp::create(builder, speculation.getLoc());
+    OpBuilder fast = OpBuilder::atBlockBegin(&attempt.getFast().emplaceBlock());
+    OpBuilder exact = OpBuilder::atBlockBegin(&attempt.getExact().emplaceBlock());
+    cloneBlock(speculation.getFast().front(), fast, mapping);
+    cloneBlock(speculation.getExact().front(), exact, mapping);
   }
 
   void cloneConditional(scf::IfOp conditional, OpBuilder &builder, IRMapping &mapping) {

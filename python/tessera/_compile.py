@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import threading
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 from . import _library
 from ._errors import BundleError, CompileError, LibraryError
@@ -42,6 +42,10 @@ class _Define(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
 
+class _Extent(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("value", c_int64)]
+
+
 class _Options(ctypes.Structure):
     """tessera_compile_options"""
 
@@ -59,9 +63,14 @@ class _Options(ctypes.Structure):
         ("remarks", c_int32),
         ("skip_verify", c_int32),
         ("timing", c_int32),
-        ("reserved", c_int32),
+        ("skip_database", c_int32),
         ("dump_dir", c_char_p),
         ("reproducer", c_char_p),
+        ("database", c_char_p),
+        ("gpu", c_char_p),
+        ("shape_class", c_char_p),
+        ("extents", POINTER(_Extent)),
+        ("extent_count", c_size_t),
     ]
 
 
@@ -126,6 +135,14 @@ def _read_source(path_or_source):
         return file.read(), os.fspath(path_or_source)
 
 
+def _read_database(path):
+    """The text of a database, which decides what is compiled as much as its name."""
+    if not path:
+        return None
+    with open(path) as file:
+        return file.read()
+
+
 def _convert(diagnostic):
     return Diagnostic(
         _SEVERITIES[diagnostic.severity],
@@ -141,13 +158,18 @@ def _compile(source, file_name, request, on_diagnostic):
     """The text of a bundle; CompileError when there is none."""
     library = _compiler()
     defines = [(name.encode(), value.encode()) for name, value in request["parameters"].items()]
+    extents = [(name.encode(), extent) for name, extent in request["shape"].items()]
+    texts = ("schedule", "kernel", "ptxas", "database", "gpu", "shape_class")
     options = _Options(
         size=ctypes.sizeof(_Options),
         defines=(_Define * len(defines))(*defines),
         define_count=len(defines),
         bundle_ptx=request["image"] == "ptx",
         remarks=on_diagnostic is not None,
-        **{name: request[name].encode() for name in ("schedule", "kernel", "ptxas") if request[name]},
+        skip_database=request["database"] is False,
+        extents=(_Extent * len(extents))(*extents),
+        extent_count=len(extents),
+        **{name: request[name].encode() for name in texts if request[name]},
     )
     diagnostics = []
 
@@ -222,6 +244,10 @@ def compile(
     ptxas=None,
     cache=True,
     on_diagnostic=None,
+    database=None,
+    gpu=None,
+    shape=None,
+    shape_class=None,
     **parameters,
 ):
     """Compiles a `.tile` source to a Kernel.
@@ -233,10 +259,15 @@ def compile(
     ptxas:          path of ptxas; otherwise searched as the command line does.
     cache:          False compiles even when the cache has the result.
     on_diagnostic:  called with each Diagnostic, remarks included; remarks only come when it compiles.
+    database:       a file of measured schedules to use instead of those that ship, False for none.
+    gpu:            the GPU whose measurements count, as "NVIDIA H200"; the database's default otherwise.
+    shape:          extents of the kernel's dimensions, {"SQ": 1024, ...}, all of them: they decide which measured
+                    schedule is used, and nothing else.
+    shape_class:    the class of shapes instead, as "many-short".
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
-    ~/.cache/tessera), by source, parameters, schedule and build of the compiler.
+    ~/.cache/tessera), by source, parameters, schedule, database and build of the compiler.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
     cannot be read), LibraryError.
@@ -251,9 +282,13 @@ def compile(
         "schedule": schedule,
         "image": image,
         "ptxas": ptxas and os.fspath(ptxas),
+        "database": os.fspath(database) if database else database,
+        "gpu": gpu,
+        "shape": dict(sorted((shape or {}).items())),
+        "shape_class": shape_class,
         "parameters": {name: _to_text(value) for name, value in sorted(parameters.items())},
     }
-    identity = json.dumps([request, _compiler_identity()]).encode()
+    identity = json.dumps([request, _compiler_identity(), _read_database(database)]).encode()
     key = hashlib.sha256(identity + b"\0" + source).hexdigest()
     directory = _cache_directory()
     path = directory and os.path.join(directory, key + ".bundle")

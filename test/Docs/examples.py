@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 VIEWS = "%view: !tile.view<[B, H, SQ, 64], f16>, %other: !tile.view<[B, HK, SK, 64], f16>"
-SCHEDULE = "#tile.schedule<consumers = 2>"
+SCHEDULE = "#tile.schedule<consumers = 2, cluster = 2>"
 WRAPPERS = [
     "{}",
     f"tile.kernel @example({VIEWS}ARGUMENTS) grid(%point = B) {{{{\n{{}}\n}}}}",

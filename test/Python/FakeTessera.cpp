@@ -19,6 +19,10 @@ namespace {
 struct Define {
   const char *name, *value;
 };
+struct Extent {
+  const char *name;
+  int64_t value;
+};
 struct Options {
   size_t size;
   const Define *defines;
@@ -28,8 +32,10 @@ struct Options {
   const char *ptxas;
   const char *const *ptxasArguments;
   size_t ptxasArgumentCount;
-  int32_t remarks, skipVerify, timing, reserved;
-  const char *dumpDir, *reproducer;
+  int32_t remarks, skipVerify, timing, skipDatabase;
+  const char *dumpDir, *reproducer, *database, *gpu, *shapeClass;
+  const Extent *extents;
+  size_t extentCount;
 };
 struct Diagnostic {
   int32_t severity;
@@ -59,6 +65,13 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
     request += std::string(text ? text : "null") + ";";
   request += std::to_string(options->emit) + std::to_string(options->bundlePtx) +
              std::to_string(options->remarks) + std::to_string(options->timing);
+  if (options->skipDatabase)
+    request += ";no database";
+  for (const char *text : {options->database, options->gpu, options->shapeClass})
+    request += text ? ";" + std::string(text) : "";
+  for (size_t i = 0; i < options->extentCount; ++i)
+    request += ";" + std::string(options->extents[i].name) + "=" +
+               std::to_string(options->extents[i].value);
   Diagnostic note = {3, 1, 2, 0, file, "declared here", nullptr, 0};
   Diagnostic remark = {2, 0, 0, 0, "", "a remark", nullptr, 0};
   handler(&remark, userData);

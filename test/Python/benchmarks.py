@@ -13,6 +13,7 @@ sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "test", "gpu")]
 
 import build_bundles
 import common
+import variants
 from common import cases
 
 
@@ -74,6 +75,29 @@ class Schedules(unittest.TestCase):
         wanted = [cases.attention("bf16", 64, 64, False, schedule) for schedule in ("", "overlap=1", "stages=2")]
         kernels = common.load_kernels(source, wanted)
         self.assertEqual({name: kernel.schedule for name, kernel in kernels.items()}, {"default": "a", "stages=2": "b"})
+
+
+class Variants(unittest.TestCase):
+    def test_pairs(self):
+        def pairs(**fields):
+            window = {name: fields.pop(name) for name in ("left", "right") if name in fields}
+            return variants.visible_pairs(5, {"parameters": fields, **window})
+
+        self.assertEqual(pairs(MASK="none"), 25)
+        self.assertEqual(pairs(CAUSAL="false"), 25)
+        self.assertEqual(pairs(CAUSAL="true"), 15)
+        self.assertEqual(pairs(MASK="causal"), 15)
+        # Rows of a band: 2, 3, 3, 3, 2 keys, and one to the left only: 1, 2, 3, 3, 3.
+        self.assertEqual(pairs(MASK="window", left=1, right=1), 13)
+        self.assertEqual(pairs(MASK="window", left=2, right=0), 12)
+
+    def test_file(self):
+        for d in (64, 128):
+            found = {variant["variant"]: variant for variant in variants.read_variants(d)}
+            self.assertIn("plain", found)
+            for variant in found.values():
+                self.assertIn(variant.get("base", "plain"), found)
+                self.assertEqual(variant["parameters"].get("MASK") == "window", "left" in variant)
 
 
 class Comparison(unittest.TestCase):

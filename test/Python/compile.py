@@ -57,6 +57,8 @@ class Compile(unittest.TestCase):
         self.assertEqual(request(), "CAUSAL=true;D=64;T=bf16;consumers=2,pingpong=false;scale;/x/ptxas;0000")
         tessera.compile(bundle_with_lines(), image="ptx", on_diagnostic=lambda _: None)
         self.assertEqual(request(), "null;null;null;0110")
+        tessera.compile(bundle_with_lines(), database=False, gpu="H", shape={"M": 8, "K": 4}, shape_class="few-short")
+        self.assertEqual(request(), "null;null;null;0000;no database;H;few-short;K=4;M=8")
         with self.assertRaisesRegex(ValueError, "image is 'sass'"):
             tessera.compile(bundle_with_lines(), image="sass")
 
@@ -68,6 +70,15 @@ class Compile(unittest.TestCase):
         self.assertEqual(self.compilations(), 1)
         with self.assertRaises(FileNotFoundError):
             tessera.compile("nonexistent.tile")
+
+    def test_database(self):
+        path = pathlib.Path(self.directory.name) / "schedules.json"
+        path.write_text("one")
+        tessera.compile(bundle_with_lines(), database=path)
+        self.assertEqual(request(), f"null;null;null;0000;{path}")
+        path.write_text("two")
+        tessera.compile(bundle_with_lines(), database=path)
+        self.assertEqual(self.compilations(), 2)
 
     def test_memory_cache(self):
         first = tessera.compile(bundle_with_lines(), D=64)

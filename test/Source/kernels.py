@@ -8,14 +8,14 @@ import sys
 
 # (D, DV): (BM, BN) and, where it differs, BN with CAUSAL.
 TILES = {
-    (64, 64): (192, 128, 128),
+    (64, 64): (256, 64, 64),
     (96, 96): (128, 144, 144),
     (128, 128): (128, 128, 128),
     (128, 64): (128, 128, 128),
     (192, 128): (128, 128, 128),
     (192, 192): (128, 112, 112),
-    (256, 256): (128, 80, 80),
-    (64, 256): (128, 80, 80),
+    (256, 256): (128, 64, 80),
+    (64, 256): (128, 64, 80),
 }
 
 
@@ -36,6 +36,11 @@ def main(kernels):
         bm, full, masked = TILES.get((d, dv), (bound["BM"], bound["BN"], bound["BN"]))
         if (bound["BM"], bound["BN"]) != (bm, masked if causal == "true" else full):
             sys.exit(f"D={d} DV={dv} CAUSAL={causal}: tile {bound['BM']}x{bound['BN']}, expected {bm}x{full}/{masked}")
+    variants = f"{kernels}/attention_variants.tile"
+    for mask, cap, alibi, d in itertools.product(
+        ("none", "causal", "window"), ("none", "exact", "approx"), booleans, (64, 128)
+    ):
+        params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d)
     for transposed, bias, activation, t in itertools.product(booleans, booleans, ("none", "relu", "gelu"), types):
         params(f"{kernels}/gemm.tile", B_TRANSPOSED=transposed, BIAS=bias, ACTIVATION=activation, T=t)
 

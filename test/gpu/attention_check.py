@@ -16,6 +16,8 @@ NAN = float("nan")
 PAD_COLUMNS, PAD_ROWS = 8, 3
 # LSE is f32 throughout; what the hardware's exponential and logarithm must be granted, relative to it.
 LSE_FLOOR = 1e-5
+# The soft cap, small enough to bend the scores of the peaked rows.
+CAP = 5.0
 
 
 def padded(batch, heads, length, width, dtype, layout, fill):
@@ -31,13 +33,27 @@ def padded(batch, heads, length, width, dtype, layout, fill):
     return view, buffer
 
 
+def shape_scores(inputs, q, k):
+    """Q and K with scores of some kind. With "last" the scores reach 600."""
+    if inputs == "late":  # The large scores of half the heads come in the last fifth of the keys.
+        k[:, ::2, k.shape[2] * 4 // 5 :: 5] *= 40
+    elif inputs == "last":
+        k[:, :, -1] *= 100
+    elif inputs == "first":  # An attention sink.
+        k[:, :, 0] *= 20
+    elif inputs == "wide":
+        q = q * 8
+    return q, k
+
+
 class Case:
     """Tensors of one case. `transform` may replace (q, k, v) before they are laid out."""
 
     def __init__(self, configuration, case, seed, transform=None):
         parameters = configuration["parameters"]
-        self.d, self.dv = int(parameters["D"]), int(parameters["DV"])
-        self.causal = parameters["CAUSAL"] == "true"
+        self.d, self.dv = int(parameters["D"]), int(parameters.get("DV", parameters["D"]))
+        self.mask = parameters.get("MASK", "causal" if parameters.get("CAUSAL") == "true" else "none")
+        self.softcap = parameters.get("SOFTCAP", "none")
         self.dtype = DTYPES[parameters["T"]]
         self.case, self.scale = case, 1 / math.sqrt(self.d)
         batch, heads, layout = case["batch"], case["heads"], case["layout"]
@@ -52,6 +68,8 @@ class Case:
         v = normal(case["kv_heads"], case["sk"], self.dv)
         q[:, :, ::7] *= 4  # Peaked rows, whose maximum moves late, exercise the rescaling.
         k[:, :, ::11] *= 3
+        if inputs := case.get("inputs"):
+            q, k = shape_scores(inputs, q, k)
         if transform:
             q, k, v = transform(q, k, v)
         self.q, _ = padded(batch, heads, case["sq"], self.d, self.dtype, layout, q)
@@ -60,36 +78,75 @@ class Case:
         self.o, self.o_buffer = padded(batch, heads, case["sq"], self.dv, self.dtype, layout, None)
         self.lse_buffer = torch.full((batch, heads, case["sq"] + PAD_ROWS), NAN, device="cuda")
         self.lse = self.lse_buffer[:, :, : case["sq"]]
+        self.slopes = None
+        if parameters.get("ALIBI") == "true":
+            self.slopes = torch.exp2(-8 * torch.arange(1, heads + 1, device="cuda") / heads)
+
+    def extra_arguments(self):
+        """Those that the parameters of attention_variants.tile add."""
+        extra = {"left": self.case["left"], "right": self.case["right"]} if self.mask == "window" else {}
+        if self.softcap != "none":
+            extra["cap"] = CAP
+        if self.slopes is not None:
+            extra["slopes"] = self.slopes
+        return extra
 
     def run(self, kernel):
-        kernel(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, scale=self.scale)
+        kernel(q=self.q, k=self.k, v=self.v, o=self.o, lse=self.lse, scale=self.scale, **self.extra_arguments())
 
     def poison(self):
         self.o_buffer.fill_(NAN)
         self.lse_buffer.fill_(NAN)
 
+    def distances(self):
+        """[sq, sk]: each column less the row's own."""
+        sq, sk = self.case["sq"], self.case["sk"]
+        rows, columns = torch.arange(sq, device="cuda")[:, None], torch.arange(sk, device="cuda")
+        return columns - (rows + sk - sq)
+
+    def visible(self):
+        """[sq, sk]: which columns each row sees; None when it is all."""
+        if self.mask == "none":
+            return None
+        distances = self.distances()
+        if self.mask == "causal":
+            return distances <= 0
+        left, right = self.case["left"], self.case["right"]
+        return ((left < 0) | (distances >= -left)) & ((right < 0) | (distances <= right))
+
+    def modified(self, scores, approximate):
+        """The scores with the cap and the slopes; tanh is rounded to 11 bits if `approximate`."""
+        if self.softcap != "none":
+            scores = (scores / CAP).tanh()
+            if approximate and self.softcap == "approx":
+                scores = scores.to(torch.float16).to(torch.float32)
+            scores = CAP * scores
+        if self.slopes is not None:
+            slopes = self.slopes.to(scores.dtype)[:, None, None]
+            scores = scores - slopes * self.distances().abs().to(scores.dtype)
+        return scores
+
     def reference(self, dtype, round_p=None):
-        """(O, LSE) computed by PyTorch in `dtype`, step by step, with P rounded to `round_p`."""
+        """(O, LSE) computed by PyTorch in `dtype`, step by step, with P rounded to `round_p` as a fused kernel does."""
         q, k, v = (tensor.to(dtype) for tensor in (self.q, self.k, self.v))
         group = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         scores = q @ (k * self.scale).transpose(-1, -2)
-        blind = None
-        if self.causal:
-            sq, sk = scores.shape[-2:]
-            visible = torch.ones((sq, sk), dtype=torch.bool, device="cuda").tril(sk - sq)
+        scores = self.modified(scores, approximate=round_p is not None)
+        visible = self.visible()
+        if visible is not None:
             scores = scores.masked_fill(~visible, float("-inf"))
-            blind = ~visible.any(-1)
         lse = scores.to(torch.float64 if dtype == torch.float64 else torch.float32).logsumexp(-1)
         p = scores.softmax(-1)
         o = (p if round_p is None else p.to(round_p).to(dtype)) @ v
-        if blind is not None:
-            o = o.masked_fill(blind[:, None], 0.0)
+        if visible is not None:
+            o = o.masked_fill(~visible.any(-1)[:, None], 0.0)
         return o, lse
 
     def blind_rows(self):
-        """How many rows at the top see no key."""
-        return max(0, self.case["sq"] - self.case["sk"]) if self.causal else 0
+        """[sq]: which rows see no key."""
+        visible = self.visible()
+        return torch.zeros(self.case["sq"], dtype=torch.bool, device="cuda") if visible is None else ~visible.any(-1)
 
 
 def floor(reference, dtype):
@@ -155,7 +212,7 @@ def check(kernel, configuration, case, seed):
         problems.append(f"the norm of the error of O is {error.norm().item():.3g}, limit {norm_limit.item():.3g}: wrong "
                         "by little in many places")  # fmt: skip
 
-    seen = slice(blind, None)
+    seen = ~blind
     lse_error = largest(data.lse[..., seen].double() - exact_lse[..., seen])
     lse_limit = 2 * largest(fused_lse[..., seen].double() - exact_lse[..., seen])
     lse_limit += LSE_FLOOR * max(1.0, largest(exact_lse[..., seen]))
@@ -164,8 +221,8 @@ def check(kernel, configuration, case, seed):
             "; O is right, so look at the epilogue of LSE" if not problems else "; so look before P V"))  # fmt: skip
     elif problems:
         problems.append("LSE is right: Q K^T and the softmax are, so look at P V and the epilogue of O")
-    if not (data.lse[..., :blind] == float("-inf")).all() or not (data.o[..., :blind, :] == 0).all():
-        problems.append(f"the {blind} rows that see no key must have O = 0 and LSE = -inf exactly")
+    if not (data.lse[..., blind] == float("-inf")).all() or not (data.o[..., blind, :] == 0).all():
+        problems.append(f"the {int(blind.sum())} rows that see no key must have O = 0 and LSE = -inf exactly")
     problems += check_padding(data)
     return max(share, lse_error / lse_limit), problems
 
@@ -219,7 +276,7 @@ def probes(kernel, configuration, case):
 
 def check_repetition(kernel, configuration, repetitions, seed):
     """Many launches must give the same bits. Returns lines about what is wrong."""
-    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD"}
+    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD", "left": 300, "right": 9}
     data = Case(configuration, shape, seed)
     data.run(kernel)
     o, lse = data.o.clone(), data.lse.clone()

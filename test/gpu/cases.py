@@ -3,6 +3,7 @@
 import itertools
 
 ATTENTION = "attention_fwd"
+VARIANTS = "attention_variants"
 GEMM = "gemm"
 
 DTYPES = ("bf16", "f16")
@@ -19,16 +20,37 @@ SEQLENS = (
 )  # fmt: skip
 QUICK_SEQLENS = ((1, 1), (113, 203), (640, 128), (1023, 1024), (1024, 1024))
 LONG_SEQLENS = ((4096, 4096), (4224, 4224))
+# What the values are drawn like, see attention_check.py: those for which a fixed reference of the softmax fails in no,
+# some or all rows.
+INPUTS = ("late", "last", "first", "wide")
+INPUTS_SEQLENS = ((203, 1023), (1023, 1024), (2048, 2048))
 MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
 SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
     for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
-) + ("split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3") + (
+) + (
+    "split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
+    "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
+    "cluster=2,warp_specialize=false",
     "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=2,lead=1", "rescale=before",
-    "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none",
+    "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
 )  # fmt: skip
+GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic")
+
+# What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
+SCORES = (
+    {"MASK": "window"},
+    {"MASK": "none", "ALIBI": True},
+    {"MASK": "causal", "ALIBI": True},
+    {"MASK": "none", "SOFTCAP": "exact"},
+    {"MASK": "causal", "SOFTCAP": "approx"},
+    {"MASK": "window", "SOFTCAP": "exact", "ALIBI": True},
+)
+VARIANT_TYPES = ((64, "bf16"), (128, "bf16"), (128, "f16"), (192, "bf16"), (256, "bf16"))
+# (left, right): windows within a tile, across tiles, of one side and of everything
+WINDOWS = ((0, 0), (5, 0), (127, 0), (512, 64), (-1, 3), (64, -1), (3000, 3000))
 
 ACTIVATIONS = ("none", "relu", "gelu")
 # (M, N, K)
@@ -70,16 +92,28 @@ def schedule_configurations():
         yield attention("bf16", 128, 128, causal, schedule)
 
 
+def variant(dtype, d, scores, schedule=""):
+    return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule)
+
+
+def variant_configurations():
+    for (d, dtype), scores in itertools.product(VARIANT_TYPES, SCORES):
+        yield variant(dtype, d, scores)
+
+
 def gemm_configurations():
     for dtype, transposed, bias, activation in itertools.product(
         DTYPES, ("true", "false"), ("false", "true"), ACTIVATIONS
     ):
         yield configuration(GEMM, {"T": dtype, "B_TRANSPOSED": transposed, "BIAS": bias, "ACTIVATION": activation})
+    for schedule, transposed in itertools.product(GEMM_SCHEDULES, ("true", "false")):
+        yield configuration(GEMM, {"T": "bf16", "B_TRANSPOSED": transposed, "BIAS": "false", "ACTIVATION": "none"}, schedule)
 
 
 GROUPS = {
     "attention": attention_configurations,
     "schedules": schedule_configurations,
+    "variants": variant_configurations,
     "gemm": gemm_configurations,
 }
 
@@ -104,6 +138,16 @@ def attention_cases(mode, group):
     for (sq, sk), (heads, kv_heads), layout in products:
         batch = 1 if mode == "memcheck" else 2 if max(sq, sk) > 1024 else 5
         yield {"batch": batch, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": layout}
+    for inputs, (sq, sk) in itertools.product(INPUTS, MEMCHECK_SEQLENS[:1] if mode == "memcheck" else INPUTS_SEQLENS):
+        yield {"batch": 2, "sq": sq, "sk": sk, "heads": 6, "kv_heads": 2, "layout": "BSHD", "inputs": inputs}
+
+
+def variant_cases(mode, parameters):
+    """Cases of one kernel of attention_variants.tile, each shape with every window if it has one."""
+    windows = WINDOWS[1:4] if mode == "memcheck" else WINDOWS
+    for case in attention_cases(mode, "schedules"):
+        for left, right in windows if parameters["MASK"] == "window" else ((-1, -1),):
+            yield {**case, "left": left, "right": right}
 
 
 def gemm_cases(mode):

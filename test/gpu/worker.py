@@ -31,6 +31,10 @@ def run_configuration(number, configuration, source, options):
         import attention_check as checks
 
         todo = cases.attention_cases(options["mode"], configuration["group"])
+    elif configuration["kernel"] == cases.VARIANTS:
+        import attention_check as checks
+
+        todo = cases.variant_cases(options["mode"], configuration["parameters"])
     else:
         import gemm_check as checks
 

@@ -3,9 +3,8 @@
 #ifndef TESSERA_TOOLS_TESSERA_COMMANDS_H
 #define TESSERA_TOOLS_TESSERA_COMMANDS_H
 
-#include <string>
-#include <utility>
-#include <vector>
+#include "tessera/Compiler.h"
+#include "tools/tessera/RunKernel.h"
 
 namespace CLI {
 class App;
@@ -21,10 +20,27 @@ void addCompileCommand(CLI::App &app);
 void addParamsCommand(CLI::App &app);
 void addRunCommand(CLI::App &app);
 void addCheckCommand(CLI::App &app);
+void addTraceCommand(CLI::App &app);
+void addInspectCommand(CLI::App &app);
+void addTuneCommand(CLI::App &app);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
 /// `defines`.
 void addDefineOption(CLI::App &command, std::vector<std::pair<std::string, std::string>> &defines);
+
+/// Adds an option NAME=VALUE that may be repeated.
+void addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
+                    const std::string &form, const std::string &help);
+
+/// Adds --shape, one shape of assignments between commas for each time it is given.
+void addShapes(CLI::App &command, std::vector<Assignments> &shapes, const std::string &help);
+
+/// Adds what says which measured schedules a compilation may use: --database, --no-database,
+/// --shape-class and --gpu.
+void addTuningOptions(CLI::App &command, CompileOptions::Tuning &tuning);
+
+/// Reads the extents of a shape; throws CLI::ValidationError when one is no integer.
+std::vector<std::pair<std::string, int64_t>> readExtents(const Assignments &shape);
 
 } // namespace tessera
 

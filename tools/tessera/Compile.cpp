@@ -25,6 +25,7 @@ namespace {
 struct CompileCommand {
   std::string file, emit = "bundle", output, report;
   std::vector<std::string> llvmArguments;
+  std::vector<Assignments> shapes;
   CompileOptions options;
 };
 } // namespace
@@ -160,6 +161,12 @@ static int runCompile(CompileCommand &command) {
   }
   if (!parseLLVMOptions(command.llvmArguments))
     return ExitUsage;
+  if (command.shapes.size() > 1) {
+    errs() << "tessera: a compilation is for one --shape; tune takes several\n";
+    return ExitUsage;
+  }
+  for (const Assignments &shape : command.shapes)
+    options.tuning.shape = readExtents(shape);
   DiagnosticPrinter printer;
   CompileResult result =
       compileFile(command.file, options, [&](const Diagnostic &d) { printer.print(d); });
@@ -172,6 +179,23 @@ static int runCompile(CompileCommand &command) {
   return ExitSuccess;
 }
 
+void tessera::addTuningOptions(CLI::App &command, CompileOptions::Tuning &tuning) {
+  CLI::Option *database =
+      command
+          .add_option("--database", tuning.database,
+                      "Measured schedules to use (default: those that ship with tessera)")
+          ->type_name("FILE");
+  command
+      .add_flag("--no-database{false}", tuning.useDatabase,
+                "Let the model of the machine choose, whatever was measured")
+      ->excludes(database);
+  command.add_option("--gpu", tuning.gpu, "The GPU whose measurements count, as 'NVIDIA H200'")
+      ->type_name("NAME");
+  command.add_option("--shape-class", tuning.shapeClass,
+                     "The class of shapes to compile for, as many-short (default: that of --shape, "
+                     "or many-long)");
+}
+
 void tessera::addCompileCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("compile", "Compile a .tile source");
   auto command = std::make_shared<CompileCommand>();
@@ -181,6 +205,13 @@ void tessera::addCompileCommand(CLI::App &app) {
   sub->add_option("--schedule", options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--kernel", options.kernel, "Compile this kernel only");
+  sub->add_option("--instrument", options.instrument,
+                  "What the kernels record: timeline, with blocks=N, first=N and events=N after "
+                  "commas, as timeline,blocks=8");
+  addTuningOptions(*sub, options.tuning);
+  addShapes(*sub, command->shapes,
+            "Extents of the run-time dimensions; they decide which measured schedule is used, and "
+            "nothing else");
   sub->add_option("--emit", command->emit, "What to produce")
       ->check(
           CLI::IsMember({"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle"}))

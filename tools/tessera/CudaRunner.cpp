@@ -25,11 +25,19 @@ public:
     return success();
   }
 
+  Expected<timeline::Timeline> readTimeline() override {
+    Expected<std::vector<char>> memory = launched->readTimeline(firstDevice, /*stream=*/nullptr);
+    if (!memory)
+      return memory.takeError();
+    return timeline::decode(launched->getInfo().description, *memory, timeline::ClockUnit::Cycles);
+  }
+
 private:
   Error launch(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments);
 
   const cuda::Driver &driver;
   std::unique_ptr<runtime::Bundle> bundle;
+  runtime::Kernel *launched = nullptr;
 };
 } // namespace
 
@@ -40,6 +48,7 @@ Error CudaRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values)
   if (found == bundle->getKernels().end())
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "the bundle has no kernel '" + kernel.getSymName() + "'");
+  launched = &*found;
   std::vector<runtime::Argument> arguments;
   std::vector<std::optional<runtime::DeviceBuffer>> buffers(values.size());
   for (auto [i, value] : llvm::enumerate(values)) {

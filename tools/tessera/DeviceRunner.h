@@ -4,6 +4,7 @@
 #define TESSERA_TOOLS_TESSERA_DEVICERUNNER_H
 
 #include "lib/Interpreter/Interpreter.h"
+#include "lib/Timeline/Timeline.h"
 
 namespace tessera {
 
@@ -17,6 +18,11 @@ public:
   /// diagnostics of the kernel's context.
   virtual llvm::LogicalResult run(tile::KernelOp kernel,
                                   llvm::ArrayRef<KernelArgument> arguments) = 0;
+
+  /// What the last launch recorded of its stages, for a kernel compiled to do so.
+  virtual llvm::Expected<timeline::Timeline> readTimeline() {
+    return llvm::createStringError("this device records no timeline");
+  }
 };
 
 /// The interpreter, in the given precision.

@@ -15,9 +15,8 @@ static std::pair<std::string, std::string> splitAssignment(const std::string &op
   return {item.substr(0, equal), item.substr(equal + 1)};
 }
 
-/// Adds an option NAME=VALUE that may be repeated.
-static void addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
-                           const std::string &form, const std::string &help) {
+void tessera::addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
+                             const std::string &form, const std::string &help) {
   auto append = [&assignments, option](const std::vector<std::string> &items) {
     for (const std::string &item : items)
       assignments.push_back(splitAssignment(option, item));
@@ -94,6 +93,13 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
   command.add_option("--schedule", options.schedule,
                      "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   command.add_option("--ptxas", options.ptxas, "Path of ptxas");
+  command.add_option("--trace", options.trace,
+                     "Record when each warpgroup enters each stage and write it here, for tessera "
+                     "trace (--device sim or cuda)");
+  command.add_option("--instrument", options.instrument,
+                     "What is recorded for --trace: timeline, with blocks=N, first=N and events=N "
+                     "after commas (default: timeline)");
+  addTuningOptions(command, options.tuning);
   command.add_flag("--check", options.check,
                    "Compare with the interpreter in double, and with the error of the same "
                    "computation in the kernel's precision");
@@ -106,8 +112,8 @@ void tessera::addRunCommand(CLI::App &app) {
   sub->callback([options] { throw CLI::RuntimeError(runKernel(*options)); });
 }
 
-/// Adds --shape as one shape an option.
-static void addShapes(CLI::App &command, std::vector<Assignments> &shapes) {
+void tessera::addShapes(CLI::App &command, std::vector<Assignments> &shapes,
+                        const std::string &help) {
   auto append = [&shapes](const std::vector<std::string> &items) {
     for (const std::string &item : items) {
       Assignments &shape = shapes.emplace_back();
@@ -115,12 +121,21 @@ static void addShapes(CLI::App &command, std::vector<Assignments> &shapes) {
         shape.push_back(splitAssignment("--shape", part));
     }
   };
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--shape", append,
-          "Extents of the run-time dimensions that no input fixes; repeated, one shape each")
+  command.add_option_function<std::vector<std::string>>("--shape", append, help)
       ->type_name("NAME=N,...")
       ->allow_extra_args(false);
+}
+
+std::vector<std::pair<std::string, int64_t>> tessera::readExtents(const Assignments &shape) {
+  std::vector<std::pair<std::string, int64_t>> extents;
+  for (const auto &[name, text] : shape) {
+    int64_t extent = 0;
+    if (!CLI::detail::lexical_cast(text, extent) || extent < 1)
+      throw CLI::ValidationError("--shape",
+                                 name + " is an integer of at least 1, got '" + text + "'");
+    extents.emplace_back(name, extent);
+  }
+  return extents;
 }
 
 void tessera::addCheckCommand(CLI::App &app) {
@@ -129,7 +144,8 @@ void tessera::addCheckCommand(CLI::App &app) {
   auto options = std::make_shared<CheckOptions>();
   options->base.sim.seeds = 3;
   addKernelOptions(*sub, options->base);
-  addShapes(*sub, options->shapes);
+  addShapes(*sub, options->shapes,
+            "Extents of the run-time dimensions that no input fixes; repeated, one shape each");
   sub->add_option("--schedule", options->schedules,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1; repeated, "
                   "one schedule each, of which '' is the compiler's choice")

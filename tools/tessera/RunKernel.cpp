@@ -13,6 +13,7 @@
 #include "tools/tessera/SimRunner.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include <cmath>
 
 using namespace mlir;
@@ -32,6 +33,7 @@ public:
 private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
+  int saveTrace(DeviceRunner &runner);
   int check(const RunArguments &results);
 
   const RunOptions &options;
@@ -72,6 +74,19 @@ int KernelRun::save(const RunArguments &results) {
   return ExitSuccess;
 }
 
+int KernelRun::saveTrace(DeviceRunner &runner) {
+  if (options.trace.empty())
+    return ExitSuccess;
+  llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
+  if (!timeline)
+    return failUsage("--trace: " + toString(timeline.takeError()));
+  llvm::Error error = llvm::writeToOutput(options.trace, [&](llvm::raw_ostream &os) {
+    os << timeline::toJSON(*timeline) << "\n";
+    return llvm::Error::success();
+  });
+  return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
+}
+
 int KernelRun::check(const RunArguments &results) {
   if (!reference) {
     FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
@@ -90,6 +105,8 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
     if (isOutput(kernel, i))
       describe(i, results.getTensor(i));
   if (int code = save(results))
+    return code;
+  if (int code = saveTrace(runner))
     return code;
   return options.check ? check(results) : ExitSuccess;
 }
@@ -120,28 +137,36 @@ static int runOnInterpreter(const RunOptions &options, ModuleOp module, tile::Ke
   return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
 }
 
-static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel) {
+static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel,
+                                        const Launch &launch) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = kernel.getSymName().str();
   compileOptions.ptxas = options.ptxas;
+  if (!options.trace.empty())
+    compileOptions.instrument = options.instrument.empty() ? "timeline" : options.instrument;
+  compileOptions.tuning = options.tuning;
+  for (const auto &[dim, extent] : launch.dims)
+    compileOptions.tuning.shape.emplace_back(dim.str(), extent);
   return compileOptions;
 }
 
-static int runOnCuda(const RunOptions &options, KernelSource &source, KernelRun &run) {
+static int runOnCuda(const RunOptions &options, KernelSource &source, const Launch &launch,
+                     KernelRun &run) {
   CompileStatus status;
-  std::unique_ptr<DeviceRunner> runner =
-      createCudaRunner(source.getText(), options.file,
-                       getCompileOptions(options, source.getKernel()), source.getHandler(), status);
+  std::unique_ptr<DeviceRunner> runner = createCudaRunner(
+      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      source.getHandler(), status);
   return runner ? run.run(*runner, source.getKernel()) : static_cast<int>(status);
 }
 
-static int runOnSimulator(const RunOptions &options, KernelSource &source, KernelRun &run) {
+static int runOnSimulator(const RunOptions &options, KernelSource &source, const Launch &launch,
+                          KernelRun &run) {
   CompileStatus status;
   std::unique_ptr<SimRunner> runner = SimRunner::create(
-      source.getText(), options.file, getCompileOptions(options, source.getKernel()), options.sim,
-      source.getHandler(), status);
+      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      options.sim, source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
   for (uint64_t i = 0; i < options.sim.seeds; ++i) {
@@ -166,6 +191,10 @@ static int checkOptions(const RunOptions &options) {
     return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
   if (options.device != "cuda" && !options.ptxas.empty())
     return failUsage("--ptxas is an option of --device cuda");
+  if (isInterpreter && !options.trace.empty())
+    return failUsage("--trace is an option of --device sim and cuda");
+  if (options.trace.empty() && !options.instrument.empty())
+    return failUsage("--instrument says what --trace records; give --trace FILE");
   if (options.device != "sim" && options.sim != SimOptions())
     return failUsage("--seeds, --sim-seed, --sim-blocks and --threads are options of --device sim");
   return ExitSuccess;
@@ -182,11 +211,12 @@ int tessera::runKernel(const RunOptions &options) {
   if (!arguments)
     return failUsage(toString(arguments.takeError()));
   // What the launch itself refuses is a matter of the options, not of the kernel.
-  if (failed(resolveLaunch(kernel, arguments->getValues())))
+  FailureOr<Launch> launch = resolveLaunch(kernel, arguments->getValues());
+  if (failed(launch))
     return ExitUsage;
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
     return runOnInterpreter(options, source.getModule(), kernel, run);
-  return options.device == "sim" ? runOnSimulator(options, source, run)
-                                 : runOnCuda(options, source, run);
+  return options.device == "sim" ? runOnSimulator(options, source, *launch, run)
+                                 : runOnCuda(options, source, *launch, run);
 }

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TOOLS_TESSERA_RUNKERNEL_H
 #define TESSERA_TOOLS_TESSERA_RUNKERNEL_H
 
+#include "tessera/Compiler.h"
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -44,8 +45,14 @@ struct RunOptions {
   std::string schedule;
   /// Path of ptxas for cuda; empty to search as `tessera compile` does.
   std::string ptxas;
+  /// Which measured schedules sim and cuda may use; the shape is that of the run.
+  CompileOptions::Tuning tuning;
   uint64_t seed = 0;
   bool check = false;
+  /// File that receives the timeline of the last launch of sim or cuda.
+  std::string trace;
+  /// What is recorded for it, see CompileOptions::instrument; empty for the defaults.
+  std::string instrument;
   SimOptions sim;
 };
 

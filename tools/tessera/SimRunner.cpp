@@ -144,12 +144,15 @@ Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<
   return Error::success();
 }
 
-/// Says whether a workspace is as the next launch needs it.
-static Error checkWorkspace(const sim::GlobalMemory &memory, uint64_t address, uint64_t bytes) {
-  std::vector<uint8_t> contents(bytes);
+/// Takes the timeline out of a workspace, and says whether the rest is as the next launch needs it.
+Error SimRunner::checkWorkspace(const sim::GlobalMemory &memory, uint64_t address) {
+  std::vector<uint8_t> contents(info.workspaceBytes);
   if (Error error = memory.read(address, contents))
     return error;
-  for (uint64_t i = 0; i < bytes; ++i)
+  auto timeline = contents.begin() + info.timelineOffset;
+  recorded.assign(timeline, timeline + info.timelineBytes);
+  std::fill_n(timeline, info.timelineBytes, 0);
+  for (uint64_t i = 0; i < info.workspaceBytes; ++i)
     if (contents[i])
       return makeError("the kernel leaves byte " + llvm::Twine(i) +
                        " of its workspace other than zero, which the next launch needs");
@@ -189,8 +192,7 @@ Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> argume
                      llvm::Twine(simulation.seed) + " --threads " +
                      llvm::Twine(simulation.threads) + "; PTX lines are those of --emit ptx");
   }
-  return workspace ? checkWorkspace(*launch.memory, workspace, info.workspaceBytes)
-                   : Error::success();
+  return workspace ? checkWorkspace(*launch.memory, workspace) : Error::success();
 }
 
 Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {

@@ -28,6 +28,10 @@ public:
 
   llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
 
+  llvm::Expected<timeline::Timeline> readTimeline() override {
+    return timeline::decode(info.description, recorded, timeline::ClockUnit::Instructions);
+  }
+
   /// What the last launch did. Without diagnostics when it failed for another reason than a hazard.
   const sim::Report &getReport() const { return report; }
 
@@ -38,6 +42,7 @@ private:
   void readDescription();
   llvm::Error launch(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
   llvm::Error execute(sim::Launch &launch, llvm::ArrayRef<runtime::Argument> arguments);
+  llvm::Error checkWorkspace(const sim::GlobalMemory &memory, uint64_t address);
   llvm::Error fillParameters(llvm::ArrayRef<runtime::Argument> arguments,
                              llvm::ArrayRef<int64_t> dims, uint64_t workspace, sim::Launch &launch);
 
@@ -49,6 +54,8 @@ private:
   /// Registers per thread at entry; 0 when no assembler counted them.
   uint32_t registers = 0;
   sim::Report report;
+  /// The memory of the timeline after the last launch.
+  std::vector<char> recorded;
 };
 
 } // namespace tessera

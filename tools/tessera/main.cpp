@@ -48,6 +48,9 @@ int main(int argc, char **argv) {
   addParamsCommand(app);
   addRunCommand(app);
   addCheckCommand(app);
+  addTraceCommand(app);
+  addInspectCommand(app);
+  addTuneCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {

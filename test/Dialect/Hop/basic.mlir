@@ -99,3 +99,32 @@ hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile
     %columns = arith.constant dense<0> : tensor<8xi32, #hop.layout<column>>
   }
 }
+
+// CHECK-LABEL: hop.kernel @cluster
+hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.view<[N, 64], bf16>],
+    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%k: !tile.view<[N, 64], bf16>, %m: index):
+  // CHECK: hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
+  %p = hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
+  %b = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 2>
+  %v = hop.buffer "tiles" : !hop.buffer<tensor<1xi32>, 2>
+  %full = hop.barriers "k.full" count 1 : !hop.barriers<2>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    // CHECK: hop.cluster_rank
+    %r = hop.cluster_rank
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // CHECK: hop.bulk_load {{.*}} multicast : !tile.view
+    hop.bulk_load %k[%r, %c0], %t, %full[%zero] multicast : !tile.view<[N, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<2>
+    // CHECK: hop.barrier.wait %{{.*}}[%{{.*}}], %{{.*}} cluster : !hop.barriers<2>
+    hop.barrier.wait %full[%zero], %zero cluster : !hop.barriers<2>
+    // CHECK: hop.barrier.arrive %{{.*}}[%{{.*}}] blocks 2 : !hop.barriers<2>
+    hop.barrier.arrive %full[%zero] blocks 2 : !hop.barriers<2>
+    // CHECK: hop.barrier.arrive %{{.*}}[%{{.*}}] all blocks 1 : !hop.barriers<2>
+    hop.barrier.arrive %full[%zero] all blocks 1 : !hop.barriers<2>
+    // CHECK: hop.slot_multicast %{{.*}}, %{{.*}}, %{{.*}}[%{{.*}}] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
+    hop.slot_multicast %zero, %v, %full[%zero] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
+  }
+}

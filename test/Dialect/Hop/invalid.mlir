@@ -931,3 +931,52 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     hop.stage %a, %st : tensor<64x64xf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
+  // expected-error@+1 {{needs a kernel whose schedule has cluster = 2 or 4}}
+  %p = hop.pipe.create "x" multicast : !hop.pipe<tensor<64x64xbf16>, 1>
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
+  // expected-error@+1 {{cannot divide 'tensor<8x192xbf16>' among 2 blocks in whole chunks of columns or in multiples of 8 rows}}
+  %p = hop.pipe.create "x" multicast : !hop.pipe<tensor<8x192xbf16>, 1>
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
+  %b = hop.buffer "x" : !hop.buffer<tensor<8x192xbf16>, 1>
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<8x192xbf16>, 1> -> !hop.shared<tensor<8x192xbf16>, rows = 8>
+    // expected-error@+1 {{cannot divide 'tensor<8x192xbf16>' among 2 blocks}}
+    hop.bulk_load %x[%c0, %c0], %t, %full[%zero] multicast : !tile.view<[M, 192], bf16>, !hop.shared<tensor<8x192xbf16>, rows = 8>, !hop.barriers<1>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
+  %empty = hop.barriers "x.empty" count 4 : !hop.barriers<1>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    // expected-error@+1 {{names 4 blocks of a cluster of 2}}
+    hop.barrier.arrive %empty[%zero] blocks 4 : !hop.barriers<1>
+  }
+}

@@ -12,6 +12,8 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
   %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // CHECK: tile.store %[[T]], %{{.*}} : tensor<64x64xf16>, !tile.view<[M, 64], f16>
   tile.store %t, %y[%row, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+  // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] : !tile.view<[M, 64], f16> -> f16
+  %e = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> f16
   // CHECK-NOT: tile.return
   tile.return
 }

@@ -184,6 +184,11 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
+// expected-error@+1 {{schedule field 'cluster' is 1, 2 or 4, got 3}}
+#s = #tile.schedule<cluster = 3>
+
+// -----
+
 // expected-error@+1 {{schedule field 'producer_registers' is 24 to 256, got 16}}
 #s = #tile.schedule<producer_registers = 16>
 
@@ -209,7 +214,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, pingpong, split, store, persistent, order, pdl, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, pingpong, split, speculate, store, persistent, order, cluster, pdl, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----
@@ -237,6 +242,20 @@ tile.kernel @load_element(%x: !tile.view<[M], f16>) grid(%m = M) {
 
 // -----
 
+tile.kernel @load_scalar_element(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has a tile of 'f32' and a view of 'f16'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> f32
+}
+
+// -----
+
+tile.kernel @load_scalar_type(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'i32'}}
+  %t = tile.load %x[%m] : !tile.view<[M], f16> -> i32
+}
+
+// -----
+
 tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
   // expected-error@+1 {{'tile.load' op moves tiles of rank 1 or 2, at most the rank of the view (1), got 'tensor<16x16xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<16x16xf16>
@@ -245,7 +264,7 @@ tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_dynamic(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values, but got 'tensor<?xf16>'}}
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'tensor<?xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<?xf16>
 }
 
@@ -350,3 +369,78 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 %a = "test.index"() : () -> index
 // expected-error@+1 {{'tile.iota' op makes a tile of rank 1 or 2 with indices along one of its axes; got axis 0 of 'tensor<2x2x2xi32>'}}
 %b = tile.iota %a axis 0 : tensor<2x2x2xi32>
+
+// -----
+
+tile.kernel @types(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %true = arith.constant true
+  %a = arith.constant 1.0 : f32
+  %i = arith.constant 1 : i32
+  %r = tile.speculate -> f32 {
+    // expected-error@+1 {{yields the results of the speculation, of types 'f32', got 'i32'}}
+    tile.yield_if %true, %i : i1, i32
+  } exact {
+    tile.yield %a : f32
+  }
+}
+
+// -----
+
+tile.kernel @terminators(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %true = arith.constant true
+  // expected-error@+1 {{ends its exact region with tile.yield}}
+  tile.speculate {
+    tile.yield_if %true : i1
+  } exact {
+    tile.yield_if %true : i1
+  }
+}
+
+// -----
+
+tile.kernel @two(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %true = arith.constant true
+  // expected-note@+1 {{the first is here}}
+  tile.speculate {
+    tile.yield_if %true : i1
+  } exact {
+    tile.yield
+  }
+  // expected-error@+1 {{is the second of the kernel; a grid point succeeds or fails as a whole, so put both into one and join their predicates}}
+  tile.speculate {
+    tile.yield_if %true : i1
+  } exact {
+    tile.yield
+  }
+}
+
+// -----
+
+tile.kernel @in_place(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{may run a grid point twice, so the kernel may not load what it stores, and it does both with 'y'}}
+  tile.speculate {
+    tile.yield_if %true : i1
+  } exact {
+    tile.yield
+  }
+  %t = tile.load %y[%m, %c0] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+  tile.store %t, %y[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @in_a_loop(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %m step %c1 {
+    // expected-error@+1 {{expects parent op 'tile.kernel'}}
+    tile.speculate {
+      tile.yield_if %true : i1
+    } exact {
+      tile.yield
+    }
+  }
+}

@@ -91,10 +91,12 @@ hop.kernel @tiles attributes {argument_names = ["x", "y", "n"], argument_types =
     // TILES-COUNT-4: st.global.v4.b32
     %h = arith.truncf %s : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
     tile.store %h, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
-    // An index tile is written out in each branch that computes on it; the unsigned loop compares so.
-    // TILES: llvm.sitofp
-    // TILES: llvm.uitofp
-    // TILES: llvm.icmp "ult"
+    // An index tile becomes f32 by one conversion and additions; it is written out in each branch that computes on it
+    // otherwise.
+    // TILES: %[[BASE:.*]] = llvm.sitofp
+    // TILES-NOT: llvm.sitofp
+    // TILES-COUNT-15: llvm.fadd %[[BASE]],
+    // TILES-COUNT-32: llvm.uitofp
     %some = arith.cmpi sgt, %m, %c0 : index
     %g = scf.if %some -> (tensor<64x64xf32, #hop.layout<accumulator>>) {
       %f = arith.sitofp %i : tensor<64x64xi32, #hop.layout<accumulator>> to tensor<64x64xf32, #hop.layout<accumulator>>
@@ -103,6 +105,20 @@ hop.kernel @tiles attributes {argument_names = ["x", "y", "n"], argument_types =
       %f = arith.uitofp %i : tensor<64x64xi32, #hop.layout<accumulator>> to tensor<64x64xf32, #hop.layout<accumulator>>
       scf.yield %f : tensor<64x64xf32, #hop.layout<accumulator>>
     }
+    // A scalar is loaded by every thread. A hyperbolic tangent is made of an exponential and a reciprocal, unless an
+    // approximation will do.
+    // TILES: "ld.global.b32 $0, [$1];"
+    // TILES: llvm.intr.exp2
+    // TILES: rcp.approx.ftz.f
+    // TILES: llvm.intr.tanh({{.*}}) {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %e0 = tile.load %y[%m] : !tile.view<[N], f32> -> f32
+    %e1 = math.tanh %e0 : f32
+    %e2 = math.tanh %e1 fastmath<afn> : f32
+    %es = tile.splat %e2 : f32 -> tensor<64xf32, #hop.layout<row>>
+    tile.store %es, %y[%c0] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
+    // The unsigned loop compares so.
+    // TILES-COUNT-2: st.global.b32
+    // TILES: llvm.icmp "ult"
     scf.for unsigned %t = %c0 to %m step %col {
       %e = arith.addf %g, %b : tensor<64x64xf32, #hop.layout<accumulator>>
       %eh = arith.truncf %e : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>

@@ -3,6 +3,7 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=static,order=linear},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=STATIC
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=dynamic,order=descending},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=DYNAMIC
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=none},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=NONE
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=dynamic,order=descending,cluster=2},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=CLUSTER
 
 // STATIC: hop.role producer
 // STATIC: %[[FIRST:.*]] = hop.block_index
@@ -44,3 +45,25 @@
 
 // NONE-NOT: scf.while
 // NONE-NOT: hop.block_index
+
+// A number stands for the two tiles of a cluster. One producer fetches it, and all take it from the pipe.
+// CLUSTER: %[[NUMBERS:.*]] = hop.pipe.create "tiles" multicast : !hop.pipe<tensor<1xi32>, 2>
+// CLUSTER: hop.role producer
+// CLUSTER: %[[BLOCK:.*]] = hop.block_index
+// CLUSTER: %[[FIRST:.*]] = arith.divui %[[BLOCK]], %c2{{.*}} : index
+// CLUSTER: scf.while (%{{.*}} = %[[FIRST]])
+// CLUSTER: %[[TILES:.*]] = arith.ceildivui
+// CLUSTER: arith.ceildivui %[[TILES]], %c2
+// CLUSTER: arith.subi
+// CLUSTER: %[[RANK:.*]] = hop.cluster_rank
+// CLUSTER: %[[START:.*]] = arith.muli %{{.*}}, %c2
+// CLUSTER: arith.addi %[[START]], %[[RANK]]
+// CLUSTER: %[[NEXT:.*]] = hop.next_tile
+// CLUSTER: %[[VALUE:.*]] = arith.index_cast %[[NEXT]] : index to i32
+// CLUSTER: hop.pipe.put %[[NUMBERS]], %[[VALUE]]
+// CLUSTER: %[[GOT:.*]] = hop.pipe.get %[[NUMBERS]]
+// CLUSTER: %[[TAKEN:.*]] = arith.index_cast %[[GOT]] : i32 to index
+// CLUSTER: scf.yield %[[TAKEN]]
+// CLUSTER: hop.reset_tiles
+// CLUSTER: hop.role consumer
+// CLUSTER: hop.pipe.get %[[NUMBERS]]

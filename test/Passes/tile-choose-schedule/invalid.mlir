@@ -9,6 +9,7 @@
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=1 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=persistent=none,order=descending 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=warp_specialize=false,order=descending | FileCheck %s --check-prefix=ORDERED
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2 2>&1 | FileCheck %s --check-prefix=CLUSTER
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=pipes=1 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=many 2>&1 | FileCheck %s --check-prefix=VALUE
 
@@ -20,7 +21,7 @@
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
 // PINGPONG: note: this would work: {{.*}}pingpong = false,
 
-// STAGES: note: stages = 8, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
+// STAGES: note: stages = 8, outer_stages = 1, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
 // STAGES: note: this would work: {{.*}}stages = 4,
 
 // CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
@@ -35,6 +36,9 @@
 
 // ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 // ONE: note: this would work: {{.*}}consumers = 2,
+
+// CLUSTER: note: cluster = 2: no tile is the same for neighbours in the first grid dimension (%q: its place depends on the first grid index; %k: the number of iterations of the loop around its load depends on the first grid index; %v: the number of iterations of the loop around its load depends on the first grid index); use cluster = 1
+// CLUSTER: note: this would work: {{.*}}cluster = 1,
 
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
 // VALUE: error: schedule field 'consumers' takes an integer, got 'many'
@@ -151,4 +155,20 @@ tile.kernel @joins(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// Three chunks of columns go to two blocks by rows, in parts of 8.
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{cluster = 2: no tile is the same for neighbours in the first grid dimension (%x: its place depends on the first grid index; %y: 8 rows in 3 chunks of columns are not divisible into 2 parts of whole chunks or multiples of 8 rows); use cluster = 1}}
+tile.kernel @parts(%x: !tile.view<[M, 192], f16>, %y: !tile.view<[8, 192], f16>, %z: !tile.view<[M, 8], f32>) grid(%m = M)
+    schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 192], f16> -> tensor<64x192xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[8, 192], f16> -> tensor<8x192xf16>
+  %t = tile.transpose %b : tensor<8x192xf16> -> tensor<192x8xf16>
+  %d = tile.dot %a, %t : tensor<64x192xf16>, tensor<192x8xf16> -> tensor<64x8xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x8xf32>, !tile.view<[M, 8], f32>
 }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 BLOCKS = 5  # 2 * stages + 1 trips of the ring
-M, N, K = 128, 64, 64 * BLOCKS
+N, K = 64, 64 * BLOCKS
 
 
 def bf16(x):
@@ -25,9 +25,10 @@ def value(u):
     return struct.unpack("<f", struct.pack("<I", u << 16))[0]
 
 
-def write_launch(directory):
-    """Inputs, the expected result and the launch description."""
+def write_launch(directory, ctas):
+    """Inputs, the expected result and the launch description of a cluster of `ctas`, with 128 rows of C each."""
     rng = random.Random(7)
+    M = 128 * ctas
     a = array.array("H", (bf16(rng.uniform(-1, 1)) for _ in range(M * K)))
     b = array.array("H", (bf16(rng.uniform(-1, 1)) for _ in range(N * K)))
     rows = [[value(u) for u in a[i * K : i * K + K]] for i in range(M)]
@@ -41,7 +42,7 @@ def write_launch(directory):
         return {"tensor_map": {"buffer": buffer, "dims": [inner, outer], "box": box, "swizzle": 128}}
 
     launch = {
-        "grid": 1,
+        "grid": ctas,
         "shared": 65536 + 32,
         "buffers": {
             "a": {"raw": "a.bin", "type": "bf16", "shape": [M, K]},
@@ -50,7 +51,7 @@ def write_launch(directory):
         },
         "params": [
             tensor("a", K, M, [64, 128]),
-            tensor("b", K, N, [64, 64]),
+            tensor("b", K, N, [64, 64 // ctas]),
             tensor("c", N, M, [64, 64]),
             {"value": BLOCKS},
         ],
@@ -154,6 +155,26 @@ MUTATIONS = {
     "divergent-wgmma": (replace("commit", "wgmma.commit", "@%p7 wgmma.commit"), {"divergent-aligned"}),
 }
 
+# What can be wrong in a cluster only.
+CLUSTER_MUTATIONS = {
+    "drop-start": (drop("start"), {"uninitialised-barrier", "missing-proxy-fence"}),
+    "arrive-count-of-one-cta": (replace("init-empty", ", 4;", ", 2;"), {"slot-overwritten", "over-arrival", "parity-aliasing"}),
+    "arrive-count-too-large": (replace("init-empty", ", 4;", ", 5;"), {"deadlock"}),
+    "release-here-only": (drop("remote"), {"race", "slot-overwritten", "stale-data"}),
+    "one-thread-releases": (replace("release", "@%p11", "@%p7"), {"deadlock", "slot-overwritten", "over-arrival"}),
+    "expect-own-part-only": (replace("expect", "24576", "20480"), {"transaction-underflow"}),
+    "both-load-the-same-half": (drop("half"), {"slot-overwritten", "uninitialised-shared", "race", "stale-data"}),
+    "no-multicast": (replace("destinations", "3;", "1;"), {"deadlock", "transaction-underflow"}),
+    "multicast-outside": (replace("destinations", "3;", "7;"), {"invalid-operation"}),
+    "drop-empty-wait": MUTATIONS["drop-empty-wait"],
+    "drop-drain": (replace("drain", "mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r8+65552], %r7", "setp.eq.u32 %p6, %r5, %r5"),
+                   {"peer-exited"}),
+    "drop-one-load": (drop("load-b"), {"deadlock"}),
+    "wrong-full-parity": MUTATIONS["wrong-full-parity"],
+    "wait-group-too-many": MUTATIONS["wait-group-too-many"],
+}
+KERNELS = {"gemm.ptx": (1, MUTATIONS), "multicast.ptx": (2, CLUSTER_MUTATIONS)}
+
 
 def simulate(simulator, ptx, directory, seeds):
     run = subprocess.run(
@@ -174,7 +195,8 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     os.makedirs(args.directory, exist_ok=True)
-    write_launch(args.directory)
+    ctas, mutations = KERNELS[os.path.basename(args.kernel)]
+    write_launch(args.directory, ctas)
     with open(args.kernel) as f:
         text = f.read()
     failures = 0
@@ -182,7 +204,7 @@ def main():
     if code:
         print("the undamaged kernel is reported:\n" + output)
         failures += 1
-    for name, (damage, expected) in MUTATIONS.items():
+    for name, (damage, expected) in mutations.items():
         if args.only and args.only != name:
             continue
         ptx = os.path.join(args.directory, name + ".ptx")
@@ -194,7 +216,7 @@ def main():
         print(f"{'ok  ' if ok else 'FAIL'} {name}: {', '.join(sorted(kinds)) or 'nothing'}")
         if args.verbose or not ok:
             print(output)
-    print(f"{len(MUTATIONS)} mutations, {failures} failures")
+    print(f"{len(mutations)} mutations, {failures} failures")
     return 1 if failures else 0
 
 

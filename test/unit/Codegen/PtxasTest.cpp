@@ -11,13 +11,13 @@
 using namespace tessera;
 
 TEST(Ptxas, ParsesVersions) {
-  EXPECT_EQ(parsePtxasVersion("Cuda compilation tools, release 12.9, V12.9.86"),
+  EXPECT_EQ(parseToolkitVersion("Cuda compilation tools, release 12.9, V12.9.86"),
             llvm::VersionTuple(12, 9));
-  EXPECT_EQ(parsePtxasVersion("Cuda compilation tools, release 13.0, V13.0.88\nBuild"),
+  EXPECT_EQ(parseToolkitVersion("Cuda compilation tools, release 13.0, V13.0.88\nBuild"),
             llvm::VersionTuple(13, 0));
-  EXPECT_TRUE(parsePtxasVersion("").empty());
-  EXPECT_TRUE(parsePtxasVersion("release of something").empty());
-  EXPECT_TRUE(parsePtxasVersion("release 12.x").empty());
+  EXPECT_TRUE(parseToolkitVersion("").empty());
+  EXPECT_TRUE(parseToolkitVersion("release of something").empty());
+  EXPECT_TRUE(parseToolkitVersion("release 12.x").empty());
 }
 
 namespace {

@@ -72,6 +72,25 @@ TEST(Memory, OuterIndicesLieInside) {
             "tile's own dimensions may reach outside the view\n");
 }
 
+TEST(Memory, ScalarsLieInside) {
+  std::string text = "!T = !tile.view<[M, N], f32>\n"
+                     "tile.kernel @k(%x: !T, %y: !T) grid(%i = 3) {\n"
+                     "  %c1 = arith.constant 1 : index\n"
+                     "  %c0 = arith.constant 0 : index\n"
+                     "  %e = tile.load %x[%c1, %i] : !T -> f32\n"
+                     "  %t = tile.splat %e : f32 -> tensor<1xf32>\n"
+                     "  tile.store %t, %y[%c0, %i] : tensor<1xf32>, !T\n"
+                     "}";
+  HostTensor x = HostTensor::contiguous({2, 3}), y = x;
+  x.forEach([&](int64_t linear, int64_t offset) { x.data[offset] = linear; });
+  EXPECT_EQ(runText(text, {&x, &y}), "");
+  EXPECT_EQ(y.data, (V{3, 4, 5, 0, 0, 0}));
+  HostTensor narrow = HostTensor::contiguous({2, 2}), out = HostTensor::contiguous({2, 2});
+  EXPECT_EQ(runText(text, {&narrow, &out}),
+            "5:8: index 1 is 2 at grid point (2), outside the extent 2 of dimension 1; only the "
+            "tile's own dimensions may reach outside the view\n");
+}
+
 /// A kernel of 3 points whose tile of 4 is stored at 4i + shift(i).
 static std::string conflict(const char *body) {
   std::string text = llvm::formatv("!T = !tile.view<[N], f32>\n"

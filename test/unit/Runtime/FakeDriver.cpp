@@ -2,6 +2,7 @@
 
 #include "FakeDriver.h"
 
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -161,7 +162,9 @@ FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
 ++getState().pointerQueries;
 if (pointer < kPinnedMemory)
   return 1;
-int device = static_cast<int>(pointer / kMemory) - 1;
+// What was allocated is on device 0, wherever it is in the memory of the process.
+bool isAllocated = getState().memory.count(pointer) != 0;
+int device = isAllocated ? 0 : static_cast<int>(pointer / kMemory) - 1;
 unsigned value = attribute == kPointerMemoryType ? (device < 0 ? 1 : kMemoryTypeDevice) : device;
 memcpy(data, &value, sizeof(value));
 return 0;
@@ -205,7 +208,33 @@ for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
   const char *bytes = static_cast<const char *>(parameters[i]);
   record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
 }
+// Kernels take longer the less shared memory they have.
+getState().clock += 1 + 1e5 / record.sharedMemory;
 getState().launches.push_back(std::move(record));
+return 0;
+}
+FAKE(cuDeviceGetPCIBusId, char *id, int size, Device device)
+snprintf(id, size, "0000:%02x:00.0", device);
+return 0;
+}
+/// An event is the time at which it was recorded.
+FAKE(cuEventCreate, Event *event, unsigned)
+*event = reinterpret_cast<Event>(new double(0));
+return 0;
+}
+FAKE(cuEventDestroy, Event event)
+delete reinterpret_cast<double *>(event);
+return 0;
+}
+FAKE(cuEventRecord, Event event, Stream)
+*reinterpret_cast<double *>(event) = getState().clock;
+return 0;
+}
+FAKE(cuEventQuery, Event)
+return getState().isHanging ? kNotReady : 0;
+}
+FAKE(cuEventElapsedTime, float *ms, Event start, Event end)
+*ms = *reinterpret_cast<double *>(end) - *reinterpret_cast<double *>(start);
 return 0;
 }
 FAKE(cuMemAlloc, DevicePointer *pointer, size_t bytes)
@@ -215,7 +244,8 @@ return 0;
 }
 FAKE(cuMemsetD8Async, DevicePointer to, unsigned char value, size_t bytes, Stream stream)
 memset(reinterpret_cast<void *>(to), value, bytes);
-if (value == 0 && getState().memory.at(to) == bytes)
+if (auto found = getState().memory.find(to);
+    value == 0 && found != getState().memory.end() && found->second == bytes)
   getState().zeroed[to] = stream;
 return 0;
 }
@@ -276,6 +306,12 @@ void *tessera::runtime::fake::find(const char *name) {
       FAKE_ENTRY(cuPointerGetAttribute),
       FAKE_ENTRY(cuTensorMapEncodeTiled),
       FAKE_ENTRY(cuLaunchKernelEx),
+      FAKE_ENTRY(cuDeviceGetPCIBusId),
+      FAKE_ENTRY(cuEventCreate),
+      FAKE_ENTRY(cuEventDestroy),
+      FAKE_ENTRY(cuEventRecord),
+      FAKE_ENTRY(cuEventQuery),
+      FAKE_ENTRY(cuEventElapsedTime),
       FAKE_ENTRY(cuMemAlloc),
       FAKE_ENTRY(cuMemFree),
       FAKE_ENTRY(cuMemsetD8Async),

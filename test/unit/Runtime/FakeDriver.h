@@ -11,6 +11,7 @@
 #include "lib/Runtime/Driver.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -58,6 +59,10 @@ struct State {
   /// The stream that captures a graph.
   void *capturing = nullptr;
   int version = 12040;
+  /// Milliseconds that the launches so far would have taken, from their shared memory.
+  double clock = 0;
+  /// No event comes to pass; in the shared library with FAKE_CUDA_HANGS in the environment.
+  bool isHanging = getenv("FAKE_CUDA_HANGS") != nullptr;
   /// The function of the driver that fails, and how.
   std::string failing;
   cuda::Result failure = 1;

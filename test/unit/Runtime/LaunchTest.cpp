@@ -121,11 +121,15 @@ TEST_F(LaunchTest, RequestsAClusterOnlyWhenThereIsOne) {
   getKernel(description)["cluster"] = json::Array{1, 2, 1};
   ASSERT_EQ(launch(*load(description), arguments), "");
   EXPECT_EQ(fake::getState().launches[0].cluster, (std::array<unsigned, 3>{1, 2, 1}));
+}
+
+TEST_F(LaunchTest, LaunchesWholeClusters) {
+  ASSERT_EQ(launch(*load(makeBundle()), arguments), "");
+  json::Value description = makeBundle();
   getKernel(description)["cluster"] = json::Array{2, 1, 1};
-  EXPECT_EQ(
-      launch(*load(description), arguments),
-      "kernel 'attend': the grid has 3 blocks in dimension x, no multiple of the 2 blocks of a "
-      "cluster; compile with cluster 1 for this shape");
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  auto [x, y, z] = fake::getState().launches[0].grid;
+  EXPECT_EQ(fake::getState().launches[1].grid, (std::array<unsigned, 3>{2 * x, y, z}));
 }
 
 TEST_F(LaunchTest, DefaultSharedMemoryIsNotRequested) {

@@ -273,3 +273,37 @@ TEST_F(PersistentTest, NamesTheDriversErrorsAndTriesAgain) {
   EXPECT_EQ(launch(*bundle), "");
   EXPECT_EQ(fake::getState().launches.size(), 1u);
 }
+
+//===----------------------------------------------------------------------===//
+// Timelines
+//===----------------------------------------------------------------------===//
+
+TEST_F(PersistentTest, ReadsATimelineAndClearsIt) {
+  fake::getState().parameterSizes.push_back(8);
+  kernel()
+      .getArray("launch_parameters")
+      ->push_back(json::Object{{"kind", "timeline"}, {"bytes", 100}});
+  std::unique_ptr<Bundle> bundle = load();
+  Kernel &timed = bundle->getKernels()[0];
+  EXPECT_EQ(timed.getInfo().timelineBytes, 100u);
+  EXPECT_EQ(timed.getInfo().timelineOffset, 256u);
+  // Nothing was launched on the stream yet.
+  EXPECT_EQ(llvm::cantFail(timed.readTimeline(-1, nullptr)), std::vector<char>(100));
+  ASSERT_EQ(launch(*bundle), "");
+  auto *memory =
+      reinterpret_cast<char *>(fake::getState().launches.back().get<uint64_t>(kWorkspace + 1));
+  EXPECT_EQ(reinterpret_cast<uint64_t>(memory), lastWorkspace() + 256);
+  memory[0] = 7;
+  memory[99] = 8;
+  std::vector<char> contents = llvm::cantFail(timed.readTimeline(-1, nullptr));
+  EXPECT_EQ(contents.size(), 100u);
+  EXPECT_EQ(contents.front(), 7);
+  EXPECT_EQ(contents.back(), 8);
+  EXPECT_EQ(llvm::cantFail(timed.readTimeline(-1, nullptr)), std::vector<char>(100));
+}
+
+TEST_F(PersistentTest, HasNoTimelineUnlessCompiledIn) {
+  EXPECT_EQ(takeText(load()->getKernels()[0].readTimeline(-1, nullptr).takeError()),
+            "kernel 'attend' records no timeline; compile it with --instrument=timeline");
+  EXPECT_EQ(status, TESSERA_RUNTIME_INVALID_ARGUMENT);
+}

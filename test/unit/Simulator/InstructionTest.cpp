@@ -252,3 +252,35 @@ TEST(Cluster, DistributedSharedMemory) {
   EXPECT_EQ(r.out[0], 41u);
   EXPECT_EQ(r.out[1], 40u);
 }
+
+TEST(Cluster, StoreAsync) {
+  // CTA 1 gets 7 from CTA 0, and each counts what it is sent on its own mbarrier.
+  const char *kStart =
+      "mov.u32 %r1, smem; mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; "
+      "setp.eq.u32 %p2, %r2, 0; setp.ne.u32 %p3, %r2, 0;"
+      "@%p1 mbarrier.init.shared::cta.b64 [%r1], 1; fence.mbarrier_init.release.cluster; "
+      "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 4;"
+      "barrier.cluster.arrive; barrier.cluster.wait;";
+  const char *kSend =
+      "and.pred %p4, %p1, %p2; mov.u32 %r9, 0;"
+      "SEND:\nmapa.shared::cluster.u32 %r3, %r1, %r9; add.u32 %r4, %r9, 7;"
+      "@%p4 st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r3+16], %r4, [%r3];"
+      "add.u32 %r9, %r9, 1; setp.lt.u32 %p5, %r9, 2; @%p5 bra SEND;";
+  const char *kReceive = "WAIT:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p6, "
+                         "[%r1], 0; @!%p6 bra WAIT;";
+  const char *kRead =
+      "ld.shared.u32 %r5, [%r1+16]; mul.wide.u32 %d1, %r2, 4; add.u64 %d1, %d0, %d1;"
+      "@%p1 st.global.u32 [%d1], %r5; barrier.cluster.arrive; barrier.cluster.wait;";
+  LaunchSetup setup;
+  setup.grid = setup.cluster = {2, 1, 1};
+  for (setup.seed = 0; setup.seed < 8; ++setup.seed) {
+    Result result = runPtx(std::string(kStart) + kSend + kReceive + kRead, setup);
+    EXPECT_TRUE(result.report.ok()) << result.text();
+    EXPECT_EQ(result.out[0], 7u);
+    EXPECT_EQ(result.out[1], 8u);
+  }
+  // Without the wait nothing orders the write and the read.
+  Result early = runPtx(std::string(kStart) + kSend + kRead, setup);
+  EXPECT_TRUE(early.has(DiagKind::UninitialisedShared) || early.has(DiagKind::Race))
+      << early.text();
+}

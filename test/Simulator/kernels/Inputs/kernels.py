@@ -30,11 +30,21 @@ def attention_shape(heads, kv_heads, sq, sk, batch=1):
     return f"B={batch},H={heads},HK={kv_heads},SQ={sq},SK={sk}"
 
 
-def attention(defines, shapes, schedule="", options=()):
-    arguments = ["attention_fwd.tile", *defines, "--set", "scale=0.125", "--schedule", schedule, *options]
+def attention(defines, shapes, schedule="", options=(), scale=0.125):
+    arguments = ["attention_fwd.tile", *defines, "--set", f"scale={scale}", "--schedule", schedule, *options]
     for shape in shapes:
         arguments += ["--shape", shape]
     return arguments
+
+
+def variant(defines, settings, shapes, schedule=""):
+    """attention_variants.tile with the values of the arguments that the defines add."""
+    arguments = ["attention_variants.tile", *defines, "--set", "scale=0.125", "--schedule", schedule]
+    for name, value in settings.items():
+        arguments += ["--set", f"{name}={value}"]
+    for shape in shapes:
+        arguments += ["--shape", shape]
+    return arguments + ["--sim-blocks", "2"]
 
 
 def gemm(defines, shapes, schedule=""):
@@ -128,6 +138,52 @@ def attention_heads(dtypes=("bf16", "f16")):
         yield attention(defines, [attention_shape(4, 2, 203, 1), attention_shape(2, 2, 1, 203)], options=bshd), False
 
 
+def attention_retries():
+    """Scores so wide that the speculation fails in some tiles (scale 2 for bf16, 0.5 for f16) or nearly all."""
+    shapes = [attention_shape(3, 1, 203, 333), attention_shape(2, 2, 300, 10), attention_shape(1, 1, 1, 1)]
+    for (dtype, scale), causal, persistent, store in itertools.product(
+        (("bf16", 2), ("bf16", 16), ("f16", 0.5), ("f16", 16)),
+        ("false", "true"),
+        ("none", "static", "dynamic"),
+        ("direct", "tma"),
+    ):
+        schedule = schedule_text(persistent=persistent, store=store)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}", f"-DT={dtype}"]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], scale), False
+    for schedule in ("warp_specialize=false", "overlap=1", "pingpong=false", "stages=1", "split=false", "consumers=1"):
+        defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], 4), False
+    # More tiles for a thread block than its list takes.
+    for persistent in ("static", "dynamic"):
+        defines = ["-DD=64", "-DBM=64", "-DBN=16"]
+        shape = attention_shape(1, 1, 1, 33, batch=1030)
+        yield attention(defines, [shape], f"persistent={persistent}", ["--sim-blocks", "1", "--seeds", "1"], 4), False
+
+
+def attention_variants():
+    """Windows of every size against the tile, caps and slopes, and both schedules that split and overlap loops."""
+    shapes = [
+        attention_shape(2, 1, 203, 113),
+        attention_shape(2, 2, 113, 203),
+        attention_shape(1, 1, 1, 320),
+        attention_shape(3, 1, 1, 1),
+        attention_shape(1, 1, 300, 10),
+    ]
+    small = ["-DD=64", "-DBM=128", "-DBN=32"]
+    windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
+    for (left, right), schedule in itertools.product(
+        windows, ("", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true")
+    ):
+        yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
+    for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
+        defines = [*small, f"-DSOFTCAP={cap}", f"-DMASK={mask}", f"-DALIBI={alibi}"]
+        yield variant(defines, {} if cap == "none" else {"cap": 1.5}, shapes), False
+    everything = {"cap": 2, "left": 100, "right": 9}
+    for d, dtype in itertools.product((64, 96, 128, 192, 256), ("bf16", "f16")):
+        defines = [f"-DD={d}", f"-DT={dtype}", "-DSOFTCAP=exact", "-DMASK=window", "-DALIBI=true"]
+        yield variant(defines, everything, shapes[:2]), False
+
+
 def gemm_kernels():
     """Layouts, types, bias and activations, with the schedule chosen."""
     for dtype, transposed, bias, activation in itertools.product(
@@ -149,11 +205,46 @@ def gemm_schedules():
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
 
 
+def clusters():
+    """Tiles that the blocks of a cluster load together, on grids that are no multiple of the cluster."""
+    for cluster, ws, stages, persistent in itertools.product(
+        (2, 4), (True, False), (1, 2, 3), ("none", "static", "dynamic")
+    ):
+        options = ["--sim-blocks", str(2 * cluster)]
+        refused = not ws and persistent == "dynamic"
+        fields = {"cluster": cluster, "warp_specialize": ws, "stages": stages, "persistent": persistent}
+        shapes = [attention_shape(2, 1, 203, 113), attention_shape(4, 2, 300, 10)]
+        shapes += [attention_shape(1, 1, 1, 32 * trips) for trips in trip_counts(stages)]
+        defines = ["-DD=64", "-DBM=128", "-DBN=32"]
+        store = "tma" if stages == 2 else "direct"
+        yield attention(defines, shapes, schedule_text(**fields, store=store), options), refused
+        sizes = [(300, 200, 104), (1, 8, 32), (129, 72, 32 * (2 * stages + 1))]
+        defines = ["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true", f"-DB_TRANSPOSED={schedule_text(t=ws)[2:]}"]
+        yield gemm(defines, sizes, schedule_text(**fields, store="tma")) + options, refused
+        # The first grid dimension is one of the views, past whose end there is other memory.
+        batched = os.path.join(os.path.dirname(os.path.abspath(__file__)), "batched.tile")
+        sizes = ["B=3,M=100,K=72", "B=1,M=1,K=32", "B=6,M=64,K=8"]
+        shapes = [argument for size in sizes for argument in ("--shape", size)]
+        yield [batched, "--schedule", schedule_text(**fields), *shapes, *options], refused
+    # Parts of one to four chunks of columns, with all rows or some of them.
+    for d, cluster in itertools.product((64, 96, 128, 192, 256), (2, 4)):
+        shapes = [attention_shape(4, 2, 203, 113), attention_shape(1, 1, 300, 200, batch=2)]
+        # 112 or 144 rows in 3 chunks have no four parts.
+        yield attention([f"-DD={d}"], shapes, f"cluster={cluster}"), d % 96 == 0 and cluster == 4
+    for order in ("ascending", "descending"):
+        yield attention(["-DD=64"], [attention_shape(2, 1, 900, 100)], f"cluster=2,order={order}"), False
+    # How often K and V are loaded depends on the row.
+    yield attention(["-DD=64", "-DCAUSAL=true"], [attention_shape(1, 1, 64, 64)], "cluster=2"), True
+
+
 GROUPS = {
     "attention-schedules": attention_schedules,
     "attention-pipelines": attention_pipelines,
     "attention-full-mask": attention_full_mask,
     "attention-heads": attention_heads,
+    "attention-retries": attention_retries,
+    "attention-variants": attention_variants,
+    "clusters": clusters,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
 }
@@ -162,7 +253,9 @@ GROUPS = {
 def check(arguments, refused, directory, index):
     """What is wrong with one configuration, or None."""
     command = ["tessera", "check", os.path.join(directory, arguments[0]), *arguments[1:]]
-    command += ["--threads", "1", "--seeds", str(SEEDS), "--sim-seed", str(SEEDS * index)]
+    if "--seeds" not in arguments:
+        command += ["--seeds", str(SEEDS)]
+    command += ["--threads", "1", "--sim-seed", str(SEEDS * index)]
     process = subprocess.run(command, capture_output=True, text=True)
     if process.returncode == (REFUSED if refused else 0):
         return None

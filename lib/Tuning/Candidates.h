@@ -1,0 +1,73 @@
+//===- Candidates.h - The schedules worth measuring -----------------------===//
+
+#ifndef TESSERA_LIB_TUNING_CANDIDATES_H
+#define TESSERA_LIB_TUNING_CANDIDATES_H
+
+#include "lib/Tuning/Database.h"
+#include "tessera/Compiler.h"
+
+namespace tessera::tuning {
+
+using Defines = std::vector<std::pair<std::string, std::string>>;
+
+/// A parameter of the source whose values are tried.
+struct VariedParameter {
+  std::string name;
+  /// None: every value that the source allows.
+  std::vector<std::string> values;
+};
+
+/// Where to search for the best schedule of a kernel.
+struct SearchSpace {
+  /// Empty for the only kernel of the source.
+  std::string kernel;
+  Defines defines;
+  std::vector<VariedParameter> varied;
+  /// Schedule fields that are fixed, as "consumers=2,overlap=1".
+  std::string schedule;
+  /// The fields that are varied; none: all that are not fixed.
+  std::vector<std::string> fields;
+  /// The most candidates.
+  unsigned budget = 40;
+};
+
+/// Parameters and a schedule that fit the machine.
+struct Candidate {
+  /// The varied parameters.
+  Values tuned;
+  /// Every parameter.
+  Values parameters;
+  /// All fields, as "consumers = 2, stages = 2".
+  std::string schedule;
+  /// Registers and shared memory by the model of tile-choose-schedule.
+  std::string use;
+};
+
+/// What was not a candidate, and why, in numbers.
+struct Rejection {
+  std::string candidate, reason;
+};
+
+struct Enumeration {
+  std::string kernel;
+  /// The first is the model's choice with the source's defaults.
+  std::vector<Candidate> candidates;
+  /// Tiles that nothing fits, and single fields that cannot change.
+  std::vector<Rejection> rejections;
+  /// Whether the budget ended the search.
+  bool isCut = false;
+};
+
+/// Enumerates the candidates of a source, those that make the fewest changes to the model's choice
+/// first: other tiles, which are one change whatever parameters they take; one field; one field of
+/// other tiles; two fields. A field that has many values, such as the registers
+/// of a role, changes to its neighbours only. Each candidate went through the search of
+/// tile-choose-schedule, which fills in the fields that follow from the changed ones; candidates
+/// that come to the same are one. Errors go to `handler`.
+CompileStatus enumerateCandidates(const std::string &source, const std::string &fileName,
+                                  const SearchSpace &space, const DiagnosticHandler &handler,
+                                  Enumeration &result);
+
+} // namespace tessera::tuning
+
+#endif // TESSERA_LIB_TUNING_CANDIDATES_H

@@ -1,0 +1,171 @@
+//===- Database.cpp - Measured schedules ----------------------------------===//
+
+#include "lib/Tuning/Database.h"
+#include "lib/Tuning/Json.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <tuple>
+
+using namespace tessera::tuning;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+static constexpr llvm::StringLiteral kFormat = "tessera-schedules";
+
+template <typename Map>
+static std::string printMap(const Map &map) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(map, os,
+                        [&](const auto &item) { os << item.first << " = " << item.second; });
+  return text;
+}
+
+std::string tessera::tuning::print(const Values &values) { return printMap(values); }
+std::string tessera::tuning::print(const Extents &extents) { return printMap(extents); }
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+bool Entry::isTuned(StringRef parameter) const { return llvm::is_contained(tuned, parameter); }
+
+/// What an entry is found by, without the parameters that tuning chose in either.
+static Values getFixedParameters(const Entry &entry, const Entry &other) {
+  Values fixed;
+  for (const auto &[name, value] : entry.parameters)
+    if (!entry.isTuned(name) && !other.isTuned(name))
+      fixed[name] = value;
+  return fixed;
+}
+
+bool Entry::hasKeyOf(const Entry &other) const {
+  return kernel == other.kernel && gpu == other.gpu && shapeClass == other.shapeClass &&
+         getFixedParameters(*this, other) == getFixedParameters(other, *this);
+}
+
+std::string Entry::describe() const {
+  std::string fixed = tessera::tuning::print(getFixedParameters(*this, *this));
+  return llvm::formatv("'{0}', {1}, {2}{3}{4}", kernel, shapeClass, gpu, fixed.empty() ? "" : ", ",
+                       fixed)
+      .str();
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+namespace tessera::tuning {
+static json::Value toJSON(const Measurement &measured) {
+  json::Object object{{"shapes", toValue(measured.shapes)},
+                      {"ms", toValue(measured.ms)},
+                      {"model_ms", toValue(measured.modelMs)},
+                      {"spread", measured.spread},
+                      {"contestants", measured.contestants}};
+  if (!measured.measuredWith.empty())
+    object["measured_with"] = toValue(measured.measuredWith);
+  return object;
+}
+
+static bool fromJSON(const json::Value &value, Measurement &measured, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("shapes", measured.shapes) || !map.map("ms", measured.ms) ||
+      !map.map("model_ms", measured.modelMs) || !map.map("spread", measured.spread) ||
+      !map.map("contestants", measured.contestants) ||
+      !map.mapOptional("measured_with", measured.measuredWith))
+    return false;
+  if (measured.ms.size() == measured.shapes.size() && measured.modelMs.size() == measured.ms.size())
+    return true;
+  path.report("needs a number in \"ms\" and \"model_ms\" for each of \"shapes\"");
+  return false;
+}
+
+static json::Value toJSON(const Entry &entry) {
+  return json::Object{{"kernel", entry.kernel},
+                      {"gpu", entry.gpu},
+                      {"class", entry.shapeClass},
+                      {"parameters", toValue(entry.parameters)},
+                      {"tuned", toValue(entry.tuned)},
+                      {"schedule", entry.schedule},
+                      {"measured", toJSON(entry.measured)}};
+}
+
+static bool fromJSON(const json::Value &value, Entry &entry, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("kernel", entry.kernel) || !map.map("gpu", entry.gpu) ||
+      !map.map("class", entry.shapeClass) || !map.map("parameters", entry.parameters) ||
+      !map.map("tuned", entry.tuned) || !map.map("schedule", entry.schedule) ||
+      !map.map("measured", entry.measured))
+    return false;
+  for (const std::string &name : entry.tuned)
+    if (!entry.parameters.count(name)) {
+      path.field("tuned").report("names something that is not among the parameters");
+      return false;
+    }
+  return true;
+}
+
+static json::Value toJSON(const Gpu &gpu) {
+  return json::Object{{"multiprocessors", gpu.multiprocessors}};
+}
+
+static bool fromJSON(const json::Value &value, Gpu &gpu, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("multiprocessors", gpu.multiprocessors);
+}
+
+bool fromJSON(const json::Value &value, Database &database, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("default_gpu", database.defaultGpu) || !map.map("gpus", database.gpus) ||
+      !map.map("entries", database.entries))
+    return false;
+  for (auto [i, entry] : llvm::enumerate(database.entries))
+    if (!database.gpus.count(entry.gpu)) {
+      path.field("entries").index(i).field("gpu").report("is not among \"gpus\"");
+      return false;
+    }
+  return true;
+}
+} // namespace tessera::tuning
+
+Expected<Database> Database::parse(StringRef text) {
+  Database database;
+  if (Error error = parseDocument(text, "the schedule database", kFormat, database))
+    return std::move(error);
+  return database;
+}
+
+Expected<Database> Database::load(StringRef path) {
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.takeError();
+  Expected<Database> database = parse(*text);
+  if (database)
+    return database;
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "'" + path + "': " + toString(database.takeError()));
+}
+
+std::string Database::print() const {
+  json::Object document{{"format", kFormat},
+                        {"version", 1},
+                        {"default_gpu", defaultGpu},
+                        {"gpus", toValue(gpus)},
+                        {"entries", toValue(entries)}};
+  return llvm::formatv("{0:1}\n", json::Value(std::move(document))).str();
+}
+
+void Database::insert(Entry entry, Gpu gpu) {
+  if (defaultGpu.empty())
+    defaultGpu = entry.gpu;
+  gpus[entry.gpu] = gpu;
+  llvm::erase_if(entries, [&](const Entry &old) { return old.hasKeyOf(entry); });
+  entries.push_back(std::move(entry));
+  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+    auto key = [](const Entry &e) { return std::tie(e.kernel, e.gpu, e.parameters, e.shapeClass); };
+    return key(a) < key(b);
+  });
+}

@@ -1,0 +1,349 @@
+//===- Device.cpp - Tensors and timing on a GPU ---------------------------===//
+
+#include "lib/Tuning/Device.h"
+#include "lib/Support/Gaussian.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+using namespace tessera;
+using namespace tessera::tuning;
+namespace cuda = tessera::runtime::cuda;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+static const llvm::fltSemantics &getSemantics(const runtime::TypeInfo &type) {
+  if (type.bytes == 4)
+    return llvm::APFloat::IEEEsingle();
+  return type.type == TESSERA_TYPE_BF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
+}
+
+/// Elements of the numbers that are repeated over a tensor: odd, so that rows differ.
+static constexpr size_t kPoolElements = (1 << 20) + 7;
+
+/// Normal numbers in the form of `type`.
+static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name) {
+  std::vector<char> pool(kPoolElements * type.bytes);
+  Gaussian gaussian(0, name);
+  for (size_t i = 0; i < kPoolElements; ++i) {
+    llvm::APFloat value(gaussian.next());
+    bool losesInfo;
+    value.convert(getSemantics(type), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    uint64_t bits = value.bitcastToAPInt().getZExtValue();
+    if (type.bytes == 2)
+      llvm::support::endian::write16le(&pool[i * 2], bits);
+    else
+      llvm::support::endian::write32le(&pool[i * 4], bits);
+  }
+  return pool;
+}
+
+/// The value of every 16-bit pattern.
+static std::vector<float> makeTable(const runtime::TypeInfo &type) {
+  std::vector<float> table(1 << 16);
+  for (unsigned bits = 0; bits < table.size(); ++bits)
+    table[bits] = llvm::APFloat(getSemantics(type), llvm::APInt(16, bits)).convertToDouble();
+  return table;
+}
+
+/// The elements of `bytes` one after the other.
+template <typename Visitor>
+static void forEachPair(const runtime::TypeInfo &type, ArrayRef<char> a, ArrayRef<char> b,
+                        Visitor visit) {
+  if (type.bytes == 4) {
+    for (size_t i = 0; i + 4 <= a.size(); i += 4)
+      visit(llvm::bit_cast<float>(llvm::support::endian::read32le(&a[i])),
+            llvm::bit_cast<float>(llvm::support::endian::read32le(&b[i])));
+    return;
+  }
+  std::vector<float> table = makeTable(type);
+  for (size_t i = 0; i + 2 <= a.size(); i += 2)
+    visit(table[llvm::support::endian::read16le(&a[i])],
+          table[llvm::support::endian::read16le(&b[i])]);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// Strides of a tensor whose dimensions are stored in `order`, slowest first.
+static Expected<std::vector<int64_t>> makeStrides(ArrayRef<int64_t> shape, StringRef name,
+                                                  const Values &orders) {
+  std::vector<size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<size_t> natural = order;
+  if (auto given = orders.find(name.str()); given != orders.end()) {
+    llvm::SmallVector<StringRef> items;
+    StringRef(given->second).split(items, ',');
+    order.clear();
+    for (StringRef item : items)
+      if (size_t dim; !item.trim().getAsInteger(10, dim))
+        order.push_back(dim);
+    if (!std::is_permutation(order.begin(), order.end(), natural.begin(), natural.end()) ||
+        order.back() != natural.back())
+      return fail(llvm::formatv("--order: '{0}' takes a permutation of 0 to {1} that ends with "
+                                "{1}, slowest dimension first; got '{2}'",
+                                name, natural.back(), given->second));
+  }
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t dim : llvm::reverse(order)) {
+    strides[dim] = stride;
+    stride *= shape[dim];
+  }
+  return strides;
+}
+
+Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsigned number,
+                             const runtime::KernelInfo &kernel, const Target &target,
+                             const Extents &extents) {
+  View view{number, info.type, info.access, {}, {}, std::nullopt};
+  int64_t elements = 1;
+  for (const runtime::Extent &extent : info.dims) {
+    int64_t value = extent.dim < 0 ? extent.constant : extents.at(kernel.dims[extent.dim]);
+    view.shape.push_back(value);
+    elements *= value;
+  }
+  Expected<std::vector<int64_t>> strides = makeStrides(view.shape, info.name, target.orders);
+  if (!strides)
+    return strides.takeError();
+  view.strides = std::move(*strides);
+  Expected<runtime::DeviceBuffer> buffer = runtime::DeviceBuffer::allocate(
+      *driver, device, std::max<int64_t>(elements, 1) * info.type->bytes);
+  if (!buffer)
+    return buffer.takeError();
+  view.buffer.emplace(std::move(*buffer));
+  if (view.access != runtime::Access::Write)
+    if (Error error = fill(view))
+      return error;
+  runtime::Argument &argument = arguments.emplace_back();
+  argument = {};
+  argument.type = info.type->type;
+  argument.rank = static_cast<int32_t>(view.shape.size());
+  argument.pointer = view.buffer->getAddress();
+  views.push_back(std::move(view));
+  return Error::success();
+}
+
+Error DeviceTensors::addScalar(const runtime::ArgumentInfo &info, const Target &target) {
+  runtime::Argument &argument = arguments.emplace_back();
+  argument = {};
+  argument.type = info.type->type;
+  auto given = target.scalars.find(info.name);
+  if (given == target.scalars.end())
+    return fail("kernel '" + target.kernel + "' needs its scalar '" + info.name + "'; give --set " +
+                info.name + "=VALUE");
+  double number;
+  int64_t integer = 0;
+  bool isFloat = argument.type == TESSERA_TYPE_SCALAR_F32;
+  StringRef text = given->second;
+  if (isFloat ? text.getAsDouble(number) : text.getAsInteger(10, integer))
+    return fail("--set: '" + info.name + "' is a number, got '" + text + "'");
+  if (isFloat)
+    argument.scalar.f32 = static_cast<float>(number);
+  else if (argument.type == TESSERA_TYPE_SCALAR_I32)
+    argument.scalar.i32 = static_cast<int32_t>(integer);
+  else
+    argument.scalar.i64 = integer;
+  return Error::success();
+}
+
+Expected<DeviceTensors> DeviceTensors::create(const cuda::Driver &driver, int device,
+                                              const runtime::KernelInfo &kernel,
+                                              const Target &target, const Extents &extents) {
+  for (const std::string &dim : kernel.dims)
+    if (!extents.count(dim))
+      return fail("the shape lacks the extent of " + dim);
+  auto isArgument = [&](const std::string &name, bool isView) {
+    return llvm::any_of(kernel.arguments, [&](const runtime::ArgumentInfo &info) {
+      return info.name == name && info.isView == isView;
+    });
+  };
+  for (const auto &[name, value] : target.scalars)
+    if (!isArgument(name, false))
+      return fail("--set: kernel '" + kernel.name + "' has no scalar '" + name + "'");
+  for (const auto &[name, value] : target.orders)
+    if (!isArgument(name, true))
+      return fail("--order: kernel '" + kernel.name + "' has no view '" + name + "'");
+  DeviceTensors tensors(driver);
+  // Arguments point into them.
+  tensors.views.reserve(kernel.arguments.size());
+  for (auto [number, info] : llvm::enumerate(kernel.arguments)) {
+    Error error = info.isView ? tensors.addView(device, info, number, kernel, target, extents)
+                              : tensors.addScalar(info, target);
+    if (error)
+      return std::move(error);
+  }
+  for (View &view : tensors.views) {
+    tensors.arguments[view.argument].shape = view.shape.data();
+    tensors.arguments[view.argument].strides = view.strides.data();
+  }
+  return tensors;
+}
+
+Error DeviceTensors::fill(const View &view) const {
+  std::vector<char> pool = makePool(*view.type, llvm::Twine(view.argument).str());
+  size_t size = view.buffer->getSize();
+  for (size_t offset = 0; offset < size; offset += pool.size())
+    if (Error error =
+            driver->check(driver->memcpyHtoD(view.buffer->getAddress() + offset, pool.data(),
+                                             std::min(pool.size(), size - offset)),
+                          "cuMemcpyHtoD"))
+      return error;
+  return Error::success();
+}
+
+Error DeviceTensors::resetResults() {
+  for (const View &view : views) {
+    if (view.access == runtime::Access::Read)
+      continue;
+    // All bits set are a NaN in every element type.
+    Error error = view.access == runtime::Access::ReadWrite
+                      ? fill(view)
+                      : driver->check(driver->memsetD8Async(view.buffer->getAddress(), 0xFF,
+                                                            view.buffer->getSize(), nullptr),
+                                      "cuMemsetD8Async");
+    if (error)
+      return error;
+  }
+  return Error::success();
+}
+
+Expected<std::vector<std::vector<char>>> DeviceTensors::downloadResults() const {
+  std::vector<std::vector<char>> results;
+  for (const View &view : views) {
+    if (view.access == runtime::Access::Read)
+      continue;
+    std::vector<char> &bytes = results.emplace_back(view.buffer->getSize());
+    if (Error error = view.buffer->download(bytes))
+      return std::move(error);
+  }
+  return results;
+}
+
+double DeviceTensors::compareResults(ArrayRef<std::vector<char>> results,
+                                     ArrayRef<std::vector<char>> reference) const {
+  double worst = 0;
+  size_t next = 0;
+  for (const View &view : views) {
+    if (view.access == runtime::Access::Read)
+      continue;
+    double difference = 0, norm = 0;
+    bool isMismatch = false;
+    forEachPair(*view.type, results[next], reference[next], [&](float a, float b) {
+      if (!std::isfinite(a) || !std::isfinite(b)) {
+        isMismatch |= std::isnan(a) ? !std::isnan(b) : a != b;
+        return;
+      }
+      difference += (static_cast<double>(a) - b) * (static_cast<double>(a) - b);
+      norm += static_cast<double>(b) * b;
+    });
+    ++next;
+    if (isMismatch || (norm == 0 && difference > 0))
+      return std::numeric_limits<double>::infinity();
+    if (norm > 0)
+      worst = std::max(worst, std::sqrt(difference / norm));
+  }
+  return worst;
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// Several times the L2 cache of any GPU of today.
+static constexpr size_t kFlushBytes = size_t(256) << 20;
+/// How often a wait looks at the device and the power meter.
+static constexpr std::chrono::microseconds kPollInterval(200);
+static constexpr unsigned kPollsPerReading = 25;
+
+Expected<Stopwatch> Stopwatch::create(const cuda::Driver &driver, int device, double limitSeconds) {
+  Expected<runtime::DeviceBuffer> flushed =
+      runtime::DeviceBuffer::allocate(driver, device, kFlushBytes);
+  if (!flushed)
+    return flushed.takeError();
+  return Stopwatch(driver, limitSeconds, std::move(*flushed),
+                   std::make_unique<runtime::PowerMeter>(driver, device));
+}
+
+Stopwatch::~Stopwatch() {
+  for (cuda::Event event : events)
+    driver->eventDestroy(event);
+}
+
+Error Stopwatch::addEvents(size_t count) {
+  while (events.size() < count) {
+    cuda::Event event = nullptr;
+    if (Error error = driver->check(driver->eventCreate(&event, 0), "cuEventCreate"))
+      return error;
+    events.push_back(event);
+  }
+  return Error::success();
+}
+
+Error Stopwatch::wait(std::vector<runtime::PowerMeter::Reading> &readings) {
+  if (Error error = addEvents(1))
+    return error;
+  if (Error error = driver->check(driver->eventRecord(events.back(), nullptr), "cuEventRecord"))
+    return error;
+  auto start = std::chrono::steady_clock::now();
+  for (unsigned polls = 1;; ++polls) {
+    cuda::Result result = driver->eventQuery(events.back());
+    if (result != cuda::kNotReady)
+      return driver->check(result, "the work on the device");
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (elapsed.count() > limitSeconds)
+      return fail(llvm::formatv("the work on the device has not ended after {0} s", limitSeconds));
+    if (polls % kPollsPerReading == 0)
+      if (std::optional<runtime::PowerMeter::Reading> reading = meter->read())
+        readings.push_back(*reading);
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+Error Stopwatch::time(llvm::function_ref<Error()> launch, unsigned count,
+                      std::vector<double> &samples,
+                      std::vector<runtime::PowerMeter::Reading> &readings) {
+  // Two for each run and one for the wait.
+  if (Error error = addEvents(2 * count + 1))
+    return error;
+  for (unsigned i = 0; i < count; ++i) {
+    if (Error error = driver->check(
+            driver->memsetD8Async(flushed.getAddress(), 0, flushed.getSize(), nullptr),
+            "cuMemsetD8Async"))
+      return error;
+    if (Error error = driver->check(driver->eventRecord(events[2 * i], nullptr), "cuEventRecord"))
+      return error;
+    if (Error error = launch())
+      return error;
+    if (Error error =
+            driver->check(driver->eventRecord(events[2 * i + 1], nullptr), "cuEventRecord"))
+      return error;
+  }
+  if (Error error = wait(readings))
+    return error;
+  for (unsigned i = 0; i < count; ++i) {
+    float ms = 0;
+    if (Error error = driver->check(driver->eventElapsedTime(&ms, events[2 * i], events[2 * i + 1]),
+                                    "cuEventElapsedTime"))
+      return error;
+    samples.push_back(ms);
+  }
+  return Error::success();
+}

@@ -1,0 +1,47 @@
+//===- Json.cpp - Data of the tuner from and to JSON ----------------------===//
+
+#include "lib/Tuning/Json.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tessera;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+static Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef what,
+                                                   StringRef format) {
+  Expected<json::Value> document = json::parse(text);
+  if (!document)
+    return fail(what + " is not JSON: " + toString(document.takeError()));
+  const json::Object *object = document->getAsObject();
+  if (!object || object->getString("format") != format)
+    return fail(what + " is no object whose \"format\" is \"" + format + "\"");
+  if (object->getInteger("version") != 1)
+    return fail(what + " is not of version 1, which is all that this compiler reads");
+  return document;
+}
+
+Expected<std::string> tessera::tuning::readFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return fail("cannot read '" + path + "': " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
+}
+
+Error tessera::tuning::writeFile(StringRef path, StringRef text) {
+  Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> Error {
+    os << text;
+    return Error::success();
+  });
+  if (!error)
+    return error;
+  return fail("cannot write '" + path + "': " + toString(std::move(error)));
+}

@@ -1,0 +1,83 @@
+//===- Merge.cpp - From measurements to the database ----------------------===//
+
+#include "lib/Tuning/Merge.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace tessera::tuning;
+using llvm::ArrayRef;
+
+std::vector<ClassShapes> tessera::tuning::groupShapes(const Target &target, const Device &device) {
+  std::vector<ClassShapes> groups;
+  for (auto [i, shape] : llvm::enumerate(target.shapes)) {
+    std::string name = getShapeClass(shape.measure, device.multiprocessors);
+    auto group = llvm::find_if(groups, [&](const ClassShapes &g) { return g.name == name; });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {name, {}});
+    group->shapes.push_back(i);
+  }
+  return groups;
+}
+
+/// The median of a contestant on a shape, 0 without one.
+static double getMs(const Contestant &contestant, size_t shape) {
+  const std::optional<Timing> &timing = contestant.timings[shape];
+  return timing && timing->failure.empty() ? timing->ms.median : 0;
+}
+
+static std::vector<double> getTimes(const Contestant &contestant, ArrayRef<size_t> shapes) {
+  std::vector<double> times;
+  for (size_t shape : shapes)
+    times.push_back(getMs(contestant, shape));
+  return times;
+}
+
+size_t tessera::tuning::findWinner(const Target &target, ArrayRef<size_t> shapes) {
+  std::vector<std::vector<double>> times;
+  for (const Contestant &contestant : target.contestants)
+    times.push_back(getTimes(contestant, shapes));
+  return chooseWinner(times, kTie);
+}
+
+static Measurement describeMeasurement(const Target &target, const Contestant &winner,
+                                       ArrayRef<size_t> shapes) {
+  Measurement measured;
+  for (size_t shape : shapes) {
+    measured.shapes.push_back(target.shapes[shape].extents);
+    measured.spread = std::max(measured.spread, winner.timings[shape]->ms.spread);
+  }
+  measured.ms = getTimes(winner, shapes);
+  measured.modelMs = getTimes(target.contestants.front(), shapes);
+  measured.contestants = llvm::count_if(target.contestants, [&](const Contestant &contestant) {
+    return llvm::all_of(shapes, [&](size_t shape) { return getMs(contestant, shape) > 0; });
+  });
+  return measured;
+}
+
+std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
+  std::vector<Entry> entries;
+  for (const Target &target : session.targets)
+    for (const ClassShapes &group : groupShapes(target, *session.device)) {
+      size_t number = findWinner(target, group.shapes);
+      if (number == target.contestants.size())
+        continue;
+      const Contestant &winner = target.contestants[number];
+      Entry entry;
+      entry.kernel = target.kernel;
+      entry.gpu = session.device->name;
+      entry.shapeClass = group.name;
+      entry.parameters = winner.candidate.parameters;
+      for (const auto &[name, value] : winner.candidate.tuned)
+        entry.tuned.push_back(name);
+      entry.schedule = winner.candidate.schedule;
+      entry.measured = describeMeasurement(target, winner, group.shapes);
+      entries.push_back(entry);
+      for (auto [also, parameters] : llvm::zip_equal(target.also, winner.alsoParameters)) {
+        entry.parameters = parameters;
+        entry.measured.measuredWith.clear();
+        for (const auto &[name, value] : also)
+          entry.measured.measuredWith[name] = winner.candidate.parameters.at(name);
+        entries.push_back(entry);
+      }
+    }
+  return entries;
+}

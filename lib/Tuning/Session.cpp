@@ -1,0 +1,248 @@
+//===- Session.cpp - Preparing and compiling what is to be measured -------===//
+
+#include "lib/Tuning/Session.h"
+#include "lib/Compiler/Pipeline.h"
+#include "lib/Source/Diagnostics.h"
+#include "lib/Source/Source.h"
+#include "lib/Tuning/Json.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace tessera;
+using namespace tessera::tuning;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// Preparing
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reports errors of the preparation as a compilation does.
+class Reporter {
+public:
+  explicit Reporter(const DiagnosticHandler &handler) : handler(handler) {}
+
+  CompileStatus fail(const Twine &message) const {
+    Diagnostic diagnostic;
+    diagnostic.message = message.str();
+    handler(diagnostic);
+    return CompileStatus::UsageError;
+  }
+
+private:
+  const DiagnosticHandler &handler;
+};
+} // namespace
+
+/// Measures the shapes of `spec` on the kernel as the source's defaults make it.
+static CompileStatus measureShapes(const TargetSpec &spec, const std::string &source,
+                                   const DiagnosticHandler &handler, Target &target) {
+  mlir::DialectRegistry registry;
+  registerCompilerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
+  ReadResult read = readSource(source, spec.file, spec.space.defines, context);
+  if (read.status != CompileStatus::Success)
+    return read.status;
+  for (auto kernel : read.module->getOps<tile::KernelOp>()) {
+    if (kernel.getSymName() != target.kernel)
+      continue;
+    for (const Extents &extents : spec.shapes) {
+      llvm::StringMap<int64_t> dims;
+      for (const auto &[name, extent] : extents)
+        dims[name] = extent;
+      if (Error error = checkShape(kernel, dims))
+        return Reporter(handler).fail("--shape: " + toString(std::move(error)));
+      llvm::Expected<ShapeMeasure> measure = measureShape(kernel, dims);
+      if (!measure)
+        return Reporter(handler).fail("--shape: " + toString(measure.takeError()));
+      target.shapes.push_back({extents, *measure});
+    }
+  }
+  return CompileStatus::Success;
+}
+
+/// The parameters of a candidate with the values of `also` in place of those of the target.
+static CompileStatus bindAlso(const TargetSpec &spec, const std::string &source, const Values &also,
+                              const DiagnosticHandler &handler, Contestant &contestant) {
+  Defines defines(contestant.candidate.tuned.begin(), contestant.candidate.tuned.end());
+  defines.insert(defines.end(), spec.space.defines.begin(), spec.space.defines.end());
+  defines.insert(defines.end(), also.begin(), also.end());
+  SourceInfo info = inspect(source, spec.file, defines, handler);
+  if (info.status != CompileStatus::Success)
+    return info.status;
+  Values &values = contestant.alsoParameters.emplace_back();
+  for (const ParameterInfo &parameter : info.parameters)
+    values[parameter.name] = parameter.defaultValue;
+  return CompileStatus::Success;
+}
+
+CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
+                                             const DiagnosticHandler &handler, Target &target,
+                                             std::string &source) {
+  llvm::Expected<std::string> text = readFile(spec.file);
+  if (!text)
+    return Reporter(handler).fail(toString(text.takeError()));
+  source = std::move(*text);
+  if (spec.shapes.empty())
+    return Reporter(handler).fail("there is no shape to measure; give --shape NAME=N,...");
+  Enumeration found;
+  CompileStatus status = enumerateCandidates(source, spec.file, spec.space, handler, found);
+  if (status != CompileStatus::Success)
+    return status;
+  target.file = llvm::sys::path::filename(spec.file).str();
+  target.kernel = found.kernel;
+  target.scalars = spec.scalars;
+  target.orders = spec.orders;
+  target.also = spec.also;
+  target.rejections = std::move(found.rejections);
+  target.isCut = found.isCut;
+  status = measureShapes(spec, source, handler, target);
+  for (Candidate &candidate : found.candidates) {
+    Contestant &contestant = target.contestants.emplace_back();
+    contestant.candidate = std::move(candidate);
+    contestant.timings.resize(spec.shapes.size());
+    for (const Values &also : spec.also)
+      if (status == CompileStatus::Success)
+        status = bindAlso(spec, source, also, handler, contestant);
+  }
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// What ptxas counted, from a kernel's entry of the bundle.
+static Resources readResources(const KernelReport &kernel) {
+  Resources resources;
+  llvm::Expected<json::Value> description = json::parse(kernel.description);
+  if (!description) {
+    consumeError(description.takeError());
+    return resources;
+  }
+  const json::Object &object = *description->getAsObject();
+  resources.sharedMemory = object.getInteger("shared_memory").value_or(0);
+  if (const json::Array *block = object.getArray("block"))
+    resources.threads = block->front().getAsInteger().value_or(0);
+  const json::Object *report = object.getObject("report");
+  const json::Object *counted = report ? report->getObject("resources") : nullptr;
+  if (!counted)
+    return resources;
+  resources.registers = counted->getInteger("registers").value_or(0);
+  resources.spillBytes = counted->getInteger("spill_store_bytes").value_or(0) +
+                         counted->getInteger("spill_load_bytes").value_or(0);
+  return resources;
+}
+
+namespace {
+/// Compiles contestants on several threads.
+class Builder {
+public:
+  Builder(llvm::MutableArrayRef<Target> targets, ArrayRef<std::string> sources,
+          const BuildOptions &options)
+      : targets(targets), sources(sources), options(options) {
+    for (size_t t = 0; t < targets.size(); ++t)
+      for (size_t c = 0; c < targets[t].contestants.size(); ++c)
+        work.emplace_back(t, c);
+  }
+
+  Error run();
+
+private:
+  void runThread();
+  void compileOne(size_t target, size_t number);
+  void noteFailure(const Twine &message);
+
+  llvm::MutableArrayRef<Target> targets;
+  ArrayRef<std::string> sources;
+  const BuildOptions &options;
+  std::vector<std::pair<size_t, size_t>> work;
+  std::atomic<size_t> next{0};
+  std::mutex mutex; ///< guards what follows
+  size_t done = 0;
+  std::string failure;
+};
+} // namespace
+
+void Builder::noteFailure(const Twine &message) {
+  std::lock_guard<std::mutex> lock(mutex);
+  failure = message.str();
+}
+
+void Builder::compileOne(size_t number, size_t index) {
+  const Target &target = targets[number];
+  Contestant &contestant = targets[number].contestants[index];
+  CompileOptions compilation;
+  compilation.defines.assign(contestant.candidate.parameters.begin(),
+                             contestant.candidate.parameters.end());
+  compilation.schedule = contestant.candidate.schedule;
+  compilation.kernel = target.kernel;
+  compilation.ptxas = options.ptxas;
+  compilation.tuning.useDatabase = false;
+  CompileResult result =
+      compile(sources[number], target.file, compilation, [&](const Diagnostic &diagnostic) {
+        if (diagnostic.severity == Severity::Error && contestant.error.empty())
+          contestant.error = diagnostic.message;
+      });
+  // Without an assembler nothing compiles, and it is no fault of the candidate.
+  if (result.status == CompileStatus::ToolchainError)
+    return noteFailure(contestant.error);
+  if (result.status != CompileStatus::Success) {
+    if (contestant.error.empty())
+      contestant.error = "the compiler gave no reason";
+    return;
+  }
+  contestant.error.clear();
+  contestant.resources = readResources(result.kernels.front());
+  contestant.bundle = llvm::formatv("{0}-{1}-{2}.bundle", target.kernel, number, index).str();
+  llvm::SmallString<128> path(options.directory);
+  llvm::sys::path::append(path, contestant.bundle);
+  if (Error error = writeFile(path, result.output))
+    noteFailure(toString(std::move(error)));
+}
+
+void Builder::runThread() {
+  for (size_t i = next++; i < work.size(); i = next++) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!failure.empty())
+        return;
+    }
+    compileOne(work[i].first, work[i].second);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (options.progress)
+      options.progress(++done, work.size());
+  }
+}
+
+Error Builder::run() {
+  if (std::error_code error = llvm::sys::fs::create_directories(options.directory))
+    return llvm::createStringError(error, "cannot make the directory '" + options.directory +
+                                              "': " + error.message());
+  unsigned count = options.threads ? options.threads : std::thread::hardware_concurrency();
+  count = std::clamp<size_t>(work.size(), 1, std::max(1u, count));
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < count; ++i)
+    threads.emplace_back([this] { runThread(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  if (failure.empty())
+    return Error::success();
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), failure);
+}
+
+Error tessera::tuning::buildContestants(llvm::MutableArrayRef<Target> targets,
+                                        ArrayRef<std::string> sources,
+                                        const BuildOptions &options) {
+  return Builder(targets, sources, options).run();
+}

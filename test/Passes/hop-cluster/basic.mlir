@@ -1,0 +1,122 @@
+// Which loads the blocks of a cluster share, and what the blocks past the end do.
+//
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,cluster=2,persistent=none},tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=none},tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" | FileCheck %s --check-prefix=ALONE
+// RUN: tessera-opt %s -split-input-file --pass-pipeline="builtin.module(hop.kernel(hop-cluster))" -verify-diagnostics | FileCheck %s
+
+// K and V are the same for neighbours along m, Q is not.
+// SMALL: remark: 'k' is loaded once for the 2 blocks of a cluster
+// SMALL: remark: 'v' is loaded once for the 2 blocks of a cluster
+// SMALL: remark: 'q' is loaded by each block of a cluster: its place depends on the first grid index
+// SMALL: ^bb0({{.*}}, %[[M:[^ ]*]]: index):
+// SMALL: hop.pipe.create "q" : !hop.pipe
+// SMALL: hop.pipe.create "k" multicast : !hop.pipe
+// SMALL: hop.pipe.create "v" multicast : !hop.pipe
+// SMALL: hop.role producer
+// SMALL: %[[COUNT:.*]] = arith.ceildivui
+// SMALL: %[[LAST:.*]] = arith.subi %[[COUNT]], %{{.*}}
+// SMALL: %[[MINE:.*]] = arith.minui %[[M]], %[[LAST]]
+// SMALL: arith.muli %[[MINE]],
+// SMALL-NOT: %[[M]],
+// SMALL: hop.role consumer
+// SMALL: arith.minui %[[M]]
+// SMALL: %[[INSIDE:.*]] = arith.cmpi ule, %[[M]], %{{.*}} : index
+// SMALL-NEXT: scf.if %[[INSIDE]] {
+// SMALL-NEXT: tile.store
+// SMALL-NEXT: }
+// SMALL: arith.cmpi ule, %[[M]], %{{.*}} : index
+// SMALL-NEXT: scf.if
+// SMALL-NEXT: tile.store
+
+// ALONE-NOT: multicast
+// ALONE-NOT: arith.minui
+
+// The upper bound of a loop changes how often a load in it runs, but nothing of a load after it, whose place is not
+// carried out of the loop.
+// CHECK-LABEL: hop.kernel @flow
+hop.kernel @flow attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>, #tile.grid_dim<"B", 1>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index, %b: index):
+  // CHECK: "in loop" : !hop.pipe
+  // expected-remark@+1 {{'in loop' is loaded by each block of a cluster: the number of iterations of the loop around its load depends on the first grid index}}
+  %p0 = hop.pipe.create "in loop" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "after" multicast : !hop.pipe
+  // expected-remark@+1 {{'after' is loaded once for the 2 blocks of a cluster}}
+  %p1 = hop.pipe.create "after" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "counted" : !hop.pipe
+  // expected-remark@+1 {{'counted' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p2 = hop.pipe.create "counted" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "carried" : !hop.pipe
+  // expected-remark@+1 {{'carried' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p3 = hop.pipe.create "carried" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "unchanged" multicast : !hop.pipe
+  // expected-remark@+1 {{'unchanged' is loaded once for the 2 blocks of a cluster}}
+  %p4 = hop.pipe.create "unchanged" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "perhaps" : !hop.pipe
+  // expected-remark@+1 {{'perhaps' is loaded by each block of a cluster: the condition around its load depends on the first grid index}}
+  %p5 = hop.pipe.create "perhaps" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "chosen" : !hop.pipe
+  // expected-remark@+1 {{'chosen' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p6 = hop.pipe.create "chosen" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "by other index" multicast : !hop.pipe
+  // expected-remark@+1 {{'by other index' is loaded once for the 2 blocks of a cluster}}
+  %p7 = hop.pipe.create "by other index" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "shifted" : !hop.pipe
+  // expected-remark@+1 {{'shifted' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p8 = hop.pipe.create "shifted" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // One load of two is not shared, so neither is.
+  // CHECK: "twice" : !hop.pipe
+  // expected-remark@+1 {{'twice' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p9 = hop.pipe.create "twice" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %last, %first = scf.for %i = %c0 to %m step %c1 iter_args(%a = %c0, %f = %c0) -> (index, index) {
+      hop.pipe.load %p0, %x[%i, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      scf.yield %i, %f : index, index
+    }
+    hop.pipe.load %p1, %x[%c1, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %p2, %x[%last, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    %n = tile.dim "M"
+    scf.for %i = %c0 to %n step %c1 iter_args(%a = %m, %u = %c0) -> (index, index) {
+      hop.pipe.load %p3, %x[%a, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p4, %x[%u, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      scf.yield %i, %i : index, index
+    }
+    %some = arith.cmpi sgt, %m, %c1 : index
+    %c = scf.if %some -> (index) {
+      hop.pipe.load %p5, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      scf.yield %c1 : index
+    } else {
+      scf.yield %c0 : index
+    }
+    hop.pipe.load %p6, %x[%c, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    %any = arith.cmpi sgt, %b, %c1 : index
+    scf.if %any {
+      hop.pipe.load %p7, %x[%b, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+    scf.for %i = %c0 to %n step %m {
+      hop.pipe.load %p8, %x[%i, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+    hop.pipe.load %p9, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %p9, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+// Six tiles are three clusters: no block is past the end.
+// CHECK-LABEL: hop.kernel @whole
+// CHECK-NOT: arith.minui
+hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<350, 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // expected-remark@+1 {{'x' is loaded once for the 2 blocks of a cluster}}
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}

@@ -1,0 +1,162 @@
+//===- CandidatesTest.cpp -------------------------------------------------===//
+
+#include "lib/Tuning/Candidates.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "lib/Tuning/Json.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+#include <set>
+
+using namespace tessera;
+using namespace tessera::tuning;
+
+namespace {
+class CandidatesTest : public ::testing::Test {
+protected:
+  Enumeration run(const SearchSpace &space, CompileStatus expected = CompileStatus::Success) {
+    static const std::string source = cantFail(readFile(TESSERA_SOURCE_DIR "/kernels/gemm.tile"));
+    Enumeration result;
+    EXPECT_EQ(enumerateCandidates(
+                  source, "gemm.tile", space,
+                  [&](const Diagnostic &diagnostic) { errors.push_back(diagnostic.message); },
+                  result),
+              expected);
+    return result;
+  }
+
+  std::vector<std::string> errors;
+};
+} // namespace
+
+TEST_F(CandidatesTest, TheModelsChoiceIsFirst) {
+  SearchSpace space;
+  space.budget = 1;
+  Enumeration result = run(space);
+  ASSERT_EQ(result.candidates.size(), 1u);
+  EXPECT_EQ(result.kernel, "gemm");
+  EXPECT_EQ(result.candidates[0].parameters.at("BM"), "128");
+  EXPECT_NE(result.candidates[0].schedule.find("consumers = 2, stages = 4"), std::string::npos);
+  EXPECT_TRUE(result.isCut);
+}
+
+TEST_F(CandidatesTest, VariesEveryFieldOnceAndNoCandidateTwice) {
+  SearchSpace space;
+  space.fields = {"stages", "store"};
+  space.budget = 1000;
+  Enumeration result = run(space);
+  EXPECT_FALSE(result.isCut);
+  std::set<std::string> schedules;
+  for (const Candidate &candidate : result.candidates)
+    EXPECT_TRUE(schedules.insert(candidate.schedule).second) << candidate.schedule;
+  // stages 1 to 4 with either store, but for 4 with staged stores, which do not fit.
+  EXPECT_EQ(schedules.size(), 7u);
+  bool isExplained = false;
+  for (const Rejection &rejection : result.rejections)
+    isExplained |= rejection.candidate == "stages = 5" &&
+                   rejection.reason.find("a CTA can have 232448") != std::string::npos;
+  EXPECT_TRUE(isExplained);
+}
+
+TEST_F(CandidatesTest, TilesComeBeforeFields) {
+  SearchSpace space;
+  space.varied = {{"BN", {"128", "256"}}, {"BM", {"64", "128", "192"}}};
+  space.fields = {"stages"};
+  space.budget = 8;
+  Enumeration result = run(space);
+  ASSERT_EQ(result.candidates.size(), 8u);
+  std::set<Values> tiles;
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_TRUE(tiles.insert(result.candidates[i].tuned).second);
+  EXPECT_EQ(result.candidates[0].tuned, (Values{{"BM", "128"}, {"BN", "256"}}));
+}
+
+TEST_F(CandidatesTest, FixedFieldsStay) {
+  SearchSpace space;
+  space.schedule = "stages=2";
+  space.budget = 12;
+  for (const Candidate &candidate : run(space).candidates)
+    EXPECT_NE(candidate.schedule.find("stages = 2,"), std::string::npos);
+}
+
+TEST_F(CandidatesTest, RefusesWhatMakesNoSense) {
+  auto expectError = [&](const SearchSpace &space, const char *text) {
+    errors.clear();
+    run(space, CompileStatus::UsageError);
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_NE(errors[0].find(text), std::string::npos) << errors[0];
+  };
+  SearchSpace space;
+  space.varied = {{"BX", {}}};
+  expectError(space, "no parameter 'BX'");
+  space.varied = {{"BM", {}}};
+  space.defines = {{"BM", "64"}};
+  expectError(space, "has a value already, by -D");
+  space = {};
+  space.varied = {{"BIAS", {}}};
+  expectError(space, "--vary BIAS=");
+  space = {};
+  space.fields = {"stage"};
+  expectError(space, "unknown schedule field 'stage'; known are warp_specialize, ");
+  space.fields = {"stages"};
+  space.schedule = "stages=2";
+  expectError(space, "both fixed and varied");
+  space = {};
+  space.kernel = "gem";
+  expectError(space, "no kernel 'gem'");
+  space = {};
+  space.schedule = "consumers=9";
+  expectError(space, "'consumers' is 1 to 4");
+}
+
+TEST_F(CandidatesTest, TilesThatChangeArgumentsOrFailAreRejected) {
+  SearchSpace space;
+  space.varied = {{"T", {"bf16", "f16"}}, {"BM", {"128", "100"}}};
+  space.budget = 4;
+  space.fields = {"split"};
+  std::set<std::string> reasons;
+  for (const Rejection &rejection : run(space).rejections)
+    reasons.insert(rejection.reason);
+  EXPECT_TRUE(reasons.count("this changes the arguments of the kernel"));
+  EXPECT_GE(reasons.size(), 2u);
+}
+
+TEST_F(CandidatesTest, SpeculationIsAFieldOfKernelsThatSpeculate) {
+  std::string source = cantFail(readFile(TESSERA_SOURCE_DIR "/kernels/attention_fwd.tile"));
+  SearchSpace space;
+  space.fields = {"speculate"};
+  Enumeration result;
+  ASSERT_EQ(enumerateCandidates(source, "attention_fwd.tile", space, {}, result),
+            CompileStatus::Success);
+  std::set<std::string> values;
+  for (const Candidate &candidate : result.candidates)
+    for (const char *field : {"speculate = true", "speculate = false"})
+      if (candidate.schedule.find(field) != std::string::npos)
+        values.insert(field);
+  EXPECT_EQ(values.size(), 2u);
+  Enumeration product = run(space);
+  EXPECT_EQ(product.candidates.size(), 1u);
+  ASSERT_EQ(product.rejections.size(), 1u);
+  EXPECT_EQ(product.rejections[0].candidate, "speculate = true");
+}
+
+/// Values come from the type and the verifier of each field, so that a new field needs no list.
+TEST(ScheduleDomainsTest, FollowTheVerifier) {
+  mlir::MLIRContext context;
+  context.loadDialect<tile::TileDialect>();
+  std::map<std::string, llvm::SmallVector<std::string>> domains;
+  for (const tile::ScheduleFieldDomain &domain : tile::getScheduleFieldDomains(&context))
+    domains[domain.name] = domain.values;
+  unsigned count = 0;
+  tile::ScheduleFields().visit([&](llvm::StringRef name, auto &) {
+    ++count;
+    EXPECT_FALSE(domains[name.str()].empty()) << name.str();
+  });
+  EXPECT_EQ(domains.size(), count);
+  EXPECT_EQ(llvm::ArrayRef(domains["consumers"]),
+            llvm::ArrayRef<std::string>({"1", "2", "3", "4"}));
+  EXPECT_EQ(llvm::ArrayRef(domains["split"]), llvm::ArrayRef<std::string>({"false", "true"}));
+  EXPECT_EQ(llvm::ArrayRef(domains["persistent"]),
+            llvm::ArrayRef<std::string>({"none", "static", "dynamic"}));
+  EXPECT_EQ(domains["consumer_registers"].front(), "24");
+  EXPECT_EQ(domains["consumer_registers"].size(), 30u);
+}

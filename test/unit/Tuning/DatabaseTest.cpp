@@ -1,0 +1,132 @@
+//===- DatabaseTest.cpp ---------------------------------------------------===//
+
+#include "lib/Tuning/Database.h"
+#include "lib/Tuning/Json.h"
+#include "tessera/Compiler.h"
+#include "gtest/gtest.h"
+
+using namespace tessera;
+using namespace tessera::tuning;
+
+static Entry makeEntry() {
+  Entry entry;
+  entry.kernel = "gemm";
+  entry.gpu = "NVIDIA H200";
+  entry.shapeClass = "many-long";
+  entry.parameters = {{"BM", "128"}, {"T", "bf16"}};
+  entry.tuned = {"BM"};
+  entry.schedule = "stages = 3";
+  entry.measured.shapes = {{{"M", 8192}, {"N", 4096}}};
+  entry.measured.ms = {1.5};
+  entry.measured.modelMs = {1.75};
+  entry.measured.spread = 0.01;
+  entry.measured.contestants = 12;
+  return entry;
+}
+
+static std::string parseError(const std::string &text) {
+  llvm::Expected<Database> database = Database::parse(text);
+  return database ? "" : toString(database.takeError());
+}
+
+TEST(DatabaseTest, SurvivesPrinting) {
+  Database database;
+  Entry entry = makeEntry();
+  database.insert(entry, {132});
+  entry.parameters["T"] = "f16";
+  entry.measured.measuredWith = {{"T", "bf16"}};
+  database.insert(entry, {132});
+  llvm::Expected<Database> read = Database::parse(database.print());
+  ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
+  EXPECT_EQ(read->print(), database.print());
+  ASSERT_EQ(read->getEntries().size(), 2u);
+  const Entry &second = read->getEntries()[1];
+  EXPECT_EQ(second.parameters, entry.parameters);
+  EXPECT_EQ(second.schedule, "stages = 3");
+  EXPECT_EQ(second.measured.shapes, entry.measured.shapes);
+  EXPECT_EQ(second.measured.measuredWith, entry.measured.measuredWith);
+  EXPECT_EQ(read->getGpus().at("NVIDIA H200").multiprocessors, 132);
+  EXPECT_EQ(read->getDefaultGpu(), "NVIDIA H200");
+}
+
+TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
+  Entry old = makeEntry(), other = makeEntry();
+  other.parameters["BM"] = "256";
+  EXPECT_TRUE(other.hasKeyOf(old));
+  // The first was measured when BM was not varied.
+  old.tuned.clear();
+  EXPECT_TRUE(other.hasKeyOf(old));
+  for (auto change :
+       {+[](Entry &e) { e.parameters["T"] = "f16"; }, +[](Entry &e) { e.shapeClass = "few-long"; },
+        +[](Entry &e) { e.gpu = "NVIDIA H100"; }, +[](Entry &e) { e.kernel = "attention"; }}) {
+    Entry changed = makeEntry();
+    change(changed);
+    EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
+  }
+  EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16");
+}
+
+TEST(DatabaseTest, InsertReplaces) {
+  Database database;
+  database.insert(makeEntry(), {132});
+  Entry entry = makeEntry();
+  entry.parameters["BM"] = "256";
+  database.insert(entry, {132});
+  ASSERT_EQ(database.getEntries().size(), 1u);
+  EXPECT_EQ(database.getEntries()[0].parameters.at("BM"), "256");
+  entry.gpu = "NVIDIA H100";
+  database.insert(entry, {114});
+  EXPECT_EQ(database.getEntries().size(), 2u);
+  EXPECT_EQ(database.getDefaultGpu(), "NVIDIA H200");
+}
+
+TEST(DatabaseTest, NamesWhatIsWrong) {
+  Database database;
+  database.insert(makeEntry(), {132});
+  std::string text = database.print();
+  auto replaced = [&](const std::string &from, const std::string &to) {
+    std::string copy = text;
+    size_t place = copy.find(from);
+    EXPECT_NE(place, std::string::npos) << from;
+    return copy.replace(place, from.size(), to);
+  };
+  EXPECT_NE(parseError("{").find("is not JSON"), std::string::npos);
+  EXPECT_NE(parseError("{}").find("\"format\""), std::string::npos);
+  EXPECT_NE(parseError(replaced("\"version\": 1", "\"version\": 2")).find("version 1"),
+            std::string::npos);
+  EXPECT_NE(parseError(replaced("\"stages = 3\"", "3")).find("entries[0].schedule"),
+            std::string::npos);
+  EXPECT_NE(
+      parseError(replaced("\"gpu\": \"NVIDIA H200\"", "\"gpu\": \"X\"")).find("entries[0].gpu"),
+      std::string::npos);
+  EXPECT_NE(parseError(replaced("\"tuned\": [\n    \"BM\"", "\"tuned\": [\n    \"BN\""))
+                .find("entries[0].tuned"),
+            std::string::npos);
+  EXPECT_NE(parseError(replaced("1.75", "1, 2")).find("model_ms"), std::string::npos);
+}
+
+/// Every entry that ships is for a kernel that ships, and is what a compilation takes.
+TEST(DatabaseTest, ShippedEntriesHold) {
+  for (const Entry &entry : Database::getShipped().getEntries()) {
+    llvm::Expected<std::string> source =
+        readFile(std::string(TESSERA_SOURCE_DIR "/kernels/") + entry.kernel + ".tile");
+    ASSERT_TRUE(static_cast<bool>(source)) << toString(source.takeError());
+    CompileOptions options;
+    for (const auto &[name, value] : entry.parameters)
+      if (!entry.isTuned(name))
+        options.defines.emplace_back(name, value);
+    options.emit = EmitKind::Scheduled;
+    options.remarks = true;
+    options.tuning.shapeClass = entry.shapeClass;
+    options.tuning.gpu = entry.gpu;
+    bool isUsed = false;
+    CompileResult result =
+        compile(*source, entry.kernel, options, [&](const Diagnostic &diagnostic) {
+          isUsed |=
+              diagnostic.message.find("schedule from the database: entry " + entry.describe()) == 0;
+          EXPECT_NE(diagnostic.severity, Severity::Warning) << diagnostic.message;
+        });
+    EXPECT_EQ(result.status, CompileStatus::Success);
+    EXPECT_TRUE(isUsed) << entry.describe();
+  }
+}

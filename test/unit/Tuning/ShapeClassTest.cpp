@@ -1,0 +1,103 @@
+//===- ShapeClassTest.cpp -------------------------------------------------===//
+
+#include "lib/Tuning/ShapeClass.h"
+#include "lib/Source/Source.h"
+#include "lib/Tuning/Json.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace tessera;
+using namespace tessera::tuning;
+using Dims = llvm::StringMap<int64_t>;
+
+namespace {
+/// The kernels of a source.
+class ShapeClassTest : public ::testing::Test {
+protected:
+  ShapeClassTest() {
+    mlir::DialectRegistry registry;
+    registerSourceDialects(registry);
+    context.appendDialectRegistry(registry);
+  }
+
+  tile::KernelOp read(llvm::StringRef text, std::vector<source::Define> defines = {}) {
+    ReadResult result = readSource(text, "test.tile", defines, context);
+    EXPECT_EQ(result.status, CompileStatus::Success);
+    module = std::move(result.module);
+    return *module->getOps<tile::KernelOp>().begin();
+  }
+  tile::KernelOp readKernel(const std::string &name, std::vector<source::Define> defines = {}) {
+    return read(cantFail(readFile(TESSERA_SOURCE_DIR "/kernels/" + name + ".tile")),
+                std::move(defines));
+  }
+  ShapeMeasure measure(tile::KernelOp kernel, const Dims &dims) {
+    EXPECT_FALSE(static_cast<bool>(checkShape(kernel, dims)));
+    return cantFail(measureShape(kernel, dims));
+  }
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+} // namespace
+
+TEST_F(ShapeClassTest, CountsTilesAndIterations) {
+  ShapeMeasure found = measure(readKernel("gemm", {{"BM", "128"}, {"BN", "256"}, {"BK", "64"}}),
+                               {{"M", 1000}, {"N", 512}, {"K", 1030}});
+  EXPECT_EQ(found.tiles, 16u);
+  EXPECT_EQ(found.iterations, 17);
+}
+
+/// With a causal mask the last rows see most keys.
+TEST_F(ShapeClassTest, TakesTheLongestTile) {
+  Dims dims{{"B", 2}, {"H", 8}, {"HK", 8}, {"SQ", 1024}, {"SK", 1024}};
+  std::vector<source::Define> defines{{"BM", "128"}, {"BN", "64"}, {"CAUSAL", "true"}};
+  ShapeMeasure found = measure(readKernel("attention_fwd", defines), dims);
+  EXPECT_EQ(found.tiles, 128u);
+  EXPECT_EQ(found.iterations, 16);
+}
+
+TEST_F(ShapeClassTest, NoLoopIsShort) {
+  tile::KernelOp kernel = read(R"(
+tile.kernel @copy(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+  tile.store %t, %y[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+})");
+  EXPECT_EQ(getShapeClass(measure(kernel, {{"M", 64}}), 132), "few-short");
+}
+
+TEST_F(ShapeClassTest, NamesWhatIsMissing) {
+  tile::KernelOp kernel = readKernel("gemm");
+  EXPECT_EQ(toString(checkShape(kernel, {{"M", 1}, {"N", 1}})), "the shape lacks the extent of K");
+  EXPECT_EQ(toString(checkShape(kernel, {{"M", 1}, {"N", 1}, {"K", 1}, {"L", 1}})),
+            "kernel 'gemm' has no dimension 'L'; it has M, K, N");
+}
+
+TEST_F(ShapeClassTest, LengthMustFollowFromExtents) {
+  tile::KernelOp kernel = read(R"(
+tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[N, 64], f16>, %n: index)
+    grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %at = tile.load %a[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  scf.for %i = %c0 to %n step %c64 {
+    %bt = tile.load %b[%i, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %at, %bt : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  }
+})");
+  llvm::Expected<ShapeMeasure> found = measureShape(kernel, {{"M", 64}, {"N", 64}});
+  ASSERT_FALSE(static_cast<bool>(found));
+  EXPECT_NE(toString(found.takeError()).find("depends on more than extents"), std::string::npos);
+}
+
+TEST(ShapeClassNamesTest, Boundaries) {
+  EXPECT_EQ(getShapeClass({132, 23}, 132), "few-short");
+  EXPECT_EQ(getShapeClass({133, 24}, 132), "many-medium");
+  EXPECT_EQ(getShapeClass({133, 95}, 132), "many-medium");
+  EXPECT_EQ(getShapeClass({133, 96}, 132), "many-long");
+  EXPECT_EQ(getShapeClass({133, 96}, 144), "few-long");
+  llvm::SmallVector<std::string> classes = getShapeClasses();
+  EXPECT_EQ(classes.size(), 6u);
+  EXPECT_TRUE(llvm::is_contained(classes, defaultShapeClass.str()));
+}

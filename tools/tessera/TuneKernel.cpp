@@ -1,0 +1,223 @@
+//===- TuneKernel.cpp - What `tessera tune` does --------------------------===//
+
+#include "tools/tessera/TuneKernel.h"
+#include "lib/Tuning/Json.h"
+#include "lib/Tuning/Measure.h"
+#include "lib/Tuning/Merge.h"
+#include "lib/Tuning/Report.h"
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "tools/tessera/KernelSource.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include <cstdlib>
+
+using namespace tessera;
+using namespace tessera::tuning;
+namespace cuda = tessera::runtime::cuda;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static constexpr StringRef kManifest = "manifest.json";
+
+static std::string joinPath(StringRef directory, StringRef name) {
+  llvm::SmallString<128> path(directory);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+static int failWith(Error error, int code) {
+  llvm::errs() << "tessera: " << toString(std::move(error)) << "\n";
+  return code;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// Enumerates, compiles into `directory` and writes the manifest there.
+static int compileStep(const TuneOptions &options, const std::string &directory, Session &session) {
+  std::vector<TargetSpec> specs{options.target};
+  if (!options.list.empty()) {
+    Expected<std::vector<TargetSpec>> list = readTargetList(options.list);
+    if (!list)
+      return failWith(list.takeError(), ExitUsage);
+    specs = std::move(*list);
+  }
+  DiagnosticPrinter printer;
+  auto handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
+  std::vector<std::string> sources(specs.size());
+  for (auto [spec, source] : llvm::zip_equal(specs, sources)) {
+    Target &target = session.targets.emplace_back();
+    CompileStatus status = prepareTarget(spec, handler, target, source);
+    if (status != CompileStatus::Success)
+      return static_cast<int>(status);
+  }
+  BuildOptions build;
+  build.directory = directory;
+  build.ptxas = options.ptxas;
+  build.threads = options.jobs;
+  build.progress = [](size_t done, size_t all) {
+    if (llvm::errs().is_displayed())
+      llvm::errs() << "\rcompiled " << done << " of " << all << (done == all ? "\n" : "");
+  };
+  if (Error error = buildContestants(session.targets, sources, build))
+    return failWith(std::move(error), ExitToolchain);
+  for (const Target &target : session.targets)
+    printPlan(llvm::outs(), target);
+  llvm::outs().flush();
+  if (Error error = writeFile(joinPath(directory, kManifest), session.print()))
+    return failWith(std::move(error), ExitUsage);
+  return ExitSuccess;
+}
+
+/// The driver, or an error that says what works without one.
+static Expected<const cuda::Driver &> findGpu(int device) {
+  Expected<const cuda::Driver &> driver = cuda::getDriver();
+  Error error = driver ? Error::success() : driver.takeError();
+  if (!error) {
+    Expected<Device> found = queryDevice(*driver, device);
+    if (found)
+      return driver;
+    error = found.takeError();
+  }
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "tune measures on a Hopper GPU: " + toString(std::move(error)) +
+          "; without one, --compile-only DIR makes what `tessera tune --measure DIR` times on "
+          "another machine");
+}
+
+/// Times what is in `directory`.
+static int measureStep(const TuneOptions &options, const cuda::Driver &driver,
+                       const std::string &directory, Session &session) {
+  MeasureOptions measure;
+  measure.directory = directory;
+  measure.device = options.device;
+  measure.rounds = options.rounds;
+  measure.milliseconds = options.milliseconds;
+  measure.limitSeconds = options.limitSeconds;
+  measure.progress = [](const std::string &line) { llvm::errs() << line << "\n"; };
+  measure.save = [&](const Session &measured) {
+    return options.out.empty() ? Error::success() : writeFile(options.out, measured.print());
+  };
+  if (Error error = measureSession(session, driver, measure))
+    return failWith(std::move(error), ExitFailed);
+  printResults(llvm::outs(), session);
+  return ExitSuccess;
+}
+
+/// Puts the winners of `session` into the database.
+static int mergeStep(const std::string &path, const Session &session) {
+  Database database;
+  if (llvm::sys::fs::exists(path)) {
+    Expected<Database> loaded = Database::load(path);
+    if (!loaded)
+      return failWith(loaded.takeError(), ExitUsage);
+    database = std::move(*loaded);
+  }
+  std::vector<Entry> entries = makeEntries(session);
+  if (entries.empty()) {
+    llvm::errs() << "tessera: no contestant ran all shapes of a class, so that there is nothing to "
+                    "store\n";
+    return ExitFailed;
+  }
+  for (Entry &entry : entries)
+    database.insert(std::move(entry), {session.device->multiprocessors});
+  if (Error error = writeFile(path, database.print()))
+    return failWith(std::move(error), ExitUsage);
+  llvm::outs() << llvm::formatv("{0} entries written to {1}; `tessera compile --database {1}` uses "
+                                "them\n",
+                                entries.size(), path);
+  return ExitSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+static int measureDirectory(const TuneOptions &options) {
+  Expected<Session> session = Session::load(joinPath(options.measure, kManifest));
+  if (!session)
+    return failWith(session.takeError(), ExitUsage);
+  Expected<const cuda::Driver &> driver = findGpu(options.device);
+  if (!driver)
+    return failWith(driver.takeError(), ExitToolchain);
+  // Results of an earlier run are kept, so that it can go on after a contestant spoilt the GPU.
+  if (llvm::sys::fs::exists(options.out)) {
+    Expected<Session> earlier = Session::load(options.out);
+    if (!earlier)
+      return failWith(earlier.takeError(), ExitUsage);
+    if (!earlier->hasSameContestants(*session))
+      return failUsage("'" + options.out + "' has results of other contestants than '" +
+                       options.measure + "'; give another --out");
+    session = std::move(earlier);
+  }
+  return measureStep(options, *driver, options.measure, *session);
+}
+
+static int mergeResults(const TuneOptions &options) {
+  for (const std::string &path : options.merge) {
+    Expected<Session> session = Session::load(path);
+    if (!session)
+      return failWith(session.takeError(), ExitUsage);
+    if (!session->device)
+      return failUsage("'" + path + "' has not been measured; run tessera tune --measure");
+    printResults(llvm::outs(), *session);
+    if (int code = mergeStep(options.database, *session))
+      return code;
+  }
+  return ExitSuccess;
+}
+
+static std::string getDatabase(const TuneOptions &options) {
+  if (!options.database.empty())
+    return options.database;
+  StringRef source = options.list.empty() ? options.target.file : options.list;
+  return joinPath(llvm::sys::path::parent_path(source), "schedules.json");
+}
+
+static int runAll(const TuneOptions &options) {
+  Expected<const cuda::Driver &> driver = findGpu(options.device);
+  if (!driver)
+    return failWith(driver.takeError(), ExitToolchain);
+  llvm::SmallString<128> directory;
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tessera-tune", directory))
+    return failUsage("cannot make a temporary directory: " + error.message());
+  Session session;
+  int code = compileStep(options, directory.str().str(), session);
+  if (!code)
+    code = measureStep(options, *driver, directory.str().str(), session);
+  if (!code)
+    code = mergeStep(getDatabase(options), session);
+  if (std::error_code error = llvm::sys::fs::remove_directories(directory))
+    llvm::errs() << "tessera: cannot remove '" << directory << "': " << error.message() << "\n";
+  return code;
+}
+
+int tessera::tuneKernel(const TuneOptions &options) {
+  bool hasTarget = !options.target.file.empty() || !options.list.empty();
+  bool isOther = !options.measure.empty() || !options.merge.empty();
+  if (hasTarget == isOther)
+    return failUsage("tune takes a source FILE, --list, --measure DIR or --merge RESULTS");
+  if (!options.target.file.empty() && !options.list.empty())
+    return failUsage("tune takes a source FILE or --list, not both");
+  if (!options.measure.empty() && options.out.empty())
+    return failUsage("--measure needs --out RESULTS, a file for what it measures");
+  if (!options.merge.empty() && options.database.empty())
+    return failUsage("--merge needs --database FILE, which receives the winners");
+  if (!options.merge.empty())
+    return mergeResults(options);
+  if (!options.compileOnly.empty()) {
+    Session session;
+    return compileStep(options, options.compileOnly, session);
+  }
+  int code = options.measure.empty() ? runAll(options) : measureDirectory(options);
+  if (code != ExitFailed)
+    return code;
+  // The driver's part of an ordinary exit would wait for a kernel that does not end.
+  llvm::outs().flush();
+  std::_Exit(code);
+}
