@@ -150,6 +150,15 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_launch(tessera_kernel *kern
                                                             const tessera_argument *arguments,
                                                             size_t count);
 
+/** Waits for the device and copies what launches on `stream` have recorded since the last call: the
+ *  memory that docs/bundle.md calls a timeline, of a kernel compiled with --instrument=timeline,
+ * all zero when nothing was launched there. `*size` is the room in `memory` and becomes the size of
+ * the timeline; with a null `memory` nothing is copied. Errors: INVALID_ARGUMENT when the kernel
+ * records no timeline or there is too little room, NO_DEVICE, DRIVER_ERROR. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_read_timeline(tessera_kernel *kernel,
+                                                                   int device, void *stream,
+                                                                   void *memory, size_t *size);
+
 #ifdef __cplusplus
 }
 #endif

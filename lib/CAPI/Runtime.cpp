@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include <cstring>
+
 using namespace tessera::runtime;
 
 /// What a tessera_bundle is: the handle is a pointer to this, a tessera_kernel a pointer to a
@@ -120,4 +122,22 @@ tessera_runtime_status tessera_kernel_capacity(tessera_kernel *kernel, int devic
 tessera_runtime_status tessera_kernel_launch(tessera_kernel *kernel, int device, void *stream,
                                              const tessera_argument *arguments, size_t count) {
   return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count)));
+}
+
+tessera_runtime_status tessera_kernel_read_timeline(tessera_kernel *kernel, int device,
+                                                    void *stream, void *memory, size_t *size) {
+  size_t bytes = unwrap(kernel)->getInfo().timelineBytes;
+  if (!memory && bytes) {
+    *size = bytes;
+    return TESSERA_RUNTIME_SUCCESS;
+  }
+  if (bytes && *size < bytes)
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "the timeline has {0} bytes; there is room for {1}", bytes, *size));
+  llvm::Expected<std::vector<char>> contents = unwrap(kernel)->readTimeline(device, stream);
+  if (!contents)
+    return report(contents.takeError());
+  std::memcpy(memory, contents->data(), contents->size());
+  *size = contents->size();
+  return TESSERA_RUNTIME_SUCCESS;
 }

@@ -50,7 +50,7 @@ private:
   void name(StringRef what, int64_t process, int64_t thread, const Twine &text);
   void writeSpans(ArrayRef<Span> spans, const TimeScale &scale, int64_t process, int64_t thread,
                   bool areProducts);
-  void writeRecord(const Record &record, int64_t thread);
+  int64_t writeRecord(const Record &record, int64_t thread);
 
   const Timeline &timeline;
   json::OStream json;
@@ -90,16 +90,17 @@ void Writer::writeSpans(ArrayRef<Span> spans, const TimeScale &scale, int64_t pr
   }
 }
 
-/// Each warpgroup has two threads: its stages, and the products that it has in flight.
-void Writer::writeRecord(const Record &record, int64_t thread) {
+/// Writes the stages and the products of a warpgroup on threads from `thread` on; returns the next.
+int64_t Writer::writeRecord(const Record &record, int64_t thread) {
   TimeScale scale(timeline, record, origin);
   name("thread_name", record.block, thread, record.role);
-  writeSpans(getStages(record), scale, record.block, thread, /*areProducts=*/false);
-  std::vector<Span> products = getProducts(timeline, record);
-  if (products.empty())
-    return;
-  name("thread_name", record.block, thread + 1, record.role + ": products");
-  writeSpans(products, scale, record.block, thread + 1, /*areProducts=*/true);
+  writeSpans(getStages(record), scale, record.block, thread++, /*areProducts=*/false);
+  for (const std::vector<Span> &lane : getProductLanes(timeline, record)) {
+    name("thread_name", record.block, thread,
+         record.role + ": " + timeline.stages[lane.front().stage].getProductName());
+    writeSpans(lane, scale, record.block, thread++, /*areProducts=*/true);
+  }
+  return thread;
 }
 
 void Writer::write() {
@@ -125,8 +126,7 @@ void Writer::write() {
                "block " + Twine(record.block) + " on multiprocessor " +
                    Twine(record.multiprocessor));
         }
-        writeRecord(record, thread);
-        thread += 2;
+        thread = writeRecord(record, thread);
       }
     });
   });

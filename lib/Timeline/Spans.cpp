@@ -4,6 +4,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
+#include <map>
 #include <tuple>
 
 using namespace llvm;
@@ -39,4 +40,20 @@ std::vector<Span> tessera::timeline::getProducts(const Timeline &timeline, const
     return std::tie(a.begin, a.stage) < std::tie(b.begin, b.stage);
   });
   return products;
+}
+
+std::vector<std::vector<Span>> tessera::timeline::getProductLanes(const Timeline &timeline,
+                                                                  const Record &record) {
+  std::map<unsigned, std::vector<std::vector<Span>>> lanesOfStage;
+  for (const Span &span : getProducts(timeline, record)) {
+    std::vector<std::vector<Span>> &lanes = lanesOfStage[span.stage];
+    auto free = llvm::find_if(lanes, [&](auto &lane) { return lane.back().end <= span.begin; });
+    if (free == lanes.end())
+      free = lanes.emplace(lanes.end());
+    free->push_back(span);
+  }
+  std::vector<std::vector<Span>> all;
+  for (auto &[stage, lanes] : lanesOfStage)
+    append_range(all, lanes);
+  return all;
 }

@@ -13,9 +13,9 @@ using namespace llvm;
 using namespace tessera::timeline;
 
 // Sizes in pixels.
-static constexpr double plotWidth = 1200, labelWidth = 150, laneHeight = 24, laneGap = 3,
-                        groupGap = 14, headHeight = 48, axisHeight = 26, legendHeight = 20,
-                        letterWidth = 6.2, smallestText = 16;
+static constexpr double plotWidth = 1200, labelWidth = 150, laneHeight = 24, productHeight = 16,
+                        laneGap = 2, groupGap = 14, headHeight = 64, axisHeight = 26,
+                        legendHeight = 20, letterWidth = 6.2, smallestText = 16;
 
 /// Waits are pale, work has a colour; products have colours of their own, by their order.
 static StringRef getColour(const Stage &stage) {
@@ -73,7 +73,8 @@ private:
   void findLegend();
   double getHeight() const;
   void drawText(double left, double top, StringRef text, StringRef extra = "");
-  void drawLane(double top, StringRef label, ArrayRef<Span> spans, bool areProducts);
+  void drawLane(double top, double height, StringRef label, ArrayRef<Span> spans, bool areProducts);
+  double drawProducts(double top, const Record &record);
   void drawAxis(double top);
   void drawLegend(double top);
 
@@ -119,8 +120,10 @@ void Drawing::drawText(double left, double top, StringRef text, StringRef extra)
   os << formatv("<text x=\"{0:f1}\" y=\"{1:f1}\"{2}>{3}</text>\n", left, top, extra, escape(text));
 }
 
-void Drawing::drawLane(double top, StringRef label, ArrayRef<Span> spans, bool areProducts) {
-  drawText(4, top + laneHeight - 8, label);
+void Drawing::drawLane(double top, double height, StringRef label, ArrayRef<Span> spans,
+                       bool areProducts) {
+  double baseline = top + height / 2 + 4;
+  drawText(4, baseline, label);
   for (const Span &span : spans) {
     if (span.end <= begin || span.begin >= end)
       continue;
@@ -131,14 +134,24 @@ void Drawing::drawLane(double top, StringRef label, ArrayRef<Span> spans, bool a
                   span.iteration, span.end - span.begin, span.begin, stage.line);
     os << formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"{2:f1}\" height=\"{3:f1}\" "
                   "fill=\"{4}\" stroke=\"#ffffff\" stroke-width=\"0.5\"/>",
-                  left, top, right - left, laneHeight,
+                  left, top, right - left, height,
                   areProducts ? productColour.lookup(span.stage) : getColour(stage));
     size_t letters = static_cast<size_t>((right - left - 4) / letterWidth);
     if (right - left >= smallestText && letters > 1)
-      drawText(left + 2, top + laneHeight - 8, StringRef(name).take_front(letters),
+      drawText(left + 2, baseline, StringRef(name).take_front(letters),
                areProducts ? " fill=\"#ffffff\"" : "");
     os << "</g>\n";
   }
+}
+
+/// Returns the height of the lanes.
+double Drawing::drawProducts(double top, const Record &record) {
+  double height = 0;
+  for (const std::vector<Span> &lane : getProductLanes(timeline, record)) {
+    drawLane(top + height, productHeight, "in flight", lane, /*areProducts=*/true);
+    height += productHeight + laneGap;
+  }
+  return height;
 }
 
 /// Ticks at a round distance, counted from the left edge.
@@ -175,8 +188,11 @@ void Drawing::findLegend() {
 }
 
 double Drawing::getHeight() const {
-  return headHeight + records.size() * (2 * laneHeight + laneGap + groupGap) + axisHeight +
-         legend.size() * legendHeight + 10;
+  double height = headHeight + axisHeight + legend.size() * legendHeight + 10;
+  for (const Record *record : records)
+    height += laneHeight + laneGap + groupGap +
+              getProductLanes(timeline, *record).size() * (productHeight + laneGap);
+  return height;
 }
 
 void Drawing::draw() {
@@ -187,22 +203,19 @@ void Drawing::draw() {
                 labelWidth + plotWidth + 20, getHeight());
   os << "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   bool isTimed = timeline.unit == ClockUnit::Cycles;
-  drawText(4, 16, timeline.kernel + ", " + timeline.schedule, " font-weight=\"bold\"");
+  drawText(4, 16, timeline.kernel, " font-weight=\"bold\"");
+  drawText(4, 32, timeline.schedule, " font-size=\"9\" fill=\"#555555\"");
   std::string place = "block " + std::to_string(records.front()->block);
   if (isTimed)
     place += " on multiprocessor " + std::to_string(records.front()->multiprocessor) + ", cycles";
   else
     place += " on the simulator, which knows no time: the axis counts warp instructions";
-  drawText(4, 32, place);
+  drawText(4, 48, place);
   double top = headHeight;
   for (const Record *record : records) {
-    drawLane(top, record->role, getStages(*record), /*areProducts=*/false);
+    drawLane(top, laneHeight, record->role, getStages(*record), /*areProducts=*/false);
     top += laneHeight + laneGap;
-    if (std::vector<Span> products = getProducts(timeline, *record); !products.empty()) {
-      drawLane(top, "  its products", products, /*areProducts=*/true);
-      top += laneHeight;
-    }
-    top += groupGap;
+    top += drawProducts(top, *record) + groupGap;
   }
   drawAxis(top);
   drawLegend(top + axisHeight);

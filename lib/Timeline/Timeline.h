@@ -104,8 +104,11 @@ std::vector<Span> getStages(const Record &record);
 /// ascending by their begin. A product whose begin or end is not recorded is left out.
 std::vector<Span> getProducts(const Timeline &timeline, const Record &record);
 
+/// The products of a record in lanes in which none overlaps another, those of one stage together.
+std::vector<std::vector<Span>> getProductLanes(const Timeline &timeline, const Record &record);
+
 /// Writes the trace event format that Perfetto and chrome://tracing read: a process for each thread
-/// block, a thread for each warpgroup and one for its products in flight.
+/// block, a thread for each warpgroup and for each of its lanes of products.
 void writePerfetto(const Timeline &timeline, llvm::raw_ostream &os);
 
 struct SvgOptions {

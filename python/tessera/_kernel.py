@@ -216,6 +216,18 @@ class Kernel:
         """Loads the code on a device, so that the first launch does not (before a graph's capture)."""
         _library.check(_library.runtime().tessera_kernel_prepare(self._handle, device))
 
+    def read_timeline(self, device=_library.CURRENT_DEVICE, stream=None):
+        """What launches on a stream have recorded since the last call, as bytes for `tessera trace --bundle`.
+
+        For kernels compiled with --instrument=timeline; ValueError for others. Waits for the device.
+        """
+        stream = None if stream is None else _raw_stream(stream)
+        read, size = _library.runtime().tessera_kernel_read_timeline, ctypes.c_size_t()
+        _library.check(read(self._handle, device, stream, None, ctypes.byref(size)))
+        memory = ctypes.create_string_buffer(size.value)
+        _library.check(read(self._handle, device, stream, memory, ctypes.byref(size)))
+        return memory.raw
+
     def __call__(self, *arguments, stream=None, **named):
         if named or len(arguments) != self._count:
             arguments = self._bind(arguments, named)

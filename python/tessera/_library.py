@@ -80,6 +80,8 @@ def runtime():
         "tessera_kernel_description": (c_char_p, c_void_p),
         "tessera_kernel_prepare": (c_int, c_void_p, c_int),
         "tessera_kernel_capacity": (c_int, c_void_p, c_int, ctypes.POINTER(c_uint32)),
+        "tessera_kernel_read_timeline": (
+            c_int, c_void_p, c_int, c_void_p, c_void_p, ctypes.POINTER(c_size_t)),
         "tessera_kernel_launch": (c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t),
     }
     for name, (result, *arguments) in signatures.items():

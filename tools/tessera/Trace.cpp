@@ -1,7 +1,9 @@
 //===- Trace.cpp - tessera trace ------------------------------------------===//
 
+#include "lib/Runtime/Bundle.h"
 #include "lib/Timeline/Timeline.h"
 #include "tools/tessera/Commands.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
@@ -10,7 +12,7 @@ using namespace tessera;
 
 namespace {
 struct TraceCommand {
-  std::string file, perfetto, svg;
+  std::string file, bundle, perfetto, svg, json;
   int64_t block = -1;
   timeline::SvgOptions options;
 };
@@ -21,15 +23,43 @@ static int fail(const std::string &message) {
   return ExitUsage;
 }
 
+/// Decodes memory by the description of a bundle's only kernel with a timeline.
+static llvm::Expected<timeline::Timeline> decode(llvm::StringRef memory,
+                                                 const std::string &bundlePath) {
+  auto buffer = llvm::MemoryBuffer::getFile(bundlePath, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError("cannot read '" + bundlePath +
+                                   "': " + buffer.getError().message());
+  llvm::Expected<runtime::BundleInfo> bundle = runtime::readBundle((*buffer)->getBuffer());
+  if (!bundle)
+    return bundle.takeError();
+  if (bundle->kernels.size() != 1)
+    return llvm::createStringError("'" + bundlePath +
+                                   "' has several kernels; compile one with "
+                                   "--kernel");
+  return timeline::decode(bundle->kernels.front().description,
+                          llvm::ArrayRef(memory.data(), memory.size()),
+                          timeline::ClockUnit::Cycles);
+}
+
 static int runTrace(TraceCommand &command) {
   if (command.block >= 0)
     command.options.block = command.block;
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(command.file, /*IsText=*/true);
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(command.file);
   if (!buffer)
     return fail("cannot read '" + command.file + "': " + buffer.getError().message());
-  llvm::Expected<timeline::Timeline> timeline = timeline::fromJSON((*buffer)->getBuffer());
+  llvm::StringRef contents = (*buffer)->getBuffer();
+  llvm::Expected<timeline::Timeline> timeline =
+      command.bundle.empty() ? timeline::fromJSON(contents) : decode(contents, command.bundle);
   if (!timeline)
     return fail(command.file + ": " + toString(timeline.takeError()));
+  auto writeJson = [&](llvm::raw_ostream &os) {
+    os << timeline::toJSON(*timeline) << "\n";
+    return llvm::Error::success();
+  };
+  if (!command.json.empty())
+    if (llvm::Error error = llvm::writeToOutput(command.json, writeJson))
+      return fail("--json: " + toString(std::move(error)));
   auto writePerfetto = [&](llvm::raw_ostream &os) {
     timeline::writePerfetto(*timeline, os);
     return llvm::Error::success();
@@ -43,7 +73,7 @@ static int runTrace(TraceCommand &command) {
   if (!command.svg.empty())
     if (llvm::Error error = llvm::writeToOutput(command.svg, writeSvg))
       return fail("--svg: " + toString(std::move(error)));
-  if (command.perfetto != "-" && command.svg != "-")
+  if (command.perfetto != "-" && command.svg != "-" && command.json != "-")
     timeline::writeSummary(*timeline, llvm::outs());
   return ExitSuccess;
 }
@@ -53,6 +83,11 @@ void tessera::addTraceCommand(CLI::App &app) {
       "trace", "Summarize a timeline that tessera run --trace recorded, and draw it");
   auto command = std::make_shared<TraceCommand>();
   sub->add_option("FILE", command->file, "The timeline")->required()->check(CLI::ExistingFile);
+  sub->add_option("--bundle", command->bundle,
+                  "FILE is the memory that the kernel of this bundle recorded in on a GPU, as "
+                  "tessera_kernel_read_timeline returns it")
+      ->check(CLI::ExistingFile);
+  sub->add_option("--json", command->json, "Write the timeline as tessera run --trace does here");
   sub->add_option("--perfetto", command->perfetto,
                   "Write a trace for ui.perfetto.dev or chrome://tracing here");
   sub->add_option("--svg", command->svg, "Draw one thread block in its main loop here");

@@ -59,3 +59,29 @@ TEST_F(CAPITest, ChecksArgumentsBeforeLookingForADriver) {
             TESSERA_RUNTIME_INVALID_ARGUMENT);
   EXPECT_STREQ(tessera_last_error(), "kernel 'attend' takes 5 arguments; 0 were given");
 }
+
+TEST_F(CAPITest, TellsTheSizeOfATimeline) {
+  size_t size = 8;
+  ASSERT_EQ(tessera_kernel_get(bundle, "attend", &kernel), TESSERA_RUNTIME_SUCCESS);
+  EXPECT_EQ(tessera_kernel_read_timeline(kernel, 0, nullptr, nullptr, &size),
+            TESSERA_RUNTIME_INVALID_ARGUMENT);
+  EXPECT_STREQ(tessera_last_error(),
+               "kernel 'attend' records no timeline; compile it with --instrument=timeline");
+
+  llvm::json::Value description = makeBundle();
+  getKernel(description)
+      .getArray("launch_parameters")
+      ->push_back(llvm::json::Object{{"kind", "timeline"}, {"bytes", 100}});
+  std::string text = toText(description);
+  tessera_bundle_destroy(bundle);
+  ASSERT_EQ(tessera_bundle_load(text.data(), text.size(), &bundle), TESSERA_RUNTIME_SUCCESS);
+  ASSERT_EQ(tessera_kernel_get(bundle, "attend", &kernel), TESSERA_RUNTIME_SUCCESS);
+  EXPECT_EQ(tessera_kernel_read_timeline(kernel, 0, nullptr, nullptr, &size),
+            TESSERA_RUNTIME_SUCCESS);
+  EXPECT_EQ(size, 100u);
+  char memory[8];
+  size = sizeof(memory);
+  EXPECT_EQ(tessera_kernel_read_timeline(kernel, 0, nullptr, memory, &size),
+            TESSERA_RUNTIME_INVALID_ARGUMENT);
+  EXPECT_STREQ(tessera_last_error(), "the timeline has 100 bytes; there is room for 8");
+}

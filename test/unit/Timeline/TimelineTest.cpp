@@ -134,6 +134,7 @@ TEST(TimelineTest, PairsProductsInOrder) {
   EXPECT_EQ(products[0].end, 310u);
   EXPECT_EQ(products[1].begin, 210u);
   EXPECT_EQ(products[1].end, 410u);
+  EXPECT_EQ(getProductLanes(timeline, timeline.records[1]).size(), 2u);
   std::vector<Span> stages = getStages(timeline.records[1]);
   EXPECT_EQ(stages.back().end, 600u);
 }
