@@ -325,7 +325,7 @@ LogicalResult TimelineOp::verify() {
     return emitOpError("keeps a power of two of events, got ") << getEvents();
   // Offsets have 32 bits, as they live in registers.
   constexpr uint64_t mostBytes = uint64_t(1) << 31;
-  uint64_t warpgroups = (*this)->getParentOfType<KernelOp>().getNumWarpgroups();
+  uint64_t warpgroups = std::max<int64_t>((*this)->getParentOfType<KernelOp>().getNumWarpgroups(), 1);
   if (getEvents() > mostBytes ||
       getBlocks() > mostBytes / timeline::recordBytes(getEvents()) / warpgroups)
     return emitOpError("takes more than 2^31 bytes for ")

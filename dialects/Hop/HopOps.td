@@ -524,7 +524,8 @@ def Hop_MarkOp : Hop_Op<"mark"> {
     Ends the stage before it. `at` is the index of the innermost loop around it.
 
     ```mlir
-    hop.mark 3 at %j : index
+    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full", line = 82, column = 11>]
+    hop.mark 0 at %j : index
     ```
   }];
   let arguments = (ins I64Attr:$stage, Optional<AnyTypeOf<[Index, I32]>>:$at);

@@ -281,6 +281,14 @@ def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"Speculate
   let summary = "Ends the fast region of a speculation";
   let description = [{
     `condition` is an i1 or a tile of i1: the values are right when it is true in every element.
+
+    ```mlir
+    %guess = tile.speculate -> tensor<128xf32> {
+      tile.yield_if %valid, %fast : tensor<128xi1>, tensor<128xf32>
+    } exact {
+      tile.yield %slow : tensor<128xf32>
+    }
+    ```
   }];
   let arguments = (ins AnyTypeOf<[I1, StaticShapeTensorOf<[I1]>]>:$condition, Variadic<AnyType>:$values);
   let assemblyFormat =
@@ -289,7 +297,17 @@ def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"Speculate
 
 def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, HasParent<"SpeculateOp">]> {
   let summary = "Ends the exact region of a speculation";
-  let description = [{`values` are the results of the `tile.speculate`, whose exact region always holds.}];
+  let description = [{
+    `values` are the results of the `tile.speculate`, whose exact region always holds.
+
+    ```mlir
+    %guess = tile.speculate -> tensor<128xf32> {
+      tile.yield_if %valid, %fast : tensor<128xi1>, tensor<128xf32>
+    } exact {
+      tile.yield %slow : tensor<128xf32>
+    }
+    ```
+  }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
