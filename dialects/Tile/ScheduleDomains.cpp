@@ -24,6 +24,14 @@ static void appendValues(std::optional<int64_t> &field, function_ref<void(String
   }
 }
 
+/// Equal rings. What is left of shared memory the search gives to single rings itself.
+static void appendValues(std::optional<StageCounts> &field, function_ref<void(StringRef)> append) {
+  for (int64_t count = 0; count <= kMostOfAnything; ++count) {
+    field = StageCounts(count);
+    append(std::to_string(count));
+  }
+}
+
 /// Of an enumeration, whose cases are numbered from 0.
 template <typename Enum>
 static void appendValues(std::optional<Enum> &field, function_ref<void(StringRef)> append) {
