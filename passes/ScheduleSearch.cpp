@@ -1,0 +1,346 @@
+//===- ScheduleSearch.cpp - Which schedules of a kernel fit the machine ---===//
+
+#include "passes/ScheduleSearch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/GridOrder.h"
+#include "passes/IndexDependence.h"
+#include "passes/Speculation.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Cycles of an SM in the dots of loops for each cycle in the special functions between them: 4096
+/// floating-point operations against 16 results a cycle.
+static double dotsPerSpecialFunction(KernelOp kernel) {
+  double dots = 0, functions = 0;
+  for (scf::ForOp loop : loopsWithDots(kernel))
+    loop.walk([&](Operation *op) {
+      auto tile = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                           : RankedTensorType();
+      if (!tile || tile.getRank() != 2)
+        return;
+      if (auto dot = dyn_cast<DotOp>(op))
+        dots += tile.getNumElements() * cast<RankedTensorType>(dot.getA().getType()).getDimSize(1) /
+                2048.0;
+      else if (isa<math::MathDialect>(op->getDialect()) || isa<arith::DivFOp>(op))
+        functions += tile.getNumElements() / 16.0;
+    });
+  return functions ? dots / functions : std::numeric_limits<double>::infinity();
+}
+
+ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
+  for (scf::ForOp loop : loopsWithDots(kernel)) {
+    worksBetweenDots |= hasDependentDots(loop);
+    if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
+      severalDots = true;
+  }
+  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
+  // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
+  // they bring.
+  turnsPay = dotsPerSpecialFunction(kernel) < (workTrend(kernel, 0) == Trend::Constant ? 3.0 : 1.5);
+  tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+}
+
+const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
+  auto [entry, isNew] =
+      copies.try_emplace({shape.stages, shape.lead, shape.rescaleBefore, shape.packBefore}, Copy());
+  Copy &copy = entry->second;
+  if (!isNew)
+    return copy;
+  copy.refusal = "the kernel has no loop with dots";
+  copy.kernel = kernel.clone();
+  bool any = overlapLoops(copy.kernel, shape, [&](scf::ForOp, const OverlapRefusal &refusal) {
+    copy.refusal = refusal.reason;
+  });
+  if (!any) {
+    copy.kernel->erase();
+    copy.kernel = nullptr;
+  }
+  return copy;
+}
+
+/// Why the kernel cannot be overlapped in this shape.
+std::optional<std::string> ScheduleSearch::rejectShape(ScheduleAttr requested,
+                                                       const OverlapShape &shape) {
+  if (std::optional<std::string> conflict = shape.findConflict())
+    return conflict;
+  if (!shape.separatesLate() &&
+      (requested.getRescale() == JoinKind::After || requested.getPack() == JoinKind::After))
+    return "every dot runs in the step of the work on its operands, so that they are scaled and "
+           "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
+  if (shape.stages > 1 && !overlapped(shape).kernel)
+    return overlapped(shape).refusal;
+  return std::nullopt;
+}
+
+int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
+  KernelOp measured = candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
+  return consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize);
+}
+
+ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
+                                                        const OverlapShape &shape,
+                                                        int64_t consumers) const {
+  RegisterSplit split = registerSplit(consumers, warpSpecialize);
+  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
+  if (warpSpecialize)
+    split.producer = requested.getProducerRegisters().value_or(split.producer);
+  // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
+  // would only serialise the warpgroups (measured: 0.85 of the speed without).
+  bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
+                                                   worksBetweenDots && turnsPay && shape.lead == 0);
+  bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
+  bool unordered = requested.getPersistent() == PersistentKind::None &&
+                   requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
+  return {warpSpecialize, shape, consumers, pingpong, dynamic, unordered, split};
+}
+
+/// The rows of a dot that `consumers` warpgroups cannot share, or 0.
+int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
+  int64_t indivisible = 0;
+  kernel->walk([&](DotOp dot) {
+    int64_t rows = cast<RankedTensorType>(dot.getType()).getDimSize(0);
+    if (rows % (consumers * hopper::kMmaRows) != 0)
+      indivisible = rows;
+  });
+  return indivisible;
+}
+
+/// Why the rows, the turns or the registers forbid `candidate`.
+std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
+  int64_t consumers = candidate.consumers;
+  if (int64_t indivisible = indivisibleRows(consumers))
+    return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
+                         "of 64",
+                         indivisible, consumers)
+        .str();
+  if (candidate.unordered)
+    return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
+           "order = "
+           "linear";
+  if (candidate.dynamic && !candidate.warpSpecialize)
+    return "persistent = dynamic needs a producer, which fetches the next tile; with "
+           "warp_specialize = "
+           "false use static";
+  if (candidate.pingpong && consumers < 2)
+    return "ping-pong takes two consumers or more that take turns";
+  if (candidate.pingpong && !worksBetweenDots)
+    return "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+
+  const RegisterSplit &split = candidate.registers;
+  int64_t all = hopper::kWarpgroupThreads * (split.producer + consumers * split.consumer);
+  if (all > hopper::kRegisters)
+    return llvm::formatv(
+               "the warpgroups take {0} registers and an SM has {1}; at most {2} per "
+               "consumer thread",
+               all, hopper::kRegisters,
+               llvm::alignDown((hopper::kRegisters / hopper::kWarpgroupThreads - split.producer) /
+                                   consumers,
+                               8))
+        .str();
+  int64_t needed = neededRegisters(candidate);
+  if (needed > usableRegisters(split.consumer))
+    return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
+                         usableRegisters(split.consumer), split.consumer)
+        .str();
+  return std::nullopt;
+}
+
+SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
+  if (requested.getStages())
+    return {*requested.getStages()};
+  SmallVector<StageCounts> stages;
+  for (int64_t i = !tilesInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
+    stages.push_back(StageCounts(i));
+  return stages;
+}
+
+static std::string describe(const SharedMemoryUse &shared) {
+  std::string retries =
+      shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
+  return llvm::formatv(
+             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3}{4})",
+             shared.total(), shared.tiles, shared.staging, shared.barriers, retries)
+      .str();
+}
+
+/// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
+/// of what is loaded before the loop, so it is taken only beside that.
+std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
+  for (const StageCounts &stages : stageChoices(requested)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "stages = " << stages;
+    if (!stages.fits(tilesInLoops)) {
+      rejections.push_back({text, llvm::formatv("the kernel loads {0} tiles in loops, and the list "
+                                                "has {1} numbers",
+                                                tilesInLoops, stages.getCounts().size())
+                                      .str()});
+      continue;
+    }
+    bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
+    int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
+    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, outer, store);
+    if (shared.total() <= hopper::kSharedMemory)
+      return stages;
+    rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
+                                        stringifyStoreKind(store))
+                              .str(),
+                          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
+                                        hopper::kSharedMemory)
+                              .str()});
+  }
+  return std::nullopt;
+}
+
+/// What the schedule that was found takes, for a remark.
+std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
+  return llvm::formatv(
+             "{0} of {1} registers per consumer thread and {2} of {3}", neededRegisters(candidate),
+             usableRegisters(candidate.registers.consumer),
+             describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
+             hopper::kSharedMemory)
+      .str();
+}
+
+/// Why no tile is the same for the blocks of a cluster; nothing when one is.
+std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
+  IndexDependence dependence(kernel.getGridIndex(0));
+  std::string reasons;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    SmallVector<Operation *> loads(tile.loads.begin(), tile.loads.end());
+    LoadOp load = tile.loads.front();
+    std::optional<std::string> reason =
+        whyNotMulticast(dependence, loads, cast<RankedTensorType>(load.getType()), cluster);
+    if (!reason)
+      return std::nullopt;
+    auto view = cast<BlockArgument>(load.getView());
+    reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
+                             kernel.getArgumentName(view.getArgNumber()), *reason);
+  }
+  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
+         "); use cluster = 1";
+}
+
+/// Tiles of unequal work are handed out one by one, the longest first.
+void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
+  Trend trend = workTrend(kernel, 0);
+  bool varies = trend != Trend::Constant;
+  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
+  // share in the L2 cache.
+  // An order that the author asks for needs blocks that walk over tiles, producer or not.
+  bool ordered = fields.order && *fields.order != OrderKind::Linear;
+  if (!fields.persistent)
+    fields.persistent = *fields.warpSpecialize && (varies || worksBetweenDots)
+                            ? PersistentKind::Dynamic
+                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
+                                                            : PersistentKind::None;
+  if (!fields.order)
+    fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
+                   : trend == Trend::Increasing               ? OrderKind::Descending
+                   : trend == Trend::Decreasing               ? OrderKind::Ascending
+                                                              : OrderKind::Linear;
+  if (fields.outerStages)
+    return;
+  // A second slot lets the next tile's loads start before this tile's last reader is done.
+  bool loadsOutside =
+      llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
+  bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
+  bool fits =
+      sharedMemoryUse(kernel, *fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
+  fields.outerStages = pays && fits ? 2 : 1;
+}
+
+/// Gives the memory that is left to single rings. Tiles of one dot are needed together, so that
+/// unequal rings help only where a loop has several; there one more slot lets a load start a step
+/// earlier.
+void ScheduleSearch::fillRings(ScheduleFields &fields) const {
+  bool mayGrow = severalDots && fields.stages->of(0) < 3;
+  if (!mayGrow || tilesInLoops < 2 || tilesInLoops > StageCounts::kMost)
+    return;
+  SmallVector<int64_t> counts(tilesInLoops, fields.stages->of(0));
+  for (int64_t &count : counts) {
+    ++count;
+    if (sharedMemoryUse(kernel, *StageCounts::get(counts), *fields.outerStages, *fields.store)
+            .total() > hopper::kSharedMemory)
+      --count;
+  }
+  fields.stages = *StageCounts::get(counts);
+}
+
+/// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
+std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
+                                                     const Candidate &candidate) {
+  StoreKind store = requested.getStore().value_or(StoreKind::direct);
+  std::optional<StageCounts> stages = findStages(requested, store);
+  if (!stages)
+    return std::nullopt;
+  ScheduleFields fields(requested);
+  fields.warpSpecialize = candidate.warpSpecialize;
+  fields.consumers = candidate.consumers;
+  fields.stages = *stages;
+  fields.overlap = candidate.shape.stages;
+  fields.lead = candidate.shape.lead;
+  fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
+  fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
+  fields.pingpong = candidate.pingpong;
+  fields.split = requested.getSplit().value_or(true);
+  fields.store = store;
+  fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
+  fields.consumerRegisters = candidate.registers.consumer;
+  fields.speculate = findSpeculation(kernel) != nullptr;
+  fields.cluster = requested.getCluster().value_or(1);
+  fields.pdl = requested.getPdl().value_or(false);
+  chooseGrid(fields);
+  if (!requested.getStages())
+    fillRings(fields);
+  use = describeUse(candidate, fields);
+  return fields.get(kernel.getContext());
+}
+
+/// The shape of `overlap` that keeps what is requested.
+static OverlapShape makeShape(ScheduleAttr requested, int64_t overlap) {
+  OverlapShape shape;
+  shape.stages = overlap;
+  shape.lead = requested.getLead().value_or(overlap == 3);
+  JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
+  shape.rescaleBefore = requested.getRescale().value_or(usual) == JoinKind::Before;
+  shape.packBefore = requested.getPack().value_or(usual) == JoinKind::Before;
+  return shape;
+}
+
+std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
+  rejections.clear();
+  int64_t cluster = requested.getCluster().value_or(1);
+  if (cluster > 1)
+    if (std::optional<std::string> reason = rejectCluster(cluster)) {
+      rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
+      return std::nullopt;
+    }
+  for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
+    for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
+      OverlapShape shape = makeShape(requested, overlap);
+      if (std::optional<std::string> reason = rejectShape(requested, shape)) {
+        if (rejections.empty())
+          rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
+        continue;
+      }
+      for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
+        // A count that the author did not ask for and that the rows forbid is no candidate.
+        if (!requested.getConsumers() && indivisibleRows(consumers))
+          continue;
+        Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
+        std::optional<std::string> reason = rejectConsumers(candidate);
+        // Shared memory depends on nothing that the loops around this vary.
+        if (!reason)
+          return complete(requested, candidate);
+        rejections.push_back({llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
+                                            warpSpecialize ? "true" : "false", overlap, consumers)
+                                  .str(),
+                              *reason});
+      }
+    }
+  return std::nullopt;
+}

@@ -1,0 +1,74 @@
+//===- ScheduleSearch.h - Which schedules of a kernel fit the machine -----===//
+
+#ifndef TESSERA_PASSES_SCHEDULESEARCH_H
+#define TESSERA_PASSES_SCHEDULESEARCH_H
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/LoopOverlap.h"
+#include "passes/ResourceModel.h"
+#include "passes/ScheduleChoice.h"
+#include <map>
+
+namespace tessera {
+
+/// A kernel with copies that have been overlapped, to measure them all.
+class ScheduleSearch {
+public:
+  explicit ScheduleSearch(tile::KernelOp kernel);
+  ~ScheduleSearch() {
+    for (auto &[shape, copy] : copies)
+      if (copy.kernel)
+        copy.kernel->erase();
+  }
+
+  /// The most preferred schedule that keeps the fields of `requested`.
+  std::optional<tile::ScheduleAttr> run(tile::ScheduleAttr requested);
+
+  /// What the last run rejected, and what the schedule it found takes.
+  llvm::SmallVector<ScheduleRejection> rejections;
+  std::string use;
+
+private:
+  struct Candidate {
+    bool warpSpecialize;
+    OverlapShape shape;
+    int64_t consumers;
+    bool pingpong, dynamic, unordered;
+    RegisterSplit registers;
+  };
+
+  template <typename T>
+  static llvm::SmallVector<T> choices(std::optional<T> requested,
+                                      std::initializer_list<T> preferred) {
+    return requested ? llvm::SmallVector<T>{*requested} : llvm::SmallVector<T>(preferred);
+  }
+  /// The kernel with its loops rotated, or none and the reason.
+  struct Copy {
+    tile::KernelOp kernel;
+    std::string refusal;
+  };
+  const Copy &overlapped(const OverlapShape &shape);
+  std::optional<std::string> rejectShape(tile::ScheduleAttr requested, const OverlapShape &shape);
+  int64_t neededRegisters(const Candidate &candidate);
+  Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
+                          const OverlapShape &shape, int64_t consumers) const;
+  int64_t indivisibleRows(int64_t consumers) const;
+  std::optional<std::string> rejectConsumers(const Candidate &candidate);
+  llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
+  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store);
+  std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
+  void chooseGrid(tile::ScheduleFields &fields) const;
+  void fillRings(tile::ScheduleFields &fields) const;
+  std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
+                                             const Candidate &candidate);
+  std::optional<std::string> rejectCluster(int64_t cluster);
+
+  tile::KernelOp kernel;
+  std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
+  bool worksBetweenDots = false, turnsPay = false, severalDots = false;
+  size_t tilesInLoops = 0;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULESEARCH_H
