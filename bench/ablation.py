@@ -11,13 +11,14 @@ import os
 
 import attention
 import common
+import peers
 from common import cases
 
 BATCH, SEQLEN, HEADS = 4, 8448, 16
 
 
 def parse_arguments():
-    return attention.add_peer_options(common.argument_parser(__doc__, schedules=False)).parse_args()
+    return peers.add_options(common.argument_parser(__doc__, schedules=False)).parse_args()
 
 
 def read_variants():
@@ -59,7 +60,9 @@ def main():
     kernels = common.load_kernels(common.kernels.open_source(options.bundles), configurations)
     torch.manual_seed(0)
     problem = attention.Problem(128, SEQLEN, False, "bf16", BATCH, HEADS)
-    records = attention.measure(kernels, problem, options, common.Stopwatch(options.milliseconds, options.rounds))
+    point = {"d": 128, "mask": "full", "seqlen": SEQLEN, "batch": BATCH, "heads": HEADS}
+    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    records = attention.measure(kernels, problem, point, options, stopwatch)
     papers = {v["variant"]: v.get("paper") for v in variants}
     timed = {record["variant"]: record["timings"]["tessera"] for record in records if "timings" in record}
     default = timed["default"]["ms"] if "default" in timed else None
@@ -71,7 +74,9 @@ def main():
         f"Attention forward, bf16, batch {BATCH}, {SEQLEN} tokens, {HEADS} heads, d = 128, no mask (medians of "
         "CUDA-event times, L2 flushed, contestants in turns). Paper: Table 2 of FlashAttention-3, f16 on an H100 SXM5."
     )
-    common.write_results(options, "ablation", common.describe_gpu(), method, rows, records)
+    results = common.Results(options, "ablation", common.describe_gpu(), method)
+    results.write(rows, records)
+    results.finish()
 
 
 if __name__ == "__main__":

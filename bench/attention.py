@@ -1,161 +1,200 @@
-"""Attention forward against its peers, on the grid of the FlashAttention-3 paper.
+"""Attention forward against its peers, bf16, BSHD storage, in groups of points.
 
-16k tokens in all (batch = 16384 / seqlen), hidden size 2048 (heads = 2048 / d), bf16, BSHD storage. FLOPs are
-4 s^2 d h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and FlashAttention-3
-when flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp80.so.
+    paper   the grid of the FlashAttention-3 paper: d = 64, 128, 256
+    dims    the same for d = 96, d = 192, and d = 192 with values of 128
+    gqa     d = 128 with eight query heads for each head of K and V
+    long    a single sequence of 32k tokens, d = 128
+
+All have 16k tokens (batch = 16384 / seqlen) but the last, and hidden size 2048 (heads = 2048 / d). FLOPs are
+2 s^2 (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends; FlashAttention-3 when
+flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp80.so; and when --peers names
+them, FlexAttention and a kernel in Triton, which take seconds to compile for each point. A peer that does not run a
+point is left out there, and a line says why.
+
+Bundles: test/gpu/build_bundles.py --groups= --extra bench/attention.json, which also has the kernels without speculation
+for --schedules "default;speculate=false". Results are written after each point.
 """
 
-import ctypes
-import glob
+import argparse
+import dataclasses
 import math
-import os
-
+import statistics
 
 import common
+import peers
 from common import cases
 
 TOKENS, HIDDEN = 16384, 2048
-PEERS = ("fa3", "cudnn", "fa2")
+SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
+MASKS = ("full", "causal")
+# What a kernel here is judged against, of the peers.
+JUDGES = ("fa3", "cudnn")
 
 
-def parse_arguments():
-    parser = add_peer_options(common.argument_parser(__doc__))
-    parser.add_argument("--d", default="64,128,256", help="head dimensions")
-    parser.add_argument("--seqlens", default="512,1024,2048,4096,8192,16384")
-    parser.add_argument("--masks", default="full,causal")
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The points of all pairs (D, DV), sequence lengths and masks; `sharing` query heads have one head of K and V."""
+
+    dims: tuple
+    seqlens: tuple = SEQLENS
+    sharing: int = 1
+
+
+GROUPS = {
+    "paper": Group(((64, 64), (128, 128), (256, 256))),
+    "dims": Group(((96, 96), (192, 192), (192, 128))),
+    "gqa": Group(((128, 128),), sharing=8),
+    "long": Group(((128, 128),), seqlens=(32768,)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A problem to measure. The order of the fields is that of the columns of the table."""
+
+    group: str
+    d: int
+    dv: int
+    mask: str
+    seqlen: int
+    batch: int
+    heads: int
+    kv_heads: int
+
+
+def points(groups, dims=None, seqlens=None, masks=MASKS):
+    """The points of the named groups, of these head dimensions D, sequence lengths and masks only (None: of all)."""
+    for name in groups:
+        group = GROUPS[name]
+        for d, dv in group.dims:
+            heads = HIDDEN // d
+            for mask in masks:
+                for seqlen in group.seqlens:
+                    if (dims is None or d in dims) and (seqlens is None or seqlen in seqlens):
+                        batch = max(1, TOKENS // seqlen)
+                        yield Point(name, d, dv, mask, seqlen, batch, heads, heads // group.sharing)
+
+
+def parse_arguments(arguments=None):
+    parser = peers.add_options(common.argument_parser(__doc__))
+    parser.add_argument("--groups", default=tuple(GROUPS), type=names_of(GROUPS), help="of points (default: all)")
+    parser.add_argument("--d", type=numbers, help="these head dimensions of the groups only")
+    parser.add_argument("--seqlens", type=numbers, help="these sequence lengths of the groups only")
+    parser.add_argument("--masks", default=MASKS, type=names_of(MASKS), help="these of full and causal only")
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
-    return parser.parse_args()
+    options = parser.parse_args(arguments)
+    options.points = list(points(options.groups, options.d, options.seqlens, options.masks))
+    if not options.points:
+        parser.error("no group has such a point")
+    return options
 
 
-def add_peer_options(parser):
-    parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
-    return parser
+def names_of(known):
+    """Makes an argument a tuple of names that are known."""
+
+    def parse(text):
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is none of {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def numbers(text):
+    return tuple(map(int, text.split(",")))
 
 
 class Problem:
-    """Tensors of one point of the grid, or of another batch and number of heads."""
+    """Tensors of a problem: Q [B, S, H, D], K [B, S, HK, D], V [B, S, HK, DV], LSE [B, H, S]. By default the batch and
+    heads of the paper, DV = D and HK = H."""
 
-    def __init__(self, d, seqlen, causal, dtype, batch=None, heads=None):
+    def __init__(self, d, seqlen, causal, dtype, batch=None, heads=None, dv=None, kv_heads=None):
         import torch
 
-        self.d, self.seqlen, self.causal = d, seqlen, causal
+        self.d, self.dv, self.seqlen, self.causal = d, dv or d, seqlen, causal
         self.batch, self.heads = batch or max(1, TOKENS // seqlen), heads or HIDDEN // d
+        self.kv_heads = kv_heads or self.heads
         self.scale = 1 / math.sqrt(d)
         self.dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
-        shape = (self.batch, seqlen, self.heads, d)
-        self.q, self.k, self.v = (torch.randn(shape, device="cuda", dtype=self.dtype) for _ in range(3))
+
+        def random(heads, depth):
+            return torch.randn((self.batch, seqlen, heads, depth), device="cuda", dtype=self.dtype)
+
+        self.q, self.k, self.v = random(self.heads, d), random(self.kv_heads, d), random(self.kv_heads, self.dv)
         self.lse = torch.empty((self.batch, self.heads, seqlen), device="cuda")
-        self.flops = 4 * seqlen**2 * d * self.heads * self.batch / (2 if causal else 1)
+        self.flops = 2 * seqlen**2 * (d + self.dv) * self.heads * self.batch / (2 if causal else 1)
+
+    def __str__(self):
+        dims = f"d {self.d}" if self.d == self.dv else f"d {self.d}/{self.dv}"
+        heads = f"{self.heads}" if self.heads == self.kv_heads else f"{self.heads}:{self.kv_heads}"
+        return f"{dims}, {'causal' if self.causal else 'full'}, {self.batch} x {self.seqlen}, {heads} heads"
 
     def transposed(self):
-        return (tensor.transpose(1, 2) for tensor in (self.q, self.k, self.v))
+        return tuple(tensor.transpose(1, 2) for tensor in (self.q, self.k, self.v))
+
+    def expected(self):
+        """O [B, H, S, DV] in f32, by PyTorch's flash backend, which wants DV = D and heads of their own."""
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        q, k, v = self.transposed()
+        sharing = self.heads // self.kv_heads
+        k, v = (tensor.repeat_interleave(sharing, 1) if sharing > 1 else tensor for tensor in (k, v))
+        if self.dv < self.d:
+            v = torch.nn.functional.pad(v, (0, self.d - self.dv))
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=self.scale)
+        return out[..., : self.dv].float()
 
 
 def tessera_contestant(kernel, problem):
-    import torch
-
-    out = torch.full_like(problem.q, float("nan"))
+    """A function that launches the kernel, and its output [B, H, S, DV]."""
     q, k, v = problem.transposed()
-    o = out.transpose(1, 2)
-    return lambda: kernel(q, k, v, o, problem.lse, problem.scale), out
+    out = problem.q.new_full((*problem.q.shape[:3], problem.dv), float("nan")).transpose(1, 2)
+    return lambda: kernel(q, k, v, out, problem.lse, problem.scale), out
 
 
-def sdpa_contestant(problem, backend):
-    """PyTorch's scaled_dot_product_attention with one backend, None when that does not run here."""
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    q, k, v = problem.transposed()
-    backend = getattr(SDPBackend, backend)
-
-    def run():
-        with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=problem.causal, scale=problem.scale
-            )
-
-    try:
-        run()
-    except RuntimeError as error:
-        print(f"{backend.name}: {str(error).splitlines()[0]}", flush=True)
-        return None
-    return run
-
-
-def fa3_module_contestant(problem):
-    try:
-        from flash_attn_interface import flash_attn_func
-    except ImportError:
-        return None
-    return lambda: flash_attn_func(problem.q, problem.k, problem.v, softmax_scale=problem.scale, causal=problem.causal)
-
-
-def fa3_library_contestant(problem, directory):
-    """FlashAttention-3 as `fa3_fwd(q, k, v, o, lse, batch, seqlen_q, seqlen_k, heads, kv_heads, scale (float),
-    multiprocessors, semaphore, null, null, null, stream)` over BSHD tensors."""
-    import torch
-
-    path = os.path.join(directory, f"fa3_fwd_d{problem.d}_c{int(problem.causal)}_fp80.so")
-    if not os.path.exists(path):
-        print(
-            f"FlashAttention-3: no {path}; there are {sorted(glob.glob(os.path.join(directory, '*.so')))}", flush=True
-        )
-        return None
-    function = ctypes.CDLL(os.path.abspath(path)).fa3_fwd
-    out, lse = torch.empty_like(problem.q), torch.empty_like(problem.lse)
-    semaphore = torch.zeros(1024, dtype=torch.int32, device="cuda")
-    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
-    b, s, h, _ = problem.q.shape
-    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (problem.q, problem.k, problem.v, out, lse)]
-    null = ctypes.c_void_p(0)
-
-    def run():
-        if problem.causal:
-            semaphore.zero_()
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        function(*pointers, b, s, s, h, h, ctypes.c_float(problem.scale), multiprocessors,
-                 ctypes.c_void_p(semaphore.data_ptr()), null, null, null, stream)  # fmt: skip
-
-    return run
-
-
-def peers(problem, options):
-    found = {"cudnn": sdpa_contestant(problem, "CUDNN_ATTENTION"), "fa2": sdpa_contestant(problem, "FLASH_ATTENTION")}
-    found["fa3"] = fa3_library_contestant(problem, options.fa3) if options.fa3 else fa3_module_contestant(problem)
-    return {name: function for name, function in found.items() if function}
-
-
-def prepare(problem):
-    """What `common.measure_kernels` wants, with errors against PyTorch's flash backend."""
-    import torch
-
-    q, k, v = problem.transposed()
-    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=problem.causal, scale=problem.scale)
-    expected = expected.transpose(1, 2).float()
+def prepare(problem, expected):
+    """What `common.measure_kernels` wants, with errors against `expected`, [B, H, S, DV]."""
 
     def prepare_kernel(kernel):
         run, out = tessera_contestant(kernel, problem)
-        return run, lambda: ((out.float() - expected).norm() / expected.norm()).item()
+        return run, lambda: peers.relative_error(out, expected)
 
     return prepare_kernel
 
 
-def measure(kernels, problem, options, stopwatch):
-    """The records of one point of the grid."""
-    point = {"d": problem.d, "mask": "causal" if problem.causal else "full", "seqlen": problem.seqlen,
-             "batch": problem.batch, "heads": problem.heads}  # fmt: skip
+def measure(kernels, problem, point, options, stopwatch):
+    """The records of one problem; `point` is what they hold of it, a dict."""
+    expected = problem.expected()
     return common.measure_kernels(
         point,
         problem.flops,
         kernels,
-        prepare(problem),
-        lambda: {} if options.no_peers else peers(problem, options),
+        prepare(problem, expected),
+        lambda: peers.find(problem, options, expected),
         stopwatch,
     )
 
 
-def to_row(record):
-    return common.to_row(record, ("d", "mask", "seqlen"), PEERS)
+def to_row(record, names):
+    return common.to_row(record, [field.name for field in dataclasses.fields(Point)], names)
+
+
+def mean_rows(records):
+    """Rows of geometric means over the sequence lengths of the rate over that of the best of JUDGES, and the worst."""
+    ratios = {}
+    for record in records:
+        timings = record.get("timings", {})
+        rivals = [timings[name]["tflops"] for name in JUDGES if name in timings]
+        if rivals:
+            key = tuple(record[field] for field in ("group", "d", "dv", "mask", "variant"))
+            ratios.setdefault(key, []).append(timings["tessera"]["tflops"] / max(rivals))
+    for (group, d, dv, mask, variant), found in ratios.items():
+        yield {"group": group, "d": d, "dv": dv, "mask": mask, "schedule": variant, "points": len(found),
+               "mean to fa3, cudnn": f"{statistics.geometric_mean(found):.3f}", "worst": f"{min(found):.2f}"}  # fmt: skip
 
 
 def main():
@@ -166,39 +205,29 @@ def main():
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     schedules = common.wanted_schedules(options)
     hidden = ("schedule",) if len(schedules) == 1 else ()
-    records, host = [], None
-    for d in map(int, options.d.split(",")):
-        for mask in options.masks.split(","):
-            kernels = common.load_kernels(
-                source, [cases.attention(options.dtype, d, d, mask == "causal", schedule) for schedule in schedules]
-            )
-            for seqlen in map(int, options.seqlens.split(",")) if kernels else ():
-                torch.manual_seed(0)
-                problem = Problem(d, seqlen, mask == "causal", options.dtype)
-                measured = measure(kernels, problem, options, stopwatch)
-                for record in measured:
-                    common.print_row(to_row(record), *hidden)
-                records += measured
-                right = [record["variant"] for record in measured if not record.get("wrong")]
-                if host is None and right:
-                    host = host_microseconds(kernels[right[0]])
-    machine = dict(common.describe_gpu(), host_us_per_call=host)
     method = (
         f"Attention forward, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
-    common.write_results(options, "attention", machine, method, [to_row(record) for record in records], records)
-
-
-def host_microseconds(kernel):
-    """Of a call on a tensor so small that the host is what takes time."""
-    import torch
-
-    d = int(kernel.parameters["D"])
-    q, k, v, o = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(4))
-    if kernel.description["arguments"][0]["element"] == "f16":
-        q, k, v, o = (tensor.half() for tensor in (q, k, v, o))
-    lse = torch.empty((1, 1, 1), device="cuda")
-    return round(common.host_microseconds(lambda: kernel(q, k, v, o, lse, 1.0)), 2)
+    results, records, loaded = common.Results(options, "attention", common.describe_gpu(), method), [], {}
+    names = peers.wanted(options)
+    for point in options.points:
+        kind = (options.dtype, point.d, point.dv, point.mask == "causal")
+        if kind not in loaded:
+            loaded[kind] = common.load_kernels(source, [cases.attention(*kind, schedule) for schedule in schedules])
+        if not loaded[kind]:
+            continue
+        torch.manual_seed(0)
+        problem = Problem(
+            point.d, point.seqlen, point.mask == "causal", options.dtype, point.batch, point.heads, point.dv, point.kv_heads
+        )
+        measured = measure(loaded[kind], problem, dataclasses.asdict(point), options, stopwatch)
+        for record in measured:
+            common.print_row(to_row(record, names), *hidden)
+        records += measured
+        results.write([to_row(record, names) for record in records], records, list(mean_rows(records)))
+    for row in mean_rows(records):
+        common.print_row(row)
+    results.finish()
 
 
 if __name__ == "__main__":

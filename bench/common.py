@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, the state of the GPU, peers, results."""
+"""What the benchmarks share: timing, the state of the GPU, results."""
 
 import argparse
 import contextlib
@@ -11,13 +11,13 @@ import statistics
 import subprocess
 import sys
 import threading
-import time
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 sys.path.insert(0, os.path.join(ROOT, "test", "gpu"))
 
 import cases  # noqa: E402
 import kernels  # noqa: E402
+import plot  # noqa: E402
 
 # A kernel whose result is further from the peers', relative to the norm, is wrong and not worth timing.
 MAX_ERROR = 1e-2
@@ -138,23 +138,6 @@ class Stopwatch:
         }
 
 
-def host_microseconds(function, calls=2000):
-    """The time the host spends in a call that queues little work."""
-    import torch
-
-    for _ in range(50):
-        function()
-    torch.cuda.synchronize()
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(calls // 5):
-            function()
-        best = min(best, time.perf_counter() - start)
-        torch.cuda.synchronize()
-    return best / (calls // 5) * 1e6
-
-
 def wanted_schedules(options):
     """The schedules to time, in order; an empty one is the compiler's choice."""
     if options.schedules is None:
@@ -269,18 +252,40 @@ def format_cell(value):
     return str(value)
 
 
-def write_results(options, name, machine, method, rows, records):
-    """Writes <out>/<date>-<machine>-<commit>-<name>.json and .md: `rows` make the table, `records` hold all."""
-    os.makedirs(options.out, exist_ok=True)
-    title = machine.get("gpu") or machine["cpu"]
-    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-    path = os.path.join(options.out, f"{options.date}-{slug}-{options.commit}-{name}")
-    with open(path + ".json", "w") as file:
-        json.dump({"date": options.date, "commit": options.commit, **machine, "results": records}, file, indent=1)
-        file.write("\n")
-    facts = ", ".join(f"{key} {value}" for key, value in machine.items())
-    with open(path + ".md", "w") as file:
-        file.write(
-            f"# {name}, {options.date}, commit {options.commit}\n\n{facts}\n\n{method}\n\n{markdown_table(rows)}"
-        )
-    print(f"wrote {path}.json and .md")
+class Results:
+    """<out>/<date>-<machine>-<commit>-<name>.json and .md, and with matplotlib .svg.
+
+    `machine` is a dict of facts with "gpu" or "cpu", `method` a sentence. Both files are written anew, and replaced at
+    once, with everything so far whenever `write` is called: what is interrupted leaves what it has measured.
+    """
+
+    def __init__(self, options, name, machine, method):
+        self.header = {"benchmark": name, "date": options.date, "commit": options.commit, **machine}
+        facts = ", ".join(f"{key} {value}" for key, value in machine.items())
+        self.heading = f"# {name}, {options.date}, commit {options.commit}\n\n{facts}\n\n{method}\n"
+        slug = re.sub(r"[^a-z0-9]+", "-", (machine.get("gpu") or machine["cpu"]).lower()).strip("-")
+        os.makedirs(options.out, exist_ok=True)
+        self.path = os.path.join(options.out, f"{options.date}-{slug}-{options.commit}-{name}")
+        self.written = False
+
+    def write(self, rows, records, *tables):
+        """`rows` make the table and `tables` those after it, `records` hold all."""
+        replace_file(self.path + ".json", json.dumps({**self.header, "results": records}, indent=1) + "\n")
+        parts = [self.heading, *(markdown_table(table) for table in (rows, *tables))]
+        replace_file(self.path + ".md", "\n".join(parts))
+        self.written = True
+
+    def finish(self):
+        """Says where the results are, and draws them where that can be done."""
+        if not self.written:
+            print("nothing was measured, so nothing is written")
+            return
+        print(f"wrote {self.path}.json and .md")
+        print(plot.draw(self.path + ".json"))
+
+
+def replace_file(path, text):
+    """Writes a file that is seen with its old or its new text, never with a part of it."""
+    with open(path + ".part", "w") as file:
+        file.write(text)
+    os.replace(path + ".part", path)

@@ -66,7 +66,9 @@ def main():
             print(record, flush=True)
     rows = [{key: value for key, value in record.items() if key != "runs"} for record in records]
     method = f"attention_fwd.tile to cubin, bf16, medians of {options.runs} runs of the command line, seconds."
-    common.write_results(options, "compile-time", common.describe_cpu(), method, rows, records)
+    results = common.Results(options, "compile-time", common.describe_cpu(), method)
+    results.write(rows, records)
+    results.finish()
 
 
 if __name__ == "__main__":

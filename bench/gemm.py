@@ -48,7 +48,10 @@ def main():
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     schedules = common.wanted_schedules(options)
     hidden = ("schedule",) if len(schedules) == 1 else ()
-    records = []
+    method = (
+        f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
+    )
+    results, records = common.Results(options, "gemm", common.describe_gpu(), method), []
     for transposed in (True, False):
         parameters = {
             "T": options.dtype,
@@ -64,12 +67,8 @@ def main():
             for record in measured:
                 common.print_row(to_row(record), *hidden)
             records += measured
-    method = (
-        f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
-    )
-    common.write_results(
-        options, "gemm", common.describe_gpu(), method, [to_row(record) for record in records], records
-    )
+            results.write([to_row(record) for record in records], records)
+    results.finish()
 
 
 if __name__ == "__main__":

@@ -42,6 +42,11 @@ def main():
 
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    method = (
+        "Attention forward, bf16, no mask, TFLOP/s (medians of CUDA-event times, L2 flushed, in turns), with tiles whose "
+        "speculation fails."
+    )
+    results = common.Results(options, "retries", common.describe_gpu(), method)
     rows, records = [], []
     for d in map(int, options.d.split(",")):
         schedules = ("", "speculate=false")
@@ -53,7 +58,7 @@ def main():
                 spoil(problem, share)
                 point = {"d": d, "seqlen": seqlen, "failing": name}
                 measured = common.measure_kernels(
-                    point, problem.flops, kernels, attention.prepare(problem), lambda: {}, stopwatch
+                    point, problem.flops, kernels, attention.prepare(problem, problem.expected()), lambda: {}, stopwatch
                 )
                 records += measured
                 rates = [r["timings"]["tessera"]["tflops"] if "timings" in r else None for r in measured]
@@ -61,11 +66,8 @@ def main():
                     rows.append({**point, "TFLOP/s": round(rates[0]), "exact": round(rates[1]),
                                  "to exact": f"{rates[0] / rates[1]:.2f}"})  # fmt: skip
                     common.print_row(rows[-1])
-    method = (
-        "Attention forward, bf16, no mask, TFLOP/s (medians of CUDA-event times, L2 flushed, in turns), with tiles whose "
-        "speculation fails."
-    )
-    common.write_results(options, "retries", common.describe_gpu(), method, rows, records)
+                results.write(rows, records)
+    results.finish()
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def main():
         f"One thread block of attention_fwd.tile, bf16, BM = BN = 128, {BLOCKS} blocks of keys, on one core with every"
         f" check on; medians of {options.seeds} seeds."
     )
-    common.write_results(options, "simulator", common.describe_cpu(), method, rows, records)
+    results = common.Results(options, "simulator", common.describe_cpu(), method)
+    results.write(rows, records)
+    results.finish()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 
     python3 bench/summary.py bench/results/<...>-attention.json
 
-The table stands between two comments in README.md: TFLOP/s of the default schedule and, in parentheses, the ratio
-to the faster of FlashAttention-3 and cuDNN in the same run.
+The table stands between two comments in README.md: TFLOP/s of the default schedule on the paper's grid and, in
+parentheses, the ratio to the faster of FlashAttention-3 and cuDNN in the same run. A point that was not measured beside
+one of them is left blank.
 """
 
 import json
@@ -15,19 +16,29 @@ README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.
 BEGIN, END = "<!-- attention: bench/summary.py -->", "<!-- end -->"
 
 
+def is_shown(record):
+    """Says whether a record is of the paper's grid, the default schedule and a right result."""
+    default = record["variant"] in ("default", "")
+    return record.get("group", "paper") == "paper" and default and bool(record.get("timings"))
+
+
+def cell(records, d, mask, seqlen):
+    timings = next((r["timings"] for r in records if (r["d"], r["mask"], r["seqlen"]) == (d, mask, seqlen)), {})
+    rivals = [timings[name]["tflops"] for name in ("fa3", "cudnn") if name in timings]
+    if not rivals:
+        return ""
+    own = timings["tessera"]["tflops"]
+    return f"{own:.0f} ({own / max(rivals):.2f})"
+
+
 def table(path):
     with open(path) as file:
         result = json.load(file)
-    records = [r for r in result["results"] if r["variant"] in ("default", "") and r.get("timings")]
+    records = [r for r in result["results"] if is_shown(r)]
     seqlens = sorted({r["seqlen"] for r in records})
     lines = ["| forward, bf16 | " + " | ".join(f"{s}" for s in seqlens) + " |", "|---|" + "---|" * len(seqlens)]
     for d, mask in sorted({(r["d"], r["mask"]) for r in records}, key=lambda key: (key[0], key[1] != "full")):
-        cells = []
-        for seqlen in seqlens:
-            timings = next(r["timings"] for r in records if (r["d"], r["mask"], r["seqlen"]) == (d, mask, seqlen))
-            own = timings["tessera"]["tflops"]
-            best = max(t["tflops"] for name, t in timings.items() if name in ("fa3", "cudnn"))
-            cells.append(f"{own:.0f} ({own / best:.2f})")
+        cells = [cell(records, d, mask, seqlen) for seqlen in seqlens]
         lines.append(f"| d = {d}, {mask} | " + " | ".join(cells) + " |")
     source = os.path.relpath(os.path.abspath(path), os.path.dirname(README))
     lines += ["", f"TFLOP/s on one {result['gpu']}, and in parentheses the ratio to the faster of FlashAttention-3 and "
