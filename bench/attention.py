@@ -11,8 +11,8 @@ flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D
 them, FlexAttention and a kernel in Triton, which take seconds to compile for each point. A peer that does not run a
 point is left out there, and a line says why.
 
-Bundles: test/gpu/build_bundles.py --groups= --extra bench/attention.json, which also has the kernels without speculation
-for --schedules "default;speculate=false". Results are written after each point.
+Bundles: test/gpu/build_bundles.py --groups= --extra bench/attention.json, which also has the kernels without
+speculation for --schedules "default;speculate=false". Results are written after each point.
 """
 
 import argparse
@@ -218,7 +218,14 @@ def main():
             continue
         torch.manual_seed(0)
         problem = Problem(
-            point.d, point.seqlen, point.mask == "causal", options.dtype, point.batch, point.heads, point.dv, point.kv_heads
+            point.d,
+            point.seqlen,
+            point.mask == "causal",
+            options.dtype,
+            point.batch,
+            point.heads,
+            point.dv,
+            point.kv_heads,
         )
         measured = measure(loaded[kind], problem, dataclasses.asdict(point), options, stopwatch)
         for record in measured:

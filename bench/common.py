@@ -111,8 +111,8 @@ class Stopwatch:
 
     def compare(self, contestants):
         """Times the functions of a dict in turns, forwards and backwards, so that none always runs on the coolest
-        card. Returns for each name {"ms": median, "ms_min", "ms_max", "mhz", "watts"}; the last two are None
-        without pynvml."""
+        card. Returns for each name {"ms": median, "ms_min", "ms_max", "spread": what lies between the
+        quartiles over the median, "mhz", "watts"}; the last two are None without pynvml."""
         counts, times, samples = {}, {}, {}
         for name, function in contestants.items():
             self._time(function, 2)
@@ -129,10 +129,12 @@ class Stopwatch:
     @staticmethod
     def _summary(times, samples):
         clocks, powers = zip(*samples) if samples else ([], [])
+        lower, median, upper = statistics.quantiles(times, n=4)
         return {
-            "ms": statistics.median(times),
+            "ms": median,
             "ms_min": min(times),
             "ms_max": max(times),
+            "spread": (upper - lower) / median,
             "mhz": statistics.median(clocks) if clocks else None,
             "watts": max(powers) if powers else None,
         }
@@ -193,7 +195,7 @@ def measure_kernels(point, flops, kernels, prepare, find_peers, stopwatch):
 
 def to_row(record, columns, peers):
     """The row of a table for a record: `columns` of the point, the schedule that was asked for, TFLOP/s of ours and
-    of the peers, our share of the best peer's, and the state of the GPU while ours ran."""
+    of the peers, our share of the best peer's, the spread of our times, and the state of the GPU while ours ran."""
     timings = record.get("timings", {})
     row = {**{column: record[column] for column in columns}, "schedule": record["variant"]}
     for name in ("tessera", *peers):
@@ -202,6 +204,8 @@ def to_row(record, columns, peers):
         row["tessera"] = f"wrong ({record['error']:.2g})"
     rivals = [row[name] for name in peers if row[name]]
     row["to best"] = f"{row['tessera'] / max(rivals):.2f}" if timings and rivals else None
+    spread = timings.get("tessera", {}).get("spread")
+    row["spread"] = None if spread is None else f"{spread:.1%}"
     row["MHz"] = timings.get("tessera", {}).get("mhz")
     row["W"] = timings.get("tessera", {}).get("watts")
     return row

@@ -61,14 +61,15 @@ def find(problem, options, expected):
         "triton": triton,
     }
     found = {
-        name: attempt(name, problem, makers[name], lambda out: relative_error(out, expected)) for name in wanted(options)
+        name: attempt(name, problem, makers[name], lambda out: relative_error(out, expected))
+        for name in wanted(options)
     }
     return {name: run for name, run in found.items() if run}
 
 
 def attempt(name, problem, make, error_of):
-    """The function that `make` returns for `problem`, or None after a line that says why it does not serve: for instance
-    that the error of its output, which `error_of` tells, is too large."""
+    """The function that `make` returns for `problem`, or None after a line that says why it does not serve: for
+    instance that the error of its output, which `error_of` tells, is too large."""
     try:
         run = make(problem)
         error = error_of(run())
@@ -117,8 +118,8 @@ def fa3_module(problem):
 
 def fa3_library(problem, directory):
     """FlashAttention-3 as `fa3_fwd(q, k, v, o, lse, batch, seqlen_q, seqlen_k, heads, kv_heads, scale (float),
-    multiprocessors, semaphore, null, null, null, stream)` over BSHD tensors in bf16, DV = D, in a shared object for each
-    D and mask."""
+    multiprocessors, semaphore, null, null, null, stream)` over BSHD tensors in bf16, DV = D, in a shared object for
+    each D and mask."""
     import torch
 
     path = os.path.join(directory, f"fa3_fwd_d{problem.d}_c{int(problem.causal)}_fp80.so")

@@ -13,7 +13,14 @@ import sys
 
 # Colours stay with the contestant in all panels; ours come from the first ones, in order.
 OURS = ("#c1272d", "#f08a3c", "#7b3294", "#e377c2", "#8c564b")
-PEERS = {"fa3": "#1f77b4", "cudnn": "#2ca02c", "fa2": "#7f7f7f", "flex": "#17becf", "triton": "#bcbd22", "cublas": "#2ca02c"}
+PEERS = {
+    "fa3": "#1f77b4",
+    "cudnn": "#2ca02c",
+    "fa2": "#7f7f7f",
+    "flex": "#17becf",
+    "triton": "#bcbd22",
+    "cublas": "#2ca02c",
+}
 COLUMNS = 2
 
 
@@ -72,7 +79,7 @@ def of_host(records):
         yield "Host time of a launch", record["kernel"], {record["through"]: record["microseconds"]}
 
 
-# {benchmark: (function that yields (panel, label, {contestant: value}) of records, what the values are, drawn as lines)}
+# {benchmark: (what yields (panel, label, {contestant: value}) of records, the unit of the values, drawn as lines)}
 KINDS = {
     "attention": (of_attention, "TFLOP/s", True),
     "ablation": (of_ablation, "TFLOP/s", False),
@@ -139,7 +146,9 @@ def draw_figure(pyplot, result, kind, path):
     """Writes an SVG; False when no panel has a value."""
     _, unit, lines = KINDS[kind]
     found = panels(result, kind)
-    if not any(value is not None for panel in found.values() for values in panel["values"].values() for value in values):
+    if not any(
+        value is not None for panel in found.values() for values in panel["values"].values() for value in values
+    ):
         return False
     columns = min(COLUMNS, len(found))
     rows = -(-len(found) // columns)

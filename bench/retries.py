@@ -43,8 +43,8 @@ def main():
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = (
-        "Attention forward, bf16, no mask, TFLOP/s (medians of CUDA-event times, L2 flushed, in turns), with tiles whose "
-        "speculation fails."
+        "Attention forward, bf16, no mask, TFLOP/s (medians of CUDA-event times, L2 flushed, in turns), with tiles "
+        "whose speculation fails."
     )
     results = common.Results(options, "retries", common.describe_gpu(), method)
     rows, records = [], []

@@ -41,9 +41,12 @@ def table(path):
         cells = [cell(records, d, mask, seqlen) for seqlen in seqlens]
         lines.append(f"| d = {d}, {mask} | " + " | ".join(cells) + " |")
     source = os.path.relpath(os.path.abspath(path), os.path.dirname(README))
-    lines += ["", f"TFLOP/s on one {result['gpu']}, and in parentheses the ratio to the faster of FlashAttention-3 and "
-              f"cuDNN in the same run: 16k tokens, hidden size 2048, default schedules, no tuning ([all of "
-              f"it]({source.replace('.json', '.md')}))."]
+    lines += [
+        "",
+        f"TFLOP/s on one {result['gpu']}, and in parentheses the ratio to the faster of FlashAttention-3 and "
+        f"cuDNN in the same run: 16k tokens, hidden size 2048, default schedules, no tuning ([all of "
+        f"it]({source.replace('.json', '.md')})).",
+    ]
     return "\n".join(lines)
 
 

@@ -61,7 +61,20 @@ def forward(q, k, v, o, lse, scale2, H, GROUP, S,
     )
     if CAUSAL:
         acc, sums, maxima = attend(
-            acc, sums, maxima, q_tile, k_pointers, v_pointers, k_row, v_row, rows, scale2, unmasked, unmasked + BM, True, BN
+            acc,
+            sums,
+            maxima,
+            q_tile,
+            k_pointers,
+            v_pointers,
+            k_row,
+            v_row,
+            rows,
+            scale2,
+            unmasked,
+            unmasked + BM,
+            True,
+            BN,
         )
     o_pointers = o + batch * o_batch + head * o_head + rows[:, None].to(tl.int64) * o_row + width[None, :]
     tl.store(o_pointers, (acc / sums[:, None]).to(o.dtype.element_ty))
