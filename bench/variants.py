@@ -2,15 +2,28 @@
 
 Batch and heads as in attention.py (16k tokens, hidden size 2048), bf16, BSHD storage. FLOPs are counted on the pairs of
 a query and a key that the mask leaves, 4 d each, so that TFLOP/s of a window can be compared with those of the plain
-kernel without a mask; "to plain" is that ratio, against the plain kernel with the same mask or, for a window, without.
-Bundles: test/gpu/build_bundles.py --extra bench/variants.json.
+kernel without a mask. None of these speculates but the rows that say so. Columns:
+
+    to plain        the rate over that of attention_fwd.tile with the online softmax, tiles of the same size, and the
+                    same mask or, for a window, none
+    to speculating  the same over attention_fwd.tile as it is by default
+    added           instructions for each score element that the plain kernel does not have, of those special functions
+    explained       "to plain" as the added instructions and the elements of blocks that a mask cuts explain it, see
+                    explain.py; empty without counts of instructions, or without pynvml for the clock
+    to explained    the rate over that
+
+Bundles, with the counts: test/gpu/build_bundles.py --groups= --extra bench/variants.json --inspect. Results are written
+after each point; FlexAttention takes seconds to compile for each variant and point, in all --compile-seconds at most.
 """
 
 import json
 import os
+import time
 
 import attention
 import common
+import explain
+import peers
 from common import cases
 
 CAP = 30.0
@@ -20,6 +33,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--seqlens", default="2048,8192,16384")
     parser.add_argument("--d", default="64,128", help="head dimensions, of those in variants.json")
+    parser.add_argument("--compile-seconds", type=float, default=90, help="for FlexAttention in all")
     return parser.parse_args()
 
 
@@ -28,30 +42,38 @@ def read_variants(d):
         return [variant for variant in json.load(file) if variant["parameters"]["D"] == d]
 
 
-def visible_pairs(seqlen, variant):
-    """Pairs of a query and a key that the mask leaves, of one head."""
+def window_of(seqlen, variant):
+    """(left, right) of what a row sees: row r the columns from r - left to r + right."""
     parameters = variant["parameters"]
     mask = parameters.get("MASK") or ("causal" if parameters.get("CAUSAL") == "true" else "none")
-    if mask == "none":
-        return seqlen * seqlen
-    left, right = (seqlen, 0) if mask == "causal" else (variant["left"], variant["right"])
+    return {"none": (seqlen, seqlen), "causal": (seqlen, 0)}.get(mask) or (variant["left"], variant["right"])
+
+
+def visible_pairs(seqlen, variant):
+    """Pairs of a query and a key that the mask leaves, of one head."""
+    left, right = window_of(seqlen, variant)
     return sum(min(seqlen, row + right + 1) - max(0, row - left) for row in range(seqlen))
 
 
+def scores_of(seqlen, variant):
+    """What tells the scores of variants apart: (left, right, has a soft cap, has ALiBi)."""
+    parameters = variant["parameters"]
+    return *window_of(seqlen, variant), parameters.get("SOFTCAP", "none") != "none", parameters.get("ALIBI") == "true"
+
+
 def launcher(kernel, problem, variant):
-    """A function that launches the kernel, and its output."""
+    """A function that launches the kernel, and its output [B, H, S, D]."""
     import torch
 
-    parameters = variant["parameters"]
+    _, _, cap, alibi = scores_of(problem.seqlen, variant)
     extra = {name: variant[name] for name in ("left", "right") if name in variant}
-    if parameters.get("SOFTCAP", "none") != "none":
+    if cap:
         extra["cap"] = CAP
-    if parameters.get("ALIBI") == "true":
+    if alibi:
         extra["slopes"] = slopes(problem.heads)
     q, k, v = problem.transposed()
-    out = torch.full_like(problem.q, float("nan"))
-    o = out.transpose(1, 2)
-    return lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **extra), out
+    o = torch.full_like(problem.q, float("nan")).transpose(1, 2)
+    return lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **extra), o
 
 
 def slopes(heads):
@@ -60,84 +82,151 @@ def slopes(heads):
     return torch.exp2(-8 * torch.arange(1, heads + 1, device="cuda") / heads)
 
 
-def flex_contestant(problem, variant):
-    """FlexAttention of the same scores, with its output; None when it does not compile here."""
-    parameters = variant["parameters"]
-    try:
-        import torch
-        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+def expected(problem, scores):
+    """{(batch, head): O [S, D] in f32} of the first head of the batch and the last."""
+    import torch
 
-        head_slopes, seqlen = slopes(problem.heads), problem.seqlen
-        cap, alibi = parameters.get("SOFTCAP", "none") != "none", parameters.get("ALIBI") == "true"
-        mask = parameters.get("MASK") or ("causal" if parameters.get("CAUSAL") == "true" else "none")
-        left, right = variant.get("left", seqlen), variant.get("right", 0)
-
-        def score(s, b, h, r, c):
-            s = CAP * torch.tanh(s / CAP) if cap else s
-            return s - head_slopes[h] * (r - c).abs() if alibi else s
-
-        def sees(b, h, r, c):
-            return (c - r >= -left) & (c - r <= right)
-
-        blocks = None if mask == "none" else create_block_mask(sees, None, None, seqlen, seqlen)
-        function = torch.compile(flex_attention, dynamic=False)
-        q, k, v = problem.transposed()
-
-        def run():
-            return function(
-                q, k, v, score_mod=score if cap or alibi else None, block_mask=blocks, scale=problem.scale
-            )
-
-        return run, run().transpose(1, 2)
-    except Exception as error:  # The compiler of PyTorch fails in many ways; a peer is optional.
-        print(f"FlexAttention, {variant['variant']}: {type(error).__name__} {str(error)[:120]}", flush=True)
-        return None
+    left, right, cap, alibi = scores
+    found, positions = {}, torch.arange(problem.seqlen, device="cuda")
+    distance = positions[None, :] - positions[:, None]  # Negative before the row's own column.
+    hidden = (distance < -left) | (distance > right)
+    for batch, head in ((0, 0), (problem.batch - 1, problem.heads - 1)):
+        q, k, v = (tensor[batch, :, head].float() for tensor in (problem.q, problem.k, problem.v))
+        s = (q @ k.t()) * problem.scale
+        s = CAP * torch.tanh(s / CAP) if cap else s
+        s = s - slopes(problem.heads)[head] * distance.abs() if alibi else s
+        found[batch, head] = torch.softmax(s.masked_fill_(hidden, float("-inf")), 1) @ v
+    return found
 
 
-def measure(kernels, problem, variants, options, stopwatch):
+def error_of(out, references):
+    """The largest error of the heads that `references` has."""
+    return max(peers.relative_error(out[at], reference) for at, reference in references.items())
+
+
+def flex_contestant(problem, scores):
+    """FlexAttention of the same scores."""
+    import torch
+
+    left, right, cap, alibi = scores
+    head_slopes = slopes(problem.heads)
+
+    def score(s, b, h, r, c):
+        s = CAP * torch.tanh(s / CAP) if cap else s
+        return s - head_slopes[h] * (r - c).abs() if alibi else s
+
+    def sees(b, h, r, c):
+        return (c - r >= -left) & (c - r <= right)
+
+    free = min(left, right) >= problem.seqlen
+    return peers.flex(problem, score if cap or alibi else None, None if free else sees)
+
+
+class Flex:
+    """FlexAttention of the scores that were asked for, as long as there is time to compile it."""
+
+    def __init__(self, options):
+        self.left = 0.0 if options.no_peers else options.compile_seconds
+
+    def contestant(self, problem, scores, references):
+        """A function that runs it, or None after a line that says why not."""
+        if self.left <= 0:
+            return None
+        start = time.monotonic()
+        run = peers.attempt(
+            "flex", problem, lambda problem: flex_contestant(problem, scores), lambda out: error_of(out, references)
+        )
+        self.left -= time.monotonic() - start
+        if self.left <= 0:
+            print("flex: --compile-seconds are spent; further variants are timed without it", flush=True)
+        return run
+
+
+def measure(kernels, problem, variants, flex, stopwatch):
     """The records of one point: all variants and their peers, timed in turns."""
-    contestants, records = {}, []
+    peers.forget_compiled()
+    contestants, records, references, compiled = {}, [], {}, {}
     for variant in variants:
-        kernel = kernels.get(variant["variant"])
+        kernel, name, scores = kernels.get(variant["variant"]), variant["variant"], scores_of(problem.seqlen, variant)
         if kernel is None:
             continue
+        if scores not in references:
+            references[scores] = expected(problem, scores)
+            run = flex.contestant(problem, scores, references[scores])
+            if run:
+                contestants["flex", scores] = run
         run, out = launcher(kernel, problem, variant)
         run()
-        name = variant["variant"]
-        record = {"d": problem.d, "seqlen": problem.seqlen, "variant": name, "schedule": kernel.schedule,
-                  "base": variant.get("base"), "error": None}  # fmt: skip
+        record = {"d": problem.d, "seqlen": problem.seqlen, "batch": problem.batch, "heads": problem.heads,
+                  "variant": name, "schedule": kernel.schedule, "base": variant.get("base"),
+                  "error": error_of(out, references[scores])}  # fmt: skip
         record["flops"] = 4 * problem.d * problem.heads * problem.batch * visible_pairs(problem.seqlen, variant)
-        peer = None if options.no_peers else flex_contestant(problem, variant)
-        if peer:
-            expected = peer[1].float()
-            record["error"] = ((out.float() - expected).norm() / expected.norm()).item()
-            contestants["flex", name] = peer[0]
         records.append(record)
-        if (record["error"] or 0) < common.MAX_ERROR and not out.isnan().any():
+        compiled[name] = scores
+        if record["error"] < common.MAX_ERROR:
             contestants["tessera", name] = run
         else:
             record["wrong"] = True
-    timings = stopwatch.compare(contestants)
+    timings = stopwatch.compare(contestants) if contestants else {}
     for record in records:
-        for who in ("tessera", "flex"):
-            timing = timings.get((who, record["variant"]))
-            if timing:
+        for who, key in (("tessera", record["variant"]), ("flex", compiled[record["variant"]])):
+            if (who, key) in timings:
+                timing = timings[who, key]
                 record[who] = {**timing, "tflops": record["flops"] / timing["ms"] / 1e9}
     return records
 
 
+def add_explanations(records, variants, kernels, loops, multiprocessors):
+    """Adds "added" and "explained" to the records of a point that have a base, where instructions were counted and the
+    clock is known."""
+    named, variants = {r["variant"]: r for r in records}, {v["variant"]: v for v in variants}
+
+    def work_of(record):
+        name = record["variant"]
+        counted = explain.costs(loops[name], kernels[name].parameters)
+        window = window_of(record["seqlen"], variants[name])
+        return counted, explain.elements(record["seqlen"], window, kernels[name].parameters)
+
+    for record in records:
+        base = named.get(record["base"])
+        timing = base.get("tessera") if base else None
+        if not timing or not timing["mhz"] or not loops.get(record["variant"]) or not loops.get(record["base"]):
+            continue
+        mine, theirs = work_of(record), work_of(base)
+        record["added"] = [mine[0]["unmasked"][n] - theirs[0]["unmasked"][n] for n in (0, 1)]
+        heads = record["batch"] * record["heads"]
+        cycles = timing["ms"] * timing["mhz"] * 1e3 * multiprocessors / heads
+        slower = explain.explained_cycles(mine, theirs, cycles) / cycles
+        record["explained"] = record["flops"] / base["flops"] / slower
+
+
+def ratio(rate, other):
+    return rate / other if rate and other else None
+
+
+def two_digits(number):
+    return None if number is None else f"{number:.2f}"
+
+
 def to_row(record, records):
-    ours, flex = record.get("tessera", {}), record.get("flex", {})
-    base = next((r.get("tessera", {}) for r in records if r["variant"] == record["base"]), {})
-    ratio = ours["tflops"] / base["tflops"] if ours and base else None
+    def rate_of(name):
+        return next((r.get("tessera", {}).get("tflops") for r in records if r["variant"] == name), None)
+
+    ours = record.get("tessera", {})
+    to_plain = ratio(ours.get("tflops"), rate_of(record["base"]))
+    added = record.get("added")
     return {
         "d": record["d"],
         "seqlen": record["seqlen"],
         "variant": record["variant"],
         "ms": ours.get("ms"),
-        "tessera": f"wrong ({record['error']})" if record.get("wrong") else ours.get("tflops"),
-        "to plain": f"{ratio:.2f}" if ratio else None,
-        "flex": flex.get("tflops"),
+        "tessera": f"wrong ({record['error']:.2g})" if record.get("wrong") else ours.get("tflops"),
+        "to plain": two_digits(to_plain),
+        "to speculating": two_digits(ratio(ours.get("tflops"), rate_of(f"{record['base']}, speculating"))),
+        "added": f"{added[0]:.1f}, {added[1]:.1f}" if added else None,
+        "explained": two_digits(record.get("explained")),
+        "to explained": two_digits(ratio(to_plain, record.get("explained"))),
+        "flex": record.get("flex", {}).get("tflops"),
         "MHz": ours.get("mhz"),
         "W": ours.get("watts"),
     }
@@ -148,28 +237,32 @@ def main():
     import torch
 
     source = common.kernels.open_source(options.bundles)
-    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    records, rows = [], []
+    stopwatch, flex = common.Stopwatch(options.milliseconds, options.rounds), Flex(options)
+    machine = common.describe_gpu()
+    method = (
+        "Attention forward, bf16, TFLOP/s on what the mask leaves (medians of CUDA-event times, L2 flushed, "
+        "contestants in turns). flex: FlexAttention of PyTorch, compiled. The columns are explained in bench/variants.py."
+    )
+    results, records, rows = common.Results(options, "variants", machine, method), [], []
     for d in map(int, options.d.split(",")):
         variants = read_variants(d)
-        configurations = [
-            dict(cases.configuration(v["kernel"], v["parameters"], v["schedule"]), variant=v["variant"])
+        configurations = {
+            v["variant"]: dict(cases.configuration(v["kernel"], v["parameters"], v["schedule"]), variant=v["variant"])
             for v in variants
-        ]
-        kernels = common.load_kernels(source, configurations)
+        }
+        kernels = common.load_kernels(source, configurations.values())
+        loops = {name: source.loops(configurations[name]) for name in kernels}
         for seqlen in map(int, options.seqlens.split(",")):
             torch.manual_seed(0)
             problem = attention.Problem(d, seqlen, False, "bf16")
-            measured = measure(kernels, problem, variants, options, stopwatch)
-            rows += [to_row(record, measured) for record in measured]
-            for row in rows[-len(measured) :] if measured else ():
+            measured = measure(kernels, problem, variants, flex, stopwatch)
+            add_explanations(measured, variants, kernels, loops, machine["multiprocessors"])
+            for row in (to_row(record, measured) for record in measured):
                 common.print_row(row)
+                rows.append(row)
             records += measured
-    method = (
-        "Attention forward, bf16, TFLOP/s on what the mask leaves (medians of CUDA-event times, L2 flushed, contestants "
-        "in turns). flex: FlexAttention of PyTorch, compiled."
-    )
-    common.write_results(options, "variants", common.describe_gpu(), method, rows, records)
+            results.write(rows, records)
+    results.finish()
 
 
 if __name__ == "__main__":

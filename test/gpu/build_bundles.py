@@ -7,19 +7,25 @@ DIR then holds a bundle for each configuration and index.json; carry it to the G
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
 
 --extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule"}, for the benchmarks:
-bench/ablation.json, or what `./dev bench attention --schedules` is to time. With --groups= nothing else is compiled.
+bench/attention.json, bench/variants.json, bench/ablation.json, or what `./dev bench attention --schedules` is to time.
+With --groups= nothing else is compiled. --inspect counts the instructions of the main loops, which bench/variants.py
+compares.
 """
 
 import argparse
 import concurrent.futures
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 
 import cases
 
+# The lines of tessera inspect that begin a loop: all instructions, and those of each class.
+LOOP = re.compile(r"^loop at .*: (\d+) instructions.*\n((?:  \S+ \d+)+)$", re.MULTILINE)
+CLASS = re.compile(r"(\S+) (\d+)")
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
 
@@ -30,7 +36,15 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=2, help="compilations at a time")
     parser.add_argument("--only", default="", metavar="TEXT", help="only configurations whose name has TEXT")
     parser.add_argument("--groups", default=",".join(cases.GROUPS), help="comma-separated, of the default")
-    parser.add_argument("--extra", metavar="FILE", help="JSON with more configurations, see above")
+    parser.add_argument(
+        "--extra",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="JSON with more configurations, see above; repeatable",
+    )
+    parser.add_argument("--inspect", action="store_true", help="run tessera inspect on each bundle, see above")
+    parser.add_argument("--nvdisasm", help="passed on to tessera inspect")
     parser.add_argument("--ptxas", help="passed on to the compiler")
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one compilation")
     return parser.parse_args()
@@ -60,7 +74,28 @@ def compile_bundle(options, configuration):
         entry["crashed"] = status is None or status < 0 or not error
     else:
         entry["bundle"] = bundle
+        if options.inspect:
+            entry["loops"] = inspect_bundle(options, bundle)
     return entry
+
+
+def inspect_bundle(options, bundle):
+    """[{"instructions": all of a loop, "HGMMA": those of this class, ...}] of the main loops of a bundle."""
+    command = [options.tessera, "inspect", os.path.join(options.out, bundle)]
+    if options.nvdisasm:
+        command += ["--nvdisasm", options.nvdisasm]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} exits with {process.returncode}:\n{process.stderr}")
+    return read_loops(process.stdout)
+
+
+def read_loops(text):
+    """The counts of a report of tessera inspect."""
+    return [
+        {"instructions": int(total), **{name: int(count) for name, count in CLASS.findall(classes)}}
+        for total, classes in LOOP.findall(text)
+    ]
 
 
 def read_extra(path):
@@ -87,7 +122,7 @@ def read_extra(path):
 def wanted_configurations(options):
     """What to compile; a configuration that several ask for once."""
     groups = [group for group in options.groups.split(",") if group]
-    found = [*cases.configurations(groups), *(read_extra(options.extra) if options.extra else ())]
+    found = [*cases.configurations(groups), *(entry for path in options.extra for entry in read_extra(path))]
     unique = {}
     for configuration in found:
         unique.setdefault(configuration["name"], configuration)

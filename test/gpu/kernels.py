@@ -42,7 +42,15 @@ class BundleDirectory:
             raise Missing(f"not in {self.directory}/index.json")
         if entry.get("error"):
             raise Refused(entry["error"])
-        return tessera.load(os.path.join(self.directory, entry["bundle"]), kernel=configuration["kernel"])
+        return tessera.load(self.path(configuration), kernel=configuration["kernel"])
+
+    def path(self, configuration):
+        """The file of a bundle that `load` has loaded."""
+        return os.path.join(self.directory, self.entries[self._key(configuration)]["bundle"])
+
+    def loops(self, configuration):
+        """The instructions of its main loops, counted by build_bundles.py --inspect; None when they were not."""
+        return self.entries[self._key(configuration)].get("loops")
 
 
 class Compiler:
@@ -62,6 +70,10 @@ class Compiler:
             )
         except tessera.CompileError as error:
             raise Refused(str(error))
+
+    def loops(self, configuration):
+        """As of a BundleDirectory: nothing was counted."""
+        return None
 
 
 def open_source(bundles):
