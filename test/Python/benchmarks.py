@@ -1,7 +1,11 @@
 # RUN: %python %s
-"""What the benchmarks do around the GPU: choosing schedules, comparing, tables, results; --extra of build_bundles."""
+"""What the benchmarks do around the GPU: choosing points and schedules, comparing, explaining, tables, results, plots;
+--extra and --inspect of build_bundles."""
 
 import argparse
+import contextlib
+import importlib.util
+import io
 import json
 import os
 import sys
@@ -11,8 +15,14 @@ import unittest
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "test", "gpu")]
 
+import attention
 import build_bundles
 import common
+import explain
+import host
+import peers
+import plot
+import summary
 import variants
 from common import cases
 
@@ -123,19 +133,258 @@ class Comparison(unittest.TestCase):
         self.assertEqual(len(measure({"default": Kernel("", 1.0)}, stopwatch)), 1)
         self.assertEqual(len(stopwatch.seen), 1)
 
+    def test_means(self):
+        point = {"group": "paper", "d": 64, "dv": 64, "mask": "full", "variant": "default"}
+        rates = ((200, 100, 50), (100, 100, 200))
+        records = [
+            {**point, "timings": {n: {"tflops": t} for n, t in zip(("tessera", "fa3", "cudnn"), r)}} for r in rates
+        ]
+        records.append({**point, "wrong": True})
+        (row,) = attention.mean_rows(records)
+        self.assertEqual((row["points"], row["mean to fa3, cudnn"], row["worst"]), (2, "1.000", "0.50"))
+
+
+class Points(unittest.TestCase):
+    def test_groups(self):
+        paper = list(attention.points(["paper"]))
+        self.assertEqual(len(paper), 36)
+        self.assertEqual({p.batch * p.seqlen for p in paper}, {16384})
+        self.assertEqual({p.heads * p.d for p in paper}, {2048})
+        self.assertTrue(all(p.heads == p.kv_heads and p.d == p.dv for p in paper))
+        self.assertEqual({(p.d, p.dv) for p in attention.points(["dims"])}, {(96, 96), (192, 192), (192, 128)})
+        self.assertEqual({(p.heads, p.kv_heads) for p in attention.points(["gqa"])}, {(16, 2)})
+        self.assertEqual([(p.batch, p.seqlen) for p in attention.points(["long"])], [(1, 32768)] * 2)
+
+    def options(self, *arguments):
+        return attention.parse_arguments(arguments)
+
+    def test_options(self):
+        self.assertEqual({p.group for p in self.options().points}, set(attention.GROUPS))
+        self.assertEqual(self.options().peers, peers.DEFAULT)
+        some = self.options("--groups", "gqa,paper", "--d", "128", "--seqlens", "512,4096", "--masks", "causal")
+        found = [(p.group, p.d, p.mask, p.seqlen) for p in some.points]
+        self.assertEqual(
+            found, [(group, 128, "causal", seqlen) for group in ("gqa", "paper") for seqlen in (512, 4096)]
+        )
+        self.assertEqual(self.options("--peers", "triton, fa3").peers, ("fa3", "triton"))
+        self.assertEqual(peers.wanted(self.options("--no-peers")), ())
+
+    def test_refusals(self):
+        for arguments, reason in (
+            (("--groups", "more"), "more is none of paper"),
+            (("--peers", "fa9"), "no peer is called fa9"),
+            (("--d", "80"), "no group has such a point"),
+        ):
+            output = io.StringIO()
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(output):
+                self.options(*arguments)
+            self.assertIn(reason, output.getvalue())
+
+    def test_bundles(self):
+        """bench/attention.json has the kernel of every point, with and without speculation."""
+        found = {entry["name"] for entry in build_bundles.read_extra(os.path.join(ROOT, "bench", "attention.json"))}
+        for point in self.options().points:
+            for schedule in ("", "speculate=false"):
+                kernel = cases.attention("bf16", point.d, point.dv, point.mask == "causal", schedule)
+                self.assertIn(kernel["name"], found)
+
+
+class Peers(unittest.TestCase):
+    def attempt(self, make, error=0.0):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            run = peers.attempt("fa3", "d 64", make, lambda out: error)
+        return run, output.getvalue()
+
+    def test_attempts(self):
+        def runs(problem):
+            return lambda: None
+
+        def fails(problem):
+            raise peers.Unavailable("no such file\nand more")
+
+        run, output = self.attempt(runs)
+        self.assertTrue(run)
+        self.assertEqual(output, "")
+        self.assertEqual(self.attempt(fails), (None, "fa3: left out at d 64: Unavailable: no such file\n"))
+        for wrong in (0.5, float("nan")):
+            run, output = self.attempt(runs, wrong)
+            self.assertIsNone(run)
+            self.assertIn("computes something else", output)
+
+    def test_flex_has_a_limit(self):
+        options = argparse.Namespace(no_peers=False, compile_seconds=0)
+        self.assertIsNone(variants.Flex(options).contestant(None, None, None))
+
+
+class Explanation(unittest.TestCase):
+    PARAMETERS = {"D": 128, "BM": 128, "BN": 128}
+
+    def test_costs(self):
+        loops = [
+            {"instructions": 640, "HGMMA": 16, "MUFU": 64},
+            {"instructions": 320, "HGMMA": 16, "MUFU": 128},
+            {"instructions": 960, "HGMMA": 32, "MUFU": 128},
+        ]
+        found = explain.costs(loops, self.PARAMETERS)
+        self.assertEqual(found, {"unmasked": (5.0, 2.0), "masked": (10.0, 1.0)})
+
+    def test_blocks(self):
+        self.assertEqual(explain.visited_blocks(512, (512, 512), 128, 128), (16, 0))
+        self.assertEqual(explain.visited_blocks(512, (512, 0), 128, 128), (10, 4))
+        self.assertEqual(explain.visited_blocks(512, (512, 0), 128, 64), (20, 8))
+        # Each tile has the diagonal and, but for the first, the end of the window beside what is between them.
+        self.assertEqual(explain.visited_blocks(1024, (256, 0), 128, 128), (21, 14))
+        for window in ((3, 5), (100, 0), (512, 512)):
+            visited, _ = explain.visited_blocks(512, window, 1, 1)
+            scores = {"parameters": {"MASK": "window"}, "left": window[0], "right": window[1]}
+            self.assertEqual(visited, variants.visible_pairs(512, scores))
+
+    def test_cycles(self):
+        def kernel(unmasked, masked, elements):
+            return {"unmasked": unmasked, "masked": masked}, elements
+
+        plain = kernel((7.0, 1.0), (9.0, 1.0), (1600, 0))
+        self.assertEqual(explain.explained_cycles(plain, plain, 800), 800)
+        # Two instructions an element, of 128 a cycle.
+        self.assertEqual(explain.explained_cycles(kernel((9.0, 1.0), (9.0, 1.0), (1600, 0)), plain, 800), 825)
+        # Nothing is faster than its special functions, 16 a cycle.
+        self.assertEqual(explain.explained_cycles(kernel((9.0, 9.0), (9.0, 9.0), (1600, 0)), plain, 800), 900)
+        # Half of the elements, a quarter of those with a mask that the plain kernel does not have.
+        window = kernel((7.0, 1.0), (11.0, 1.0), (600, 200))
+        self.assertEqual(explain.explained_cycles(window, plain, 800), 400 + 200 * 4 / 128)
+        # A causal base has its own mask: nothing is added.
+        causal = kernel((7.0, 1.0), (11.0, 1.0), (800, 100))
+        self.assertEqual(explain.explained_cycles(causal, causal, 450), 450)
+
+    def test_records(self):
+        class Loaded:
+            parameters = self.PARAMETERS
+
+        loops = [{"instructions": 448, "HGMMA": 16, "MUFU": 64}]
+        more = [{"instructions": 576, "HGMMA": 16, "MUFU": 64}]
+        listed = [
+            {"variant": "plain", "parameters": {"CAUSAL": "false"}},
+            {"variant": "ALiBi", "parameters": {"MASK": "none", "ALIBI": "true"}, "base": "plain"},
+        ]
+        records = [
+            {"d": 128, "variant": name, "base": base, "seqlen": 1024, "batch": 1, "heads": 132, "flops": 1.0,
+             "tessera": {"ms": ms, "mhz": 1000, "tflops": 1 / ms}}
+            for name, base, ms in (("plain", None, 0.5), ("plain, speculating", None, 0.4), ("ALiBi", "plain", 0.8))
+        ]  # fmt: skip
+        kernels = dict.fromkeys(("plain", "ALiBi"), Loaded)
+        variants.add_explanations(records, listed, kernels, {"plain": loops, "ALiBi": more}, 132)
+        self.assertEqual(records[2]["added"], [2.0, 0.0])
+        # 1024^2 elements in 500000 cycles and two more instructions for each.
+        self.assertAlmostEqual(records[2]["explained"], 500000 / (500000 + 1024**2 * 2 / 128))
+        row = variants.to_row(records[2], records)
+        shown = [row[name] for name in ("to plain", "to speculating", "added", "explained", "to explained")]
+        self.assertEqual(shown, ["0.62", "0.50", "2.0, 0.0", "0.97", "0.65"])
+        self.assertNotIn("explained", records[0])
+
+
+class Host(unittest.TestCase):
+    def through_c(self, script):
+        """What a program prints is what it measured."""
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "program")
+            with open(program, "w") as file:
+                file.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(program, 0o755)
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                found = host.through_c("a", 64, argparse.Namespace(program=program, batches=3, launches=9))
+        return found, output.getvalue()
+
+    def test_program(self):
+        self.assertEqual(self.through_c('[ "$*" = "a 64 3 9" ] && echo 1.5 && echo 2 && echo 4'), ([1.5, 2.0, 4.0], ""))
+        self.assertEqual(self.through_c("echo no device >&2; exit 1"), (None, "C: no device\n"))
+        missing = argparse.Namespace(program=os.path.join(ROOT, "missing"), batches=3, launches=9)
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            self.assertIsNone(host.through_c("a", 64, missing))
+        self.assertIn("No such file", output.getvalue())
+
+    def test_record(self):
+        record = host.to_record("C", cases.attention("bf16", 64, 64, False), 64, [float(n) for n in range(1, 100)])
+        self.assertEqual((record["microseconds"], record["min"], record["90%"]), (50.0, 1.0, 90.0))
+        self.assertEqual(record["kernel"], "attention_fwd, d = 64")
+        found = plot.panels({"results": [record]}, "host")
+        self.assertEqual(found["Host time of a launch"]["values"], {"C": [50.0]})
+
+
+class Output(unittest.TestCase):
+    POINT = {"group": "paper", "d": 64, "dv": 64, "mask": "full", "seqlen": 512, "variant": "default", "schedule": ""}
+
+    def record(self, **changes):
+        timings = {"tessera": {"tflops": 200.0}, "fa3": {"tflops": 100.0}, "fa2": {"tflops": 400.0}}
+        return {**self.POINT, "timings": timings, **changes}
+
+    def write(self, directory, records):
+        path = os.path.join(directory, "2000-01-01-a-100-abc-attention.json")
+        with open(path, "w") as file:
+            json.dump({"gpu": "A 100", "date": "2000-01-01", "commit": "abc", "results": records}, file)
+        return path
+
     def test_results(self):
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "new")
             options = common.argument_parser("").parse_args(["--out", out, "--date", "2000-01-01", "--commit", "abc"])
             records = measure({"default": Kernel("all of it")}, Stopwatch())
             rows = [common.to_row(record, ("d",), ("fa3",)) for record in records]
-            common.write_results(options, "attention", {"gpu": "A 100"}, "How.", rows, records)
-            with open(os.path.join(out, "2000-01-01-a-100-abc-attention.json")) as file:
+            results = common.Results(options, "attention", {"gpu": "A 100"}, "How.")
+            results.write([], [])
+            results.write(rows, records, [{"mean": 1.5}])
+            self.assertEqual(sorted(os.listdir(out)), [f"2000-01-01-a-100-abc-attention.{s}" for s in ("json", "md")])
+            with open(results.path + ".json") as file:
                 data = json.load(file)
-            with open(os.path.join(out, "2000-01-01-a-100-abc-attention.md")) as file:
+            with open(results.path + ".md") as file:
                 table = file.read()
         self.assertEqual((data["commit"], data["results"][0]["schedule"]), ("abc", "all of it"))
+        self.assertIn("How.\n\n| d | schedule |", table)
         self.assertIn("| 64 | default | 6 | 3 |", table)
+        self.assertIn("|\n\n| mean |\n|---|\n| 1.5 |\n", table)
+
+    def test_summary(self):
+        """The table of README.md has the paper's grid and the default schedule only."""
+        others = [self.record(group="gqa"), self.record(variant="stages=2"), self.record(d=96, dv=96, group="dims")]
+        alone = self.record(seqlen=1024, timings={"tessera": {"tflops": 1.0}})
+        with tempfile.TemporaryDirectory() as directory:
+            lines = summary.table(self.write(directory, [*others, self.record(), alone])).splitlines()
+        self.assertEqual(lines[0], "| forward, bf16 | 512 | 1024 |")
+        self.assertEqual(lines[2:4], ["| d = 64, full | 200 (2.00) |  |", ""])
+
+    def test_panels(self):
+        gqa = self.record(group="gqa", d=192, dv=128)
+        records = [self.record(), self.record(variant="stages=2", seqlen=1024, timings={}), gqa]
+        found = plot.panels({"results": records}, "attention")
+        self.assertEqual(list(found), ["d = 64, full", "d = 192/128, full, gqa"])
+        panel = found["d = 64, full"]
+        self.assertEqual(panel["labels"], ["512", "1024"])
+        self.assertEqual(panel["values"]["tessera"], [200.0, None])
+        self.assertEqual(panel["values"]["fa3"], [100.0, None])
+        self.assertEqual(panel["values"]["tessera, stages=2"], [None, None])
+
+    def test_plot_of_recorded_results(self):
+        """Every kind of result that is recorded can be drawn."""
+        directory = os.path.join(ROOT, "bench", "results")
+        for name in os.listdir(directory):
+            if name.endswith(".json"):
+                path = os.path.join(directory, name)
+                with open(path) as file:
+                    result = json.load(file)
+                if plot.kind_of(result, path) in plot.KINDS:
+                    self.assertTrue(plot.panels(result, plot.kind_of(result, path)), name)
+
+    def test_draw(self):
+        with tempfile.TemporaryDirectory() as directory:
+            line = plot.draw(self.write(directory, [self.record(), self.record(seqlen=1024)]))
+            drawn = any(name.endswith(".svg") for name in os.listdir(directory))
+        if importlib.util.find_spec("matplotlib"):
+            self.assertRegex(line, r"^wrote .*-attention\.svg$")
+        else:
+            self.assertIn("matplotlib cannot be imported", line)
+        self.assertEqual(drawn, bool(importlib.util.find_spec("matplotlib")))
 
 
 class Extra(unittest.TestCase):
@@ -147,7 +396,7 @@ class Extra(unittest.TestCase):
             return list(build_bundles.read_extra(path))
 
     def test_ablation(self):
-        options = argparse.Namespace(groups="", only="", extra=os.path.join(ROOT, "bench", "ablation.json"))
+        options = argparse.Namespace(groups="", only="", extra=[os.path.join(ROOT, "bench", "ablation.json")])
         found = build_bundles.wanted_configurations(options)
         self.assertEqual(found[0]["name"], cases.attention("bf16", 128, 128, False)["name"])
         self.assertFalse(found[0]["may_be_refused"])
@@ -155,6 +404,15 @@ class Extra(unittest.TestCase):
         options.groups = "attention"
         names = [entry["name"] for entry in build_bundles.wanted_configurations(options)]
         self.assertEqual(len(names), len(set(names)))
+
+    def test_loops(self):
+        text = (
+            "attention: 2 instructions, 1 of them products\n\n"
+            "loop at 0x10 to 0x60, lines 8 to 12: 469 instructions, 6 more out of line\n  HGMMA 16  MUFU 66  other 5\n"
+            "  note: 4 of 66 MUFU run\n\nloop at 0x70 to 0x90: 5 instructions\n  HGMMA 2\n  000070  other x6\n"
+        )
+        first = {"instructions": 469, "HGMMA": 16, "MUFU": 66, "other": 5}
+        self.assertEqual(build_bundles.read_loops(text), [first, {"instructions": 5, "HGMMA": 2}])
 
     def test_values(self):
         (entry,) = self.read('[{"kernel": "gemm", "parameters": {"BIAS": true}}]')

@@ -1,0 +1,112 @@
+"""What a launch costs the host, in microseconds: through the Python package with tensors of PyTorch, and through C.
+
+Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
+stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
+median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c.
+Bundles: those of test/gpu/build_bundles.py --groups= --extra bench/attention.json.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+from common import cases
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__, gpu=False)
+    parser.add_argument("--bundles", metavar="DIR", help="of test/gpu/build_bundles.py; otherwise it is run first")
+    parser.add_argument("--d", default="64,128,256", help="head dimensions")
+    parser.add_argument("--batches", type=int, default=300)
+    parser.add_argument("--launches", type=int, default=200, help="of a batch")
+    program = os.path.join(common.ROOT, "build", "bin", "bench-host")
+    parser.add_argument("--program", default=program, metavar="PATH", help="the C program (default: %(default)s)")
+    return parser.parse_args()
+
+
+def through_python(kernel, d, options):
+    """Microseconds of a launch, for each batch."""
+    import torch
+
+    q, k, v, o = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    lse = torch.empty((1, 1, 1), device="cuda")
+    found = []
+    for _ in range(options.batches + 1):
+        start = time.perf_counter()
+        for _ in range(options.launches):
+            kernel(q, k, v, o, lse, 1.0)
+        taken = time.perf_counter() - start
+        torch.cuda.synchronize()
+        found.append(taken / options.launches * 1e6)
+    return found[1:]  # The first batch loads the kernel.
+
+
+def through_c(bundle, d, options):
+    """The same of the C program, None after a line that says why there is nothing."""
+    command = [options.program, bundle, str(d), str(options.batches), str(options.launches)]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        print(f"C: {error}", flush=True)
+        return None
+    if process.returncode:
+        print(f"C: {process.stderr.strip() or f'exits with {process.returncode}'}", flush=True)
+        return None
+    return [float(line) for line in process.stdout.split()]
+
+
+def to_record(through, configuration, d, batches):
+    """A record of the microseconds of all batches."""
+    return {
+        "through": through,
+        "kernel": f"{configuration['kernel']}, d = {d}",
+        "microseconds": round(statistics.median(batches), 2),
+        "min": round(min(batches), 2),
+        "90%": round(statistics.quantiles(batches, n=10)[-1], 2),
+    }
+
+
+def open_bundles(options, configurations, directory):
+    """The bundles of --bundles, or those of the configurations, built in a directory."""
+    if options.bundles:
+        return common.kernels.open_source(options.bundles)
+    script = os.path.join(common.ROOT, "test", "gpu", "build_bundles.py")
+    for configuration in configurations:
+        name = configuration["name"]
+        subprocess.run([sys.executable, script, "--out", directory, "--groups=attention", "--only", name], check=True)
+    return common.kernels.open_source(directory)
+
+
+def main():
+    options = parse_arguments()
+    wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
+    method = (
+        "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
+        f"{options.batches} batches of {options.launches} launches."
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        source = open_bundles(options, wanted.values(), directory)
+        results = common.Results(options, "host", {**common.describe_gpu(), **common.describe_cpu()}, method)
+        records = []
+        for d, configuration in wanted.items():
+            kernel = common.load_kernel(source, configuration)
+            if not kernel:
+                continue
+            found = {
+                "Python": through_python(kernel, d, options),
+                "C": through_c(source.path(configuration), d, options),
+            }
+            measured = [to_record(name, configuration, d, batches) for name, batches in found.items() if batches]
+            for record in measured:
+                common.print_row(record)
+            records += measured
+            results.write(records, records)
+        results.finish()
+
+
+if __name__ == "__main__":
+    main()
