@@ -7,7 +7,8 @@ kernel without a mask. None of these speculates but the rows that say so. Column
     to plain        the rate over that of attention_fwd.tile with the online softmax, tiles of the same size, and the
                     same mask or, for a window, none
     to speculating  the same over attention_fwd.tile as it is by default
-    added           instructions for each score element that the plain kernel does not have, of those special functions
+    added           instructions for each score element that the plain kernel does not have, and in parentheses the
+                    special functions among them
     explained       "to plain" as the added instructions and the elements of blocks that a mask cuts explain it, see
                     explain.py; empty without counts of instructions, or without pynvml for the clock
     to explained    the rate over that
@@ -223,7 +224,7 @@ def to_row(record, records):
         "tessera": f"wrong ({record['error']:.2g})" if record.get("wrong") else ours.get("tflops"),
         "to plain": two_digits(to_plain),
         "to speculating": two_digits(ratio(ours.get("tflops"), rate_of(f"{record['base']}, speculating"))),
-        "added": f"{added[0]:.1f}, {added[1]:.1f}" if added else None,
+        "added": "{:.1f} ({:.1f})".format(*(round(count, 1) + 0.0 for count in added)) if added else None,
         "explained": two_digits(record.get("explained")),
         "to explained": two_digits(ratio(to_plain, record.get("explained"))),
         "flex": record.get("flex", {}).get("tflops"),

@@ -279,7 +279,7 @@ class Explanation(unittest.TestCase):
         self.assertAlmostEqual(records[2]["explained"], 500000 / (500000 + 1024**2 * 2 / 128))
         row = variants.to_row(records[2], records)
         shown = [row[name] for name in ("to plain", "to speculating", "added", "explained", "to explained")]
-        self.assertEqual(shown, ["0.62", "0.50", "2.0, 0.0", "0.97", "0.65"])
+        self.assertEqual(shown, ["0.62", "0.50", "2.0 (0.0)", "0.97", "0.65"])
         self.assertNotIn("explained", records[0])
 
 
