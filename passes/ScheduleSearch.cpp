@@ -31,8 +31,19 @@ static double dotsPerSpecialFunction(KernelOp kernel) {
   return functions ? dots / functions : std::numeric_limits<double>::infinity();
 }
 
+/// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds in
+/// 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head dimension.
+static bool scalesWideAccumulator(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<DotOp>(), [](DotOp dot) {
+    Operation *scaling = dot.getAcc() ? dot.getAcc().getDefiningOp() : nullptr;
+    return scaling && OpTrait::hasElementwiseMappableTraits(scaling) &&
+           cast<RankedTensorType>(dot.getType()).getDimSize(1) > 2 * hopper::kMmaRows;
+  });
+}
+
 ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   for (scf::ForOp loop : loopsWithDots(kernel)) {
+    scalesWideTiles |= scalesWideAccumulator(loop);
     worksBetweenDots |= hasDependentDots(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       severalDots = true;
@@ -300,13 +311,15 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   return fields.get(kernel.getContext());
 }
 
-/// The shape of `overlap` that keeps what is requested.
-static OverlapShape makeShape(ScheduleAttr requested, int64_t overlap) {
+/// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the next
+/// dot, while the first dots of the step run: after it, the scaling would hold them up.
+OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) const {
   OverlapShape shape;
   shape.stages = overlap;
   shape.lead = requested.getLead().value_or(overlap == 3);
   JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
-  shape.rescaleBefore = requested.getRescale().value_or(usual) == JoinKind::Before;
+  JoinKind rescale = scalesWideTiles ? JoinKind::Before : usual;
+  shape.rescaleBefore = requested.getRescale().value_or(rescale) == JoinKind::Before;
   shape.packBefore = requested.getPack().value_or(usual) == JoinKind::Before;
   return shape;
 }

@@ -49,6 +49,7 @@ private:
   };
   const Copy &overlapped(const OverlapShape &shape);
   std::optional<std::string> rejectShape(tile::ScheduleAttr requested, const OverlapShape &shape);
+  OverlapShape makeShape(tile::ScheduleAttr requested, int64_t overlap) const;
   int64_t neededRegisters(const Candidate &candidate);
   Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
@@ -65,7 +66,7 @@ private:
 
   tile::KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool worksBetweenDots = false, turnsPay = false, severalDots = false;
+  bool worksBetweenDots = false, turnsPay = false, severalDots = false, scalesWideTiles = false;
   size_t tilesInLoops = 0;
 };
 
