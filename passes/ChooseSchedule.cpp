@@ -9,6 +9,7 @@
 #include "passes/LoopOverlap.h"
 #include "passes/PipeNumbers.h"
 #include "passes/ResourceModel.h"
+#include "passes/RowPartition.h"
 #include "passes/ScheduleChoice.h"
 #include "passes/Speculation.h"
 #include "passes/TilePasses.h"
@@ -123,6 +124,7 @@ private:
   Candidate makeCandidate(ScheduleAttr requested, bool warpSpecialize, const OverlapShape &shape,
                           int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
+  bool cutsBox(int64_t consumers) const;
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   SmallVector<StageCounts> stageChoices(ScheduleAttr requested) const;
   std::optional<StageCounts> findStages(ScheduleAttr requested, StoreKind store);
@@ -236,6 +238,16 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
   return indivisible;
 }
 
+/// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are boxes.
+bool ScheduleSearch::cutsBox(int64_t consumers) const {
+  return kernel
+      ->walk([&](StoreOp store) {
+        return RowPartition::divides(store, consumers) ? WalkResult::advance()
+                                                       : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 /// Why the rows, the turns or the registers forbid `candidate`.
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers;
@@ -243,6 +255,11 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",
                          indivisible, consumers)
+        .str();
+  if (cutsBox(consumers))
+    return llvm::formatv("the rows of a store cannot be divided among {0} warpgroups in parts that "
+                         "are boxes of the view",
+                         consumers)
         .str();
   if (candidate.unordered)
     return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
@@ -456,7 +473,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
       }
       for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
         // A count that the author did not ask for and that the rows forbid is no candidate.
-        if (!requested.getConsumers() && indivisibleRows(consumers))
+        if (!requested.getConsumers() && (indivisibleRows(consumers) || cutsBox(consumers)))
           continue;
         Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
         std::optional<std::string> reason = rejectConsumers(candidate);
