@@ -1,7 +1,9 @@
 //===- IndexDependence.cpp - What changes from tile to tile ---------------===//
 
 #include "passes/IndexDependence.h"
+#include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/TileBox.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -89,6 +91,16 @@ Operation *IndexDependence::getVaryingControl(Operation *op) const {
   return varying;
 }
 
+/// What `load`, of either dialect, covers of its view.
+static tile::TileBox boxOf(Operation *load, RankedTensorType tile) {
+  auto box = [&](auto op) {
+    return tile::TileBox(cast<tile::ViewType>(op.getView().getType()), tile, op.getBox());
+  };
+  if (auto pipeLoad = dyn_cast<hop::PipeLoadOp>(load))
+    return box(pipeLoad);
+  return box(cast<tile::LoadOp>(load));
+}
+
 std::optional<std::string> tessera::whyNotMulticast(const IndexDependence &dependence,
                                                     ArrayRef<Operation *> loads,
                                                     RankedTensorType tile, int64_t blocks) {
@@ -106,6 +118,12 @@ std::optional<std::string> tessera::whyNotMulticast(const IndexDependence &depen
     return llvm::formatv("{0} rows in {1} chunks of columns are not divisible into {2} parts of "
                          "whole chunks or multiples of 8 rows",
                          layout->rows, layout->chunks(), blocks)
+        .str();
+  if (layout && llvm::any_of(loads, [&](Operation *load) {
+        return !boxOf(load, tile).slice(hop::splitAmong(*layout, blocks)->ofRows);
+      }))
+    return llvm::formatv("its rows are not divisible into {0} parts that are boxes of the view",
+                         blocks)
         .str();
   return std::nullopt;
 }

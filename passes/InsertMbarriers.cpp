@@ -176,8 +176,8 @@ private:
     hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
     hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
     Value slot = slotAt(loc, ring, position.index);
-    hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), slot, ring.full,
-                            position.index, ring.multicast);
+    hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), load.getBoxAttr(),
+                            slot, ring.full, position.index, ring.multicast);
     advance(loc, ring, position);
     load.erase();
   }

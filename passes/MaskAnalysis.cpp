@@ -7,16 +7,18 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
-#include <array>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
 namespace {
-/// slope * iv + sum(coefficient * symbol) + constant + sum(axes[a] * (index along axis a)).
+/// The index along an axis modulo a period, which is the extent of the axis for the index itself.
+using AxisIndex = std::pair<int64_t, int64_t>;
+
+/// slope * iv + sum(coefficient * symbol) + constant + sum(coefficient * (index along an axis)).
 struct AffineTile : InductionBound {
-  std::array<int64_t, 2> axes = {0, 0};
+  llvm::SmallMapVector<AxisIndex, int64_t, 2> axes;
 
   /// Adds `factor * other`; false when a coefficient leaves 64 bits.
   bool add(const AffineTile &other, int64_t factor) {
@@ -24,16 +26,25 @@ struct AffineTile : InductionBound {
       int64_t product;
       return !llvm::MulOverflow(value, factor, product) && !llvm::AddOverflow(into, product, into);
     };
-    bool fits = accumulate(slope, other.slope) && accumulate(constant, other.constant) &&
-                accumulate(axes[0], other.axes[0]) && accumulate(axes[1], other.axes[1]);
+    bool fits = accumulate(slope, other.slope) && accumulate(constant, other.constant);
     for (auto [symbol, coefficient] : other.symbols)
       fits = fits && accumulate(symbols[symbol], coefficient);
+    for (auto [axis, coefficient] : other.axes)
+      fits = fits && accumulate(axes[axis], coefficient);
     return fits;
   }
 
   bool isConstant() const {
-    return slope == 0 && axes[0] == 0 && axes[1] == 0 &&
-           llvm::all_of(symbols, [](const auto &entry) { return entry.second == 0; });
+    auto isZero = [](const auto &entry) { return entry.second == 0; };
+    return slope == 0 && llvm::all_of(axes, isZero) && llvm::all_of(symbols, isZero);
+  }
+
+  /// The same in a tile whose axes are exchanged.
+  void exchangeAxes() {
+    llvm::SmallMapVector<AxisIndex, int64_t, 2> exchanged;
+    for (auto [index, coefficient] : axes)
+      exchanged[{1 - index.first, index.second}] = coefficient;
+    axes = std::move(exchanged);
   }
 };
 
@@ -64,8 +75,7 @@ private:
   std::optional<AffineTile> product(Value a, Value b);
   std::optional<AffineTile> leaf(Value value);
   std::optional<MaskRanges> comparison(arith::CmpIOp op);
-  std::optional<InductionBound> bound(AffineTile form, ArrayRef<int64_t> shape, bool negate,
-                                      int64_t offset);
+  std::optional<InductionBound> bound(const AffineTile &form, bool negate, int64_t offset);
   std::optional<MaskRanges> combined(Value a, Value b, bool conjunction);
 
   scf::ForOp loop;
@@ -149,20 +159,20 @@ std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
       .Case([&](IotaOp iota) -> std::optional<AffineTile> {
         std::optional<AffineTile> form = affine(iota.getStart());
         if (form)
-          form->axes[iota.getAxis()] = 1;
+          form->axes[{iota.getAxis(), iota.getPeriodOrExtent()}] = 1;
         return form;
       })
       .Case([&](BroadcastOp broadcast) {
         std::optional<AffineTile> form = affine(broadcast.getSource());
         // The source's only axis becomes the one that is not repeated.
         if (form && broadcast.getAxis() == 0)
-          std::swap(form->axes[0], form->axes[1]);
+          form->exchangeAxes();
         return form;
       })
       .Case([&](TransposeOp transpose) {
         std::optional<AffineTile> form = affine(transpose.getSource());
         if (form)
-          std::swap(form->axes[0], form->axes[1]);
+          form->exchangeAxes();
         return form;
       })
       .Default([&](Operation *) { return leaf(value); });
@@ -174,16 +184,16 @@ std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
 
 /// Bounds the induction variable so that `form + offset <= 0`, or
 /// `-form + offset <= 0` with `negate`, for every element of the tile.
-std::optional<InductionBound> MaskAnalyzer::bound(AffineTile form, ArrayRef<int64_t> shape,
-                                                  bool negate, int64_t offset) {
+std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool negate,
+                                                  int64_t offset) {
   AffineTile worst;
   worst.constant = offset;
   if (!worst.add(form, negate ? -1 : 1))
     return refuse("a coefficient exceeds 64 bits");
-  for (auto [axis, extent] : llvm::enumerate(shape)) {
+  for (auto [index, coefficient] : worst.axes) {
     int64_t reach;
-    if (worst.axes[axis] > 0 && (llvm::MulOverflow(worst.axes[axis], extent - 1, reach) ||
-                                 llvm::AddOverflow(worst.constant, reach, worst.constant)))
+    if (coefficient > 0 && (llvm::MulOverflow(coefficient, index.second - 1, reach) ||
+                            llvm::AddOverflow(worst.constant, reach, worst.constant)))
       return refuse("a coefficient exceeds 64 bits");
   }
   // Users of the bound negate it and add one of its coefficients to another.
@@ -198,12 +208,11 @@ std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIOp op) {
   std::optional<AffineTile> form = sum(op.getLhs(), op.getRhs(), -1);
   if (!form)
     return std::nullopt;
-  ArrayRef<int64_t> shape = cast<ShapedType>(op.getType()).getShape();
   using Bounds = SmallVector<InductionBound>;
   auto all = [&](std::initializer_list<std::pair<bool, int64_t>> parts) -> std::optional<Bounds> {
     Bounds bounds;
     for (auto [negate, offset] : parts) {
-      std::optional<InductionBound> part = bound(*form, shape, negate, offset);
+      std::optional<InductionBound> part = bound(*form, negate, offset);
       if (!part)
         return std::nullopt;
       bounds.push_back(*part);

@@ -177,7 +177,8 @@ private:
     Value condition = arith::AndIOp::create(builder, loc, isElected, runs);
     auto guard = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
     OpBuilder then = guard.getThenBodyBuilder();
-    hop::PipeLoadOp::create(then, loc, own.load.getPipe(), own.load.getView(), address);
+    hop::PipeLoadOp::create(then, loc, own.load.getPipe(), own.load.getView(), address,
+                            own.load.getBoxAttr());
   }
 
   scf::ForOp loop;

@@ -1,6 +1,7 @@
 //===- RowPartition.cpp - Which tiles are divided among warpgroups --------===//
 
 #include "passes/RowPartition.h"
+#include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -43,7 +44,48 @@ LogicalResult RowPartition::run(tile::KernelOp kernel) {
     if (state == State::Partitioned && rows % parts != 0)
       return indivisible(value.getLoc(), rows);
   }
-  return success();
+  WalkResult walk = kernel.walk(
+      [&](Operation *op) { return WalkResult(failed(checkShares(op)) ? failure() : success()); });
+  return failure(walk.wasInterrupted());
+}
+
+bool RowPartition::divides(Operation *op, int64_t parts) {
+  auto boxIsDivisible = [&](auto access, Value tile) {
+    auto type = dyn_cast<RankedTensorType>(tile.getType());
+    return !type ||
+           tile::TileBox(access.getView().getType(), type, access.getBox()).slice(parts).has_value();
+  };
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([&](tile::LoadOp load) { return boxIsDivisible(load, load.getResult()); })
+      .Case([&](tile::StoreOp store) { return boxIsDivisible(store, store.getValue()); })
+      .Case([&](tile::IotaOp iota) {
+        int64_t rows = cast<RankedTensorType>(iota.getType()).getDimSize(0);
+        int64_t share = rows / parts, period = iota.getPeriodOrExtent();
+        return iota.getAxis() != 0 ||
+               (rows % parts == 0 && (share % period == 0 || period % share == 0));
+      })
+      .Default([](Operation *) { return true; });
+}
+
+/// Refuses an access or an iota whose shares would be neither whole parts of its box nor made up of
+/// them.
+LogicalResult RowPartition::checkShares(Operation *op) {
+  bool isDivided = isa<tile::StoreOp>(op);
+  if (isa<tile::LoadOp>(op))
+    isDivided = isPartitioned(op->getResult(0)) &&
+                llvm::none_of(op->getUsers(), llvm::IsaPred<tile::DotOp>);
+  if (isa<tile::IotaOp>(op))
+    isDivided = llvm::any_of(op->getUses(), [&](OpOperand &use) { return wantsPartitioned(use); });
+  if (!isDivided || divides(op, parts))
+    return success();
+  int64_t extent = cast<RankedTensorType>(isa<tile::StoreOp>(op) ? op->getOperand(0).getType()
+                                                                 : op->getResult(0).getType())
+                       .getDimSize(0);
+  return op->emitError("has rows that ")
+         << parts << " consumer warpgroups cannot divide: the " << extent / parts
+         << " of each would cut a dimension of the "
+         << (isa<tile::IotaOp>(op) ? "tile that it repeats along" : "box")
+         << " unevenly; choose extents that divide or are divided by them, or other consumers";
 }
 
 LogicalResult RowPartition::indivisible(Location loc, int64_t rows) {

@@ -32,6 +32,10 @@ public:
   /// `type` of a warpgroup's share.
   mlir::Type shareOf(mlir::Type type) const;
 
+  /// Whether `parts` warpgroups can have equal shares of what `op` loads, stores or counts along rows:
+  /// each share of a box is a box, and shares and periods of an iota make up each other.
+  static bool divides(mlir::Operation *op, int64_t parts);
+
   /// Constants, splats and iotas: made anew in the form that each use wants.
   static bool isRematerializable(mlir::Value value);
 
@@ -45,6 +49,7 @@ private:
   mlir::LogicalResult set(mlir::Operation *op, mlir::Value value, State state);
   mlir::LogicalResult unify(mlir::Operation *op, llvm::ArrayRef<mlir::Value> values);
   mlir::LogicalResult indivisible(mlir::Location loc, int64_t rows);
+  mlir::LogicalResult checkShares(mlir::Operation *op);
 
   int64_t parts;
   bool changed = false;

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/GridOrder.h"
 #include "passes/IndexDependence.h"
+#include "passes/RowPartition.h"
 #include "passes/Speculation.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -120,6 +121,16 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
   return indivisible;
 }
 
+/// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are boxes.
+bool ScheduleSearch::cutsBox(int64_t consumers) const {
+  return kernel
+      ->walk([&](StoreOp store) {
+        return RowPartition::divides(store, consumers) ? WalkResult::advance()
+                                                       : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 /// Why the rows, the turns or the registers forbid `candidate`.
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers;
@@ -127,6 +138,11 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",
                          indivisible, consumers)
+        .str();
+  if (cutsBox(consumers))
+    return llvm::formatv("the rows of a store cannot be divided among {0} warpgroups in parts that "
+                         "are boxes of the view",
+                         consumers)
         .str();
   if (candidate.unordered)
     return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
@@ -342,7 +358,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
       }
       for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
         // A count that the author did not ask for and that the rows forbid is no candidate.
-        if (!requested.getConsumers() && indivisibleRows(consumers))
+        if (!requested.getConsumers() && (indivisibleRows(consumers) || cutsBox(consumers)))
           continue;
         Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
         std::optional<std::string> reason = rejectConsumers(candidate);

@@ -54,6 +54,7 @@ private:
   Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
+  bool cutsBox(int64_t consumers) const;
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
   std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store);

@@ -61,7 +61,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     hop::WarpgroupSyncOp::create(builder, loc);
     hop::StageOp::create(builder, loc, store.getValue(), slice);
     hop::WarpgroupSyncOp::create(builder, loc);
-    hop::BulkStoreOp::create(builder, loc, slice, store.getView(), store.getIndices());
+    hop::BulkStoreOp::create(builder, loc, slice, store.getView(), store.getIndices(),
+                             store.getBoxAttr());
     store.erase();
     return success();
   }

@@ -3,6 +3,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Hop/TimelineLayout.h"
+#include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -118,7 +119,8 @@ LogicalResult BarrierArriveOp::verify() {
 
 /// A copy between shared memory and a view at `indices`.
 static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
-                                OperandRange indices) {
+                                OperandRange indices,
+                                std::optional<ArrayRef<int64_t>> box) {
   auto type = cast<tile::ViewType>(view.getType());
   auto argument = dyn_cast<BlockArgument>(view);
   if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
@@ -128,7 +130,7 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
            << indices.size() << " for " << type;
   if (type.getElementType() != tile.getElementType())
     return op->emitOpError("copies ") << tile << " from or to a view of " << type.getElementType();
-  return success();
+  return tile::verifyBox(op, type, tile, box);
 }
 
 LogicalResult BufferOp::verify() {
@@ -139,17 +141,27 @@ LogicalResult BufferOp::verify() {
 }
 
 LogicalResult PipeLoadOp::verify() {
-  return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices());
+  return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices(), getBox());
 }
 
 LogicalResult BulkLoadOp::verify() {
-  if (getMulticast() && failed(verifyParts(*this, getDestination().getType().getTile())))
+  RankedTensorType tile = getDestination().getType().getTile();
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))
     return failure();
-  return verifyCopy(*this, getDestination().getType().getTile(), getView(), getIndices());
+  if (!getMulticast())
+    return success();
+  if (failed(verifyParts(*this, tile)))
+    return failure();
+  int64_t blocks = (*this)->getParentOfType<KernelOp>().getClusterSize();
+  tile::TileBox box(cast<tile::ViewType>(getView().getType()), tile, getBox());
+  if (!box.slice(splitAmong(*getSharedLayout(tile), blocks)->ofRows))
+    return emitOpError("cannot divide the rows of the box [")
+           << *getBox() << "] among " << blocks << " blocks in parts that are boxes";
+  return success();
 }
 
 LogicalResult BulkStoreOp::verify() {
-  return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices());
+  return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
 }
 
 /// The tile in one slot of a pipe or buffer of `tile`.

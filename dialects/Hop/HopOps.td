@@ -149,11 +149,12 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
   let summary = "Acquires the next slot and starts the load of a tile into it";
   let description = [{
     Waits until every reader has released the slot, then starts a bulk tensor copy that signals the readers
-    when its bytes have arrived. Indices as for `tile.load`.
+    when its bytes have arrived. Indices and `box` as for `tile.load`.
   }];
-  let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       OptionalAttr<DenseI64ArrayAttr>:$box);
   let assemblyFormat =
-    "$pipe `,` $view `[` $indices `]` attr-dict `:` qualified(type($pipe)) `,` qualified(type($view))";
+    "$pipe `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($pipe)) `,` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -311,11 +312,12 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
   let description = [{
     One thread of the warpgroup starts the copy and waits until shared memory has been read (PTX ISA
-    9.7.9.27.1.2). Elements outside the view are dropped.
+    9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`.
   }];
-  let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       OptionalAttr<DenseI64ArrayAttr>:$box);
   let assemblyFormat =
-    "$source `,` $view `[` $indices `]` attr-dict `:` qualified(type($source)) `,` qualified(type($view))";
+    "$source `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($source)) `,` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -489,12 +491,14 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
   let description = [{
     Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With
     `multicast` the block copies its part of the tile, one of as many as the cluster has blocks, to the same
-    place in each of them, where the bytes are counted on the block's own mbarrier.
+    place in each of them, where the bytes are counted on the block's own mbarrier. Indices and `box` as for
+    `tile.load`.
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Hop_SharedType:$destination,
-                       Hop_BarriersType:$barriers, I32:$barrier, UnitAttr:$multicast);
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
+                       Hop_SharedType:$destination, Hop_BarriersType:$barriers, I32:$barrier,
+                       UnitAttr:$multicast);
   let assemblyFormat =
-    "$view `[` $indices `]` `,` $destination `,` $barriers `[` $barrier `]` (`multicast` $multicast^)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
+    "$view `[` $indices `]` (`box` $box^)? `,` $destination `,` $barriers `[` $barrier `]` (`multicast` $multicast^)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
   let hasVerifier = 1;
 }
 

@@ -17,6 +17,14 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
+LogicalResult DividesAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr,
+                                  StringAttr, int64_t factor) {
+  // Extents are below 2^31, so that the product fits 64 bits.
+  if (factor < 1 || factor > INT32_MAX)
+    return emitError() << "the factor of a requirement is 1 to 2^31 - 1, got " << factor;
+  return success();
+}
+
 ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),

@@ -48,9 +48,11 @@ def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
 
 def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
   let mnemonic = "divides";
-  let summary = "A launch requirement: the extent `divisor` divides the extent `dividend`";
-  let parameters = (ins "::mlir::StringAttr":$divisor, "::mlir::StringAttr":$dividend);
-  let assemblyFormat = "`<` $divisor `,` $dividend `>`";
+  let summary = "A launch requirement: `factor` times the extent `divisor` divides the extent `dividend`";
+  let parameters = (ins "::mlir::StringAttr":$divisor, "::mlir::StringAttr":$dividend,
+                        DefaultValuedParameter<"int64_t", "1">:$factor);
+  let assemblyFormat = "`<` $divisor `,` $dividend (`,` $factor^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {

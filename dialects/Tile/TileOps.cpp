@@ -1,6 +1,6 @@
 //===- TileOps.cpp - Operations of the tile dialect -----------------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,19 +66,28 @@ static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &inde
   return success();
 }
 
-/// Parses `requires(HK divides H, ...)` when it is there.
+/// Parses `requires(HK divides H, 8 * HK divides H, ...)` when it is there.
 static ParseResult parseRequirements(OpAsmParser &parser, NamedAttrList &attributes) {
   if (failed(parser.parseOptionalKeyword("requires")))
     return success();
   SmallVector<Attribute> requirements;
   auto parseOne = [&]() -> ParseResult {
     std::string divisor, dividend;
+    int64_t factor = 1;
+    SMLoc loc = parser.getCurrentLocation();
+    OptionalParseResult hasFactor = parser.parseOptionalInteger(factor);
+    if (hasFactor.has_value() && (failed(*hasFactor) || parser.parseStar()))
+      return failure();
     if (parser.parseKeywordOrString(&divisor) || parser.parseKeyword("divides") ||
         parser.parseKeywordOrString(&dividend))
       return failure();
     Builder &builder = parser.getBuilder();
-    requirements.push_back(DividesAttr::get(parser.getContext(), builder.getStringAttr(divisor),
-                                            builder.getStringAttr(dividend)));
+    auto divides = DividesAttr::getChecked([&] { return parser.emitError(loc); },
+                                           parser.getContext(), builder.getStringAttr(divisor),
+                                           builder.getStringAttr(dividend), factor);
+    if (!divides)
+      return failure();
+    requirements.push_back(divides);
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
@@ -151,6 +160,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
   if (std::optional<ArrayAttr> requirements = getRequirements()) {
     printer << " requires(";
     llvm::interleaveComma(requirements->getAsRange<DividesAttr>(), printer, [&](DividesAttr attr) {
+      if (attr.getFactor() != 1)
+        printer << attr.getFactor() << " * ";
       printer.printKeywordOrString(attr.getDivisor().getValue());
       printer << " divides ";
       printer.printKeywordOrString(attr.getDividend().getValue());
@@ -296,8 +307,9 @@ LogicalResult DimOp::verify() {
   return diag;
 }
 
-/// What tile.load and tile.store ask of a tile, its view and the indices.
-static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, size_t numIndices) {
+/// What tile.load and tile.store ask of a tile, its view, the indices and the box.
+static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, size_t numIndices,
+                                  std::optional<ArrayRef<int64_t>> box) {
   auto view = cast<ViewType>(viewValue.getType());
   auto argument = dyn_cast<BlockArgument>(viewValue);
   if (!argument || !argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>())
@@ -310,20 +322,22 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, si
     return op->emitOpError("has a tile of ")
            << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
   auto tile = dyn_cast<RankedTensorType>(moved);
+  if (!tile && box)
+    return op->emitOpError("loads one element, which has no box");
   if (!tile)
     return success();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
-  return success();
+  return verifyBox(op, view, tile, box);
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyAccess(*this, getType(), getView(), getIndices().size());
+  return verifyAccess(*this, getType(), getView(), getIndices().size(), getBox());
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, getValue().getType(), getView(), getIndices().size());
+  return verifyAccess(*this, getValue().getType(), getView(), getIndices().size(), getBox());
 }
 
 //===----------------------------------------------------------------------===//
@@ -400,12 +414,20 @@ LogicalResult TransposeOp::verify() {
   return success();
 }
 
+int64_t IotaOp::getPeriodOrExtent() {
+  return getPeriod().value_or(cast<RankedTensorType>(getType()).getDimSize(getAxis()));
+}
+
 LogicalResult IotaOp::verify() {
   auto result = cast<RankedTensorType>(getType());
   if (result.getRank() < 1 || result.getRank() > 2 ||
       getAxis() >= static_cast<uint64_t>(result.getRank()))
     return emitOpError("makes a tile of rank 1 or 2 with indices along one of its axes; got axis ")
            << getAxis() << " of " << result;
+  if (std::optional<int64_t> period = getPeriod();
+      period && (*period < 1 || result.getDimSize(getAxis()) % *period != 0))
+    return emitOpError("repeats in periods that divide the extent of the axis, ")
+           << result.getDimSize(getAxis()) << "; got " << *period;
   return success();
 }
 

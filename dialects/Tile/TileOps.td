@@ -30,7 +30,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists divisibilities of run-time dimensions that are checked
-    at launch. `schedule` may be partial or absent. Launches pass arguments by name, so that names survive
+    at launch: `requires(HK divides H)`, or with a factor `requires(8 * HK divides H)`. `schedule` may be partial or absent. Launches pass arguments by name, so that names survive
     in `argument_names` (and those of the grid indices in `grid_names`).
 
     The program runs once per grid point. Two grid points must not store to the same element.
@@ -113,29 +113,40 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
     allowed; the outer indices must lie inside. The element types agree. A scalar result is the one element at
     the indices, all of which must lie inside.
 
+    With `box` the tile covers as many elements along each dimension of the view as the box says, and its rows
+    (the elements, of a tile of rank 1) run over all dimensions but the last (over all of them), the innermost
+    fastest. Every dimension is held against the view on its own: along the innermost `rank(tile)` ones the
+    box may reach outside, so that the rows past the end of each `%h` below are 0; along the others all of it
+    lies inside. One copy of the tensor memory accelerator moves such a tile as it does any other.
+
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
+    // Row r is row %row + r mod 16 of head %h + r / 16.
+    %q = tile.load %Q[%b, %h, %row, %c0] box [1, 8, 16, 64] : !tile.view<[B, H, SQ, 64], bf16> -> tensor<128x64xbf16>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices);
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box);
   let results = (outs AnyTypeOf<[Tile_FloatTile, F16, BF16, F32]>:$result);
-  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `->` type($result)";
+  let assemblyFormat =
+    "$view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
 
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a tile to a view";
   let description = [{
-    Indices as for `tile.load`. Elements outside the view are dropped.
+    Indices and `box` as for `tile.load`. Elements outside the view are dropped.
 
     ```mlir
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
+    tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
     ```
   }];
-  let arguments = (ins Tile_FloatTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices);
+  let arguments = (ins Tile_FloatTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       OptionalAttr<DenseI64ArrayAttr>:$box);
   let assemblyFormat =
-    "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` qualified(type($view))";
+    "$value `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` type($value) `,` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -227,14 +238,22 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
     Element `(i0, i1, ...)` is `start + i[axis]`, in i32 (rank 1 or 2). Comparisons of iotas make masks; the
     compiler derives from them which iterations of a loop need the mask at all.
 
+    With `period p`, which divides the extent of the axis, it is `start + i[axis] mod p`: the index along the
+    innermost of the dimensions that the rows of a `box` run over.
+
     ```mlir
     %cols = tile.iota %j axis 1 : tensor<128x64xi32>
+    %rows = tile.iota %row axis 0 period 16 : tensor<128x64xi32>
     ```
   }];
-  let arguments = (ins Index:$start, I64Attr:$axis);
+  let arguments = (ins Index:$start, I64Attr:$axis, OptionalAttr<I64Attr>:$period);
   let results = (outs StaticShapeTensorOf<[I32]>:$result);
-  let assemblyFormat = "$start `axis` $axis attr-dict `:` type($result)";
+  let assemblyFormat = "$start `axis` $axis (`period` $period^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// After how many indices the values repeat: the extent of the axis when they never do.
+    int64_t getPeriodOrExtent();
+  }];
 }
 
 //===----------------------------------------------------------------------===//

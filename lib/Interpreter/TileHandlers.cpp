@@ -1,8 +1,10 @@
 //===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
 
+#include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
 #include "lib/Interpreter/MatrixProduct.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -33,20 +35,30 @@ static std::string formatElement(ArrayRef<int64_t> shape, int64_t linear) {
   return "[" + text + "]";
 }
 
-/// Evaluates the indices of an access; the outer ones must lie inside the view.
+/// Evaluates the indices of an access that covers `extents` elements; along all but the innermost
+/// `tileRank` dimensions these must lie inside the view.
 static LogicalResult readIndices(Frame &frame, Operation *op, Value view, ValueRange operands,
-                                 int64_t tileRank, SmallVectorImpl<int64_t> &indices) {
+                                 ArrayRef<int64_t> extents, int64_t tileRank,
+                                 SmallVectorImpl<int64_t> &indices) {
   const HostTensor &tensor = frame.view(view).getTensor();
   for (auto [i, operand] : llvm::enumerate(operands)) {
     int64_t index = frame.scalar(operand);
     indices.push_back(index);
-    if (static_cast<int64_t>(i + tileRank) < static_cast<int64_t>(operands.size()) &&
-        (index < 0 || index >= tensor.shape[i]))
+    if (static_cast<int64_t>(i + tileRank) >= static_cast<int64_t>(operands.size()))
+      continue;
+    if (index < 0 || index >= tensor.shape[i])
       return frame.fail(op, llvm::formatv("index {0} is {1} at grid point {2}, outside the extent "
                                           "{3} of dimension {0}; only the tile's own dimensions "
                                           "may reach outside the view",
                                           i, index, formatPoint(frame.program.launch, frame.point),
                                           tensor.shape[i]));
+    if (extents[i] > tensor.shape[i] - index)
+      return frame.fail(op, llvm::formatv("the box covers {0} elements from index {1} of dimension "
+                                          "{2} at grid point {3}, past its extent {4}; only the "
+                                          "innermost {5} may reach outside the view",
+                                          extents[i], index, i,
+                                          formatPoint(frame.program.launch, frame.point),
+                                          tensor.shape[i], tileRank == 1 ? "dimension" : "two"));
   }
   return success();
 }
@@ -79,17 +91,47 @@ static std::pair<int64_t, int64_t> rowsAndColumns(ArrayRef<int64_t> shape) {
   return {shape.size() == 2 ? shape[0] : 1, shape.empty() ? 1 : shape.back()};
 }
 
+/// Cuts the box of `extents` at `indices` into the rectangles of its innermost dimensions, as many as
+/// the tile has. Calls `visit(indices, first element of the tile)` until it returns a conflict.
+template <typename Visitor>
+static std::optional<Conflict> forEachRectangle(ArrayRef<int64_t> extents, int64_t tileRank,
+                                                SmallVector<int64_t> indices, int64_t elements,
+                                                Visitor visit) {
+  ArrayRef<int64_t> outer = extents.drop_back(tileRank), inner = extents.take_back(tileRank);
+  int64_t step = std::accumulate(inner.begin(), inner.end(), int64_t(1), std::multiplies<int64_t>());
+  const SmallVector<int64_t> origin = indices;
+  for (int64_t first = 0; first < elements; first += step) {
+    int64_t rest = first / step;
+    for (size_t dim = outer.size(); dim-- > 0; rest /= outer[dim])
+      indices[dim] = origin[dim] + rest % outer[dim];
+    if (auto conflict = visit(indices, first))
+      return conflict;
+  }
+  return std::nullopt;
+}
+
+/// The extents of a box that moves a tile, or of an access to one element.
+static SmallVector<int64_t> extentsOf(tile::ViewType view, RankedTensorType tile,
+                                      std::optional<ArrayRef<int64_t>> box) {
+  return tile ? llvm::to_vector(tile::TileBox(view, tile, box).getExtents())
+              : SmallVector<int64_t>(view.getRank(), 1);
+}
+
 static LogicalResult runLoad(Frame &frame, Operation *op) {
   auto load = cast<tile::LoadOp>(op);
   auto tile = dyn_cast<RankedTensorType>(load.getType());
-  ArrayRef<int64_t> shape = tile ? tile.getShape() : ArrayRef<int64_t>();
-  SmallVector<int64_t> indices;
-  if (failed(readIndices(frame, op, load.getView(), load.getIndices(), shape.size(), indices)))
+  int64_t tileRank = tile ? tile.getRank() : 0;
+  SmallVector<int64_t> extents = extentsOf(load.getView().getType(), tile, load.getBox()), indices;
+  if (failed(readIndices(frame, op, load.getView(), load.getIndices(), extents, tileRank, indices)))
     return failure();
   Floats out(elementCount(load.getType()));
-  auto [rows, columns] = rowsAndColumns(shape);
-  if (auto conflict = frame.view(load.getView())
-                          .load(frame.point, indices, shape.size() == 2, rows, columns, out.data()))
+  auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
+  auto conflict = forEachRectangle(
+      extents, tileRank, indices, out.size(), [&](ArrayRef<int64_t> at, int64_t first) {
+        return frame.view(load.getView())
+            .load(frame.point, at, tileRank == 2, rows, columns, out.data() + first);
+      });
+  if (conflict)
     return failConflict(frame, op, load.getView(), *conflict);
   frame.set(load.getResult(), std::move(out));
   return success();
@@ -97,14 +139,19 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
 
 static LogicalResult runStore(Frame &frame, Operation *op) {
   auto store = cast<tile::StoreOp>(op);
-  ArrayRef<int64_t> shape = shapeOf(store.getValue());
-  SmallVector<int64_t> indices;
-  if (failed(readIndices(frame, op, store.getView(), store.getIndices(), shape.size(), indices)))
+  auto tile = cast<RankedTensorType>(store.getValue().getType());
+  SmallVector<int64_t> extents = extentsOf(store.getView().getType(), tile, store.getBox()), indices;
+  if (failed(readIndices(frame, op, store.getView(), store.getIndices(), extents, tile.getRank(),
+                         indices)))
     return failure();
-  auto [rows, columns] = rowsAndColumns(shape);
-  if (auto conflict = frame.view(store.getView())
-                          .store(frame.point, indices, shape.size() == 2, rows, columns,
-                                 frame.floats(store.getValue()).data()))
+  auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tile.getRank()));
+  ArrayRef<double> in = frame.floats(store.getValue());
+  auto conflict = forEachRectangle(
+      extents, tile.getRank(), indices, in.size(), [&](ArrayRef<int64_t> at, int64_t first) {
+        return frame.view(store.getView())
+            .store(frame.point, at, tile.getRank() == 2, rows, columns, in.data() + first);
+      });
+  if (conflict)
     return failConflict(frame, op, store.getView(), *conflict);
   return success();
 }
@@ -249,7 +296,7 @@ static LogicalResult runIota(Frame &frame, Operation *op) {
   Ints out(rows * columns);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      out[i * columns + j] = start + (alongRows ? i : j);
+      out[i * columns + j] = start + (alongRows ? i : j) % iota.getPeriodOrExtent();
   frame.set(iota.getResult(), std::move(out));
   return success();
 }

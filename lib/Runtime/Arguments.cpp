@@ -151,11 +151,14 @@ llvm::Error ArgumentChecker::checkLayout() const {
 static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   for (Requirement requirement : kernel.requirements) {
     int64_t divisor = dims[requirement.divisor], dividend = dims[requirement.dividend];
-    if (dividend != 0 && (divisor == 0 || dividend % divisor != 0))
+    int64_t product = requirement.factor * divisor;
+    std::string factor =
+        requirement.factor == 1 ? "" : std::to_string(requirement.factor) + " times ";
+    if (dividend != 0 && (product == 0 || dividend % product != 0))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': '{1}' is {2} and '{3}' is {4}; '{1}' must divide '{3}'",
+                       "kernel '{0}': '{1}' is {2} and '{3}' is {4}; {5}'{1}' must divide '{3}'",
                        kernel.name, kernel.dims[requirement.divisor], divisor,
-                       kernel.dims[requirement.dividend], dividend);
+                       kernel.dims[requirement.dividend], dividend, factor);
   }
   return llvm::Error::success();
 }

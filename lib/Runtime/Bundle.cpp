@@ -284,7 +284,13 @@ bool KernelReader::readArguments(const json::Array &array, json::Path path) {
 bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     Requirement requirement;
-    if (!readDimName(object, "divisor", at, requirement.divisor) ||
+    const json::Object *product = object.getObject("divisor");
+    json::Path within = at.field("divisor");
+    if (product && (!readDimName(*product, "dim", within, requirement.divisor) ||
+                    !readInteger(product->get("factor"), within.field("factor"), 1, kMaxExtent,
+                                 "expected an integer from 1 to 2^31 - 1", requirement.factor)))
+      return false;
+    if ((!product && !readDimName(object, "divisor", at, requirement.divisor)) ||
         !readDimName(object, "dividend", at, requirement.dividend))
       return false;
     kernel.requirements.push_back(requirement);

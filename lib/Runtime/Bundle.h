@@ -63,9 +63,10 @@ struct ArgumentInfo {
   llvm::SmallVector<unsigned, 2> tensorMaps;
 };
 
-/// `divisor` divides `dividend`; both are indices into KernelInfo::dims.
+/// `factor` times `divisor` divides `dividend`; both are indices into KernelInfo::dims.
 struct Requirement {
   unsigned divisor, dividend;
+  int64_t factor = 1;
 };
 
 /// A dimension of a tensor map. The first has no stride: its elements are contiguous.

@@ -21,6 +21,16 @@ struct Emitter::Access {
   Value rows, columns; ///< extents, i32; none where every index of the tile is inside
   int64_t elementBytes;
   Type element;
+  /// Of a box whose rows (elements, of a rank-1 tile) run over several dimensions of the view: the
+  /// extents of all but the first of them, and the strides of all but the last, from the inside out.
+  SmallVector<int64_t> periods;
+  Values strides;
+};
+
+/// A place in a view: its row and column there, i32, of which a rank-1 tile has only one, and the
+/// distance from Access::pointer along outer dimensions of a box, i64, if it has such.
+struct Emitter::Place {
+  Value row, column, outer;
 };
 
 /// The number of elements between neighbours along `dim`, i64.
@@ -44,7 +54,10 @@ Value Emitter::outerAddress(Value view, ValueRange outer) {
   return LLVM::GEPOp::create(builder, loc, base.getType(), element, base, offset);
 }
 
-Emitter::Access Emitter::makeAccess(Value view, ValueRange indices, RankedTensorType type) {
+template <typename AccessOp>
+Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
+  Value view = op.getView();
+  ValueRange indices = op.getIndices();
   auto viewType = cast<tile::ViewType>(view.getType());
   int64_t rank = viewType.getRank(), outer = rank - type.getRank();
   auto extent = [&](int64_t dim) -> Value {
@@ -71,32 +84,64 @@ Emitter::Access Emitter::makeAccess(Value view, ValueRange indices, RankedTensor
     access.row = scalar(indices[rank - 1]);
     access.rows = extent(rank - 1);
   }
+  tile::TileBox box(viewType, type, op.getBox());
+  for (int64_t dim = box.getLastRowDim(); dim > box.getFirstRowDim(); --dim) {
+    access.periods.push_back(box.getExtent(dim));
+    access.strides.push_back(strideOf(view, dim - 1));
+  }
   return access;
 }
 
-Value Emitter::elementAddress(const Access &access, Value row, Value column) {
-  Value offset = i64(0);
-  if (row) {
-    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), row);
-    offset = LLVM::MulOp::create(builder, loc, wide, access.rowStride);
+/// The place of the element that lies so many rows and columns from this thread's first.
+Emitter::Place Emitter::placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset) {
+  Place place;
+  if (access.row)
+    place.row = add(add(access.row, thread.firstRow), rowOffset);
+  if (access.column)
+    place.column = add(add(access.column, thread.firstColumn), columnOffset);
+  if (access.periods.empty())
+    return place;
+  // The digits of the row's number within the tile are the rows along each dimension.
+  Value rest = access.row ? add(thread.firstRow, rowOffset) : add(thread.firstColumn, columnOffset);
+  auto takeDigit = [&](int64_t period) -> Value {
+    Value digit = LLVM::URemOp::create(builder, loc, rest, i32(period));
+    rest = LLVM::UDivOp::create(builder, loc, rest, i32(period));
+    return digit;
+  };
+  (access.row ? place.row : place.column) =
+      add(access.row ? access.row : access.column, takeDigit(access.periods.front()));
+  for (auto [i, stride] : llvm::enumerate(access.strides)) {
+    Value digit = i + 1 < access.periods.size() ? takeDigit(access.periods[i + 1]) : rest;
+    Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), digit);
+    Value distance = LLVM::MulOp::create(builder, loc, wide, stride);
+    place.outer = place.outer ? add(place.outer, distance) : distance;
   }
-  if (column)
-    offset = add(offset, LLVM::SExtOp::create(builder, loc, builder.getI64Type(), column));
+  return place;
+}
+
+Value Emitter::addressOf(const Access &access, const Place &place) {
+  Value offset = place.outer ? place.outer : i64(0);
+  if (place.row) {
+    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), place.row);
+    offset = add(offset, LLVM::MulOp::create(builder, loc, wide, access.rowStride));
+  }
+  if (place.column)
+    offset = add(offset, LLVM::SExtOp::create(builder, loc, builder.getI64Type(), place.column));
   return LLVM::GEPOp::create(builder, loc, access.pointer.getType(), access.element, access.pointer,
                              offset);
 }
 
-Value Emitter::inBounds(const Access &access, Value row, Value column) {
+Value Emitter::inBounds(const Access &access, const Place &place) {
   Value inside;
   auto check = [&](Value index, Value extent) {
     // Unsigned: an index before the view's start is outside too.
     Value test = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, index, extent);
     inside = inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
   };
-  if (row)
-    check(row, access.rows);
-  if (column)
-    check(column, access.columns);
+  if (place.row)
+    check(place.row, access.rows);
+  if (place.column)
+    check(place.column, access.columns);
   return toI32(inside);
 }
 
@@ -116,18 +161,14 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
     return emitScalarLoad(op);
   auto type = cast<RankedTensorType>(op.getType());
   FragmentLayout layout(type);
-  Access access = makeAccess(op.getView(), op.getIndices(), type);
+  Access access = makeAccess(op, type);
   bool half = access.elementBytes == 2;
   // One load an element: bounds may fall between two neighbours.
   Values results;
   for (int64_t i = 0; i < layout.size(); ++i) {
-    Value row, column;
-    if (access.row)
-      row = add(add(access.row, thread.firstRow), layout.rowOffset(i));
-    if (access.column)
-      column = add(add(access.column, thread.firstColumn), layout.columnOffset(i));
-    Value inside = inBounds(access, row, column);
-    Value address = elementAddress(access, row, column);
+    Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
+    Value inside = inBounds(access, place);
+    Value address = addressOf(access, place);
     Value loaded = assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b16 $0, 0;\n@p "
                                    "ld.global.b16 $0, [$1];\n}"
                                  : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b32 $0, 0;\n@p "
@@ -154,7 +195,7 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
-  Access access = makeAccess(op.getView(), op.getIndices(), type);
+  Access access = makeAccess(op, type);
   if (hop::isPacked(type) && type.getDimSize(1) % 32 == 0)
     storePackedRows(access, op);
   else
@@ -191,26 +232,28 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
   for (int64_t half = 0; half < type.getDimSize(0) / 32; ++half) {
     int64_t block = half / 2, parity = half % 2;
-    Value row = add(add(access.row, thread.firstRow), 64 * block + 8 * parity);
-    Value rowInside = inBounds(access, row, {});
+    Place place = placeOf(access, 64 * block + 8 * parity, 0);
+    place.column = {};
+    Value rowInside = inBounds(access, place);
     for (int64_t column = 0; column < columns; column += 32) {
       SmallVector<Value> unit;
       for (int64_t j = 0; j < 4; ++j)
         unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);
       transposeQuad(unit);
-      storeUnit(access, row, rowInside, add(laneColumn, column), unit);
+      place.column = add(laneColumn, column);
+      storeUnit(access, place, rowInside, unit);
     }
   }
 }
 
-/// Stores 8 elements of a row from `column`: at once where they are inside, else one by one.
-void Emitter::storeUnit(const Access &access, Value row, Value rowInside, Value column,
+/// Stores 8 elements of a row from `place`: at once where they are inside, else one by one.
+void Emitter::storeUnit(const Access &access, const Place &place, Value rowInside,
                         ArrayRef<Value> unit) {
-  Value address = elementAddress(access, row, column);
+  Value address = addressOf(access, place);
   auto viewColumns = access.columns.getDefiningOp<LLVM::ConstantOp>();
   Value whole = rowInside;
   if (!viewColumns) {
-    Value end = add(column, 8);
+    Value end = add(place.column, 8);
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
@@ -222,7 +265,7 @@ void Emitter::storeUnit(const Access &access, Value row, Value rowInside, Value 
   // The last, partial unit of a row: element j is stored when column + j is the view's.
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
-  Value left = LLVM::SubOp::create(builder, loc, access.columns, column);
+  Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
   assembly("{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n"
            "mov.b32 {lo, hi}, $1;\nsetp.gt.and.s32 q, $6, 0, p;\n@q st.global.b16 [$0], lo;\n"
            "setp.gt.and.s32 q, $6, 1, p;\n@q st.global.b16 [$0+2], hi;\n"
@@ -257,12 +300,8 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
   }
   bool half = access.elementBytes == 2;
   for (int64_t i = 0; i < layout.size(); ++i) {
-    Value row, column;
-    if (access.row)
-      row = add(add(access.row, thread.firstRow), layout.rowOffset(i));
-    if (access.column)
-      column = add(add(access.column, thread.firstColumn), layout.columnOffset(i));
-    Value inside = inBounds(access, row, column);
+    Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
+    Value inside = inBounds(access, place);
     if (mayStore)
       inside = LLVM::AndOp::create(builder, loc, inside, mayStore);
     Type bits = half ? builder.getI16Type() : builder.getI32Type();
@@ -271,6 +310,6 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
                       : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
     assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b16 [$0], $1;\n}"
                   : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b32 [$0], $1;\n}",
-             half ? "l,h,r" : "l,r,r", {elementAddress(access, row, column), value, inside}, {});
+             half ? "l,h,r" : "l,r,r", {addressOf(access, place), value, inside}, {});
   }
 }

@@ -170,11 +170,13 @@ Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indice
   int64_t rank = indices.size();
   coordinates.push_back(
       map.chunked ? i32(0) : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
-  coordinates.push_back(scalar(indices[rank - 2]));
+  int64_t firstRowDim = map.box.getFirstRowDim();
+  for (int64_t dim = rank - 2; dim >= firstRowDim; --dim)
+    coordinates.push_back(scalar(indices[dim]));
   if (map.chunked)
     coordinates.push_back(i32(chunk));
-  for (int64_t i = rank - 3; i >= 0; --i)
-    coordinates.push_back(scalar(indices[i]));
+  for (int64_t dim = firstRowDim - 1; dim >= 0; --dim)
+    coordinates.push_back(scalar(indices[dim]));
   return coordinates;
 }
 
@@ -194,16 +196,28 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
       LLVM::LShrOp::create(builder, loc, clusterRank(), i32(llvm::Log2_64(parts.ofChunks)));
   Value chunk = mul(chunkPart, map.layout.chunks() / parts.ofChunks);
   Value row = mul(rowPart, map.boxRows());
-  Value &chunkCoordinate = coordinates[map.chunked ? 2 : 0];
+  Value &chunkCoordinate = coordinates[map.chunkPosition()];
   chunkCoordinate =
       add(chunkCoordinate, map.chunked ? chunk : mul(chunk, map.layout.chunkColumns()));
-  coordinates[1] = add(coordinates[1], row);
+  tile::BoxSlice slice = map.rows();
+  Value offset = mul(rowPart, slice.step);
+  for (int64_t dim = slice.dim; dim >= map.box.getFirstRowDim(); --dim) {
+    Value digit = offset;
+    if (dim > map.box.getFirstRowDim()) {
+      Value extent = i32(map.box.getExtent(dim));
+      digit = LLVM::URemOp::create(builder, loc, offset, extent);
+      offset = LLVM::UDivOp::create(builder, loc, offset, extent);
+    }
+    Value &coordinate = coordinates[map.rowPosition(dim)];
+    coordinate = add(coordinate, digit);
+  }
   address = add(add(address, mul(chunk, map.layout.chunkBytes())), mul(row, map.layout.swizzle));
 }
 
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   int64_t blocks = op.getMulticast() ? kernel.getClusterSize() : 1;
-  unsigned position = parameters.mapPosition(op.getView(), op.getDestination().getType(), blocks);
+  unsigned position = parameters.mapPosition(op.getView(), op.getDestination().getType(), op.getBox(),
+                                             blocks);
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(position);
@@ -237,7 +251,8 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
 }
 
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
-  unsigned position = parameters.mapPosition(op.getView(), op.getSource().getType(), /*blocks=*/1);
+  unsigned position = parameters.mapPosition(op.getView(), op.getSource().getType(), op.getBox(),
+                                             /*blocks=*/1);
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile source = sharedTiles.find(op.getSource())->second;
   Value leads =

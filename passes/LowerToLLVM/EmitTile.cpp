@@ -109,10 +109,26 @@ LogicalResult Emitter::emitIota(tile::IotaOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   FragmentLayout layout(type);
   bool alongRows = type.getRank() == 2 ? op.getAxis() == 0 : layout.kind != LayoutKind::Column;
+  Value start = scalar(op.getStart()), first = alongRows ? thread.firstRow : thread.firstColumn;
+  auto offset = [&](int64_t i) { return alongRows ? layout.rowOffset(i) : layout.columnOffset(i); };
+  int64_t period = op.getPeriodOrExtent();
+  bool repeats = period < type.getDimSize(op.getAxis());
+  if (repeats && !llvm::isPowerOf2_64(period)) {
+    Values values;
+    for (int64_t i = 0; i < layout.size(); ++i) {
+      Value index = add(first, offset(i));
+      values.push_back(
+          add(start, LLVM::URemOp::create(builder, loc, index, i32(period)).getResult()));
+    }
+    bind(op, std::move(values));
+    return success();
+  }
+  // A thread's first place and the offsets of its elements have no bit in common.
+  int64_t mask = repeats ? period - 1 : -1;
   AffineTile tile;
-  tile.base = add(scalar(op.getStart()), alongRows ? thread.firstRow : thread.firstColumn);
+  tile.base = add(start, repeats ? LLVM::AndOp::create(builder, loc, first, i32(mask)) : first);
   for (int64_t i = 0; i < layout.size(); ++i)
-    tile.offsets.push_back(alongRows ? layout.rowOffset(i) : layout.columnOffset(i));
+    tile.offsets.push_back(offset(i) & mask);
   affineTiles[op] = std::move(tile);
   return success();
 }

@@ -113,12 +113,14 @@ private:
   mlir::Value strideOf(mlir::Value view, int64_t dim);
   mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   struct Access;
-  Access makeAccess(mlir::Value view, mlir::ValueRange indices, mlir::RankedTensorType type);
-  mlir::Value elementAddress(const Access &access, mlir::Value row, mlir::Value column);
-  mlir::Value inBounds(const Access &access, mlir::Value row, mlir::Value column);
+  struct Place;
+  template <typename AccessOp> Access makeAccess(AccessOp op, mlir::RankedTensorType type);
+  Place placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset);
+  mlir::Value addressOf(const Access &access, const Place &place);
+  mlir::Value inBounds(const Access &access, const Place &place);
   void storePackedRows(const Access &access, tile::StoreOp op);
   void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
-  void storeUnit(const Access &access, mlir::Value row, mlir::Value rowInside, mlir::Value column,
+  void storeUnit(const Access &access, const Place &place, mlir::Value rowInside,
                  llvm::ArrayRef<mlir::Value> unit);
   void storeElements(const Access &access, tile::StoreOp op);
 

@@ -14,18 +14,27 @@ static tile::ViewType viewOf(hop::KernelOp kernel, unsigned argument) {
   return cast<tile::ViewType>(kernel.getArgument(argument).getType());
 }
 
+/// What a copy of `shared` covers of `view`.
+static tile::TileBox boxOf(Value view, hop::SharedType shared,
+                           std::optional<ArrayRef<int64_t>> box) {
+  return tile::TileBox(cast<tile::ViewType>(view.getType()), shared.getTile(), box);
+}
+
 FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   LaunchParameters result;
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
+      hop::SharedType tile = load.getDestination().getType();
+      return result.addCopy(op, load.getView(), load.getIndices(), tile,
+                            boxOf(load.getView(), tile, load.getBox()),
                             load.getMulticast() ? kernel.getClusterSize() : 1);
     }
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
-                            /*blocks=*/1);
+      hop::SharedType tile = store.getSource().getType();
+      return result.addCopy(op, store.getView(), store.getIndices(), tile,
+                            boxOf(store.getView(), tile, store.getBox()), /*blocks=*/1);
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
@@ -64,8 +73,9 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 }
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
-                                        hop::SharedType shared, int64_t blocks) {
-  if (findMap(view, shared, blocks))
+                                        hop::SharedType shared, const tile::TileBox &box,
+                                        int64_t blocks) {
+  if (findMap(view, shared, box, blocks))
     return success();
   RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
@@ -74,10 +84,11 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   int64_t inner = type.getStaticDim(type.getRank() - 1);
   bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
-  TensorMap map = {argument, tile, layout, chunked, *hop::splitAmong(layout, blocks)};
+  TensorMap map = {argument, tile, box, layout, chunked, *hop::splitAmong(layout, blocks)};
   // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
-  if (map.boxRows() > 256)
-    return copy->emitError("copies ") << map.boxRows()
+  ArrayRef<int64_t> extents = map.rows().part.getExtents();
+  if (int64_t most = *llvm::max_element(extents.drop_back()); most > 256)
+    return copy->emitError("copies ") << most
                                       << " rows at once, a bulk tensor copy moves "
                                          "256; use smaller tiles";
   alignment[argument] = 16;
@@ -103,19 +114,20 @@ void LaunchParameters::addAccess(Value view, Type moved) {
 }
 
 const TensorMap *LaunchParameters::findMap(Value view, hop::SharedType shared,
-                                           int64_t blocks) const {
+                                           const tile::TileBox &box, int64_t blocks) const {
   hop::SharedLayout layout = *hop::getSharedLayout(shared.getTile(), shared.getStoredRows());
   hop::TileParts parts = *hop::splitAmong(layout, blocks);
   for (const TensorMap &map : maps)
-    if (map.argument == argumentOf(view) && map.tile == shared.getTile() &&
+    if (map.argument == argumentOf(view) && map.tile == shared.getTile() && map.box == box &&
         map.layout.rows == layout.rows && map.parts.ofRows == parts.ofRows &&
         map.parts.ofChunks == parts.ofChunks)
       return &map;
   return nullptr;
 }
 
-unsigned LaunchParameters::mapPosition(Value view, hop::SharedType shared, int64_t blocks) const {
-  const TensorMap *map = findMap(view, shared, blocks);
+unsigned LaunchParameters::mapPosition(Value view, hop::SharedType shared,
+                                       std::optional<ArrayRef<int64_t>> box, int64_t blocks) const {
+  const TensorMap *map = findMap(view, shared, boxOf(view, shared, box), blocks);
   for (auto [i, parameter] : llvm::enumerate(parameters))
     if (parameter.kind == LaunchParameter::Map && &maps[parameter.index] == map)
       return i;
@@ -189,12 +201,13 @@ ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMa
   SmallVector<Attribute> dims;
   Attribute inner = map.chunked ? b.getI64IntegerAttr(chunk) : describeExtent(b, view, rank - 1);
   dims.push_back(b.getDictionaryAttr(b.getNamedAttr("extent", inner)));
-  dims.push_back(strided(rank - 2));
+  for (int64_t dim = rank - 2; dim >= map.box.getFirstRowDim(); --dim)
+    dims.push_back(strided(dim));
   if (map.chunked)
     dims.push_back(b.getDictionaryAttr(
         {b.getNamedAttr("extent", b.getI64IntegerAttr(view.getStaticDim(rank - 1) / chunk)),
          b.getNamedAttr("stride_bytes", b.getI64IntegerAttr(map.layout.swizzle))}));
-  for (int64_t dim = rank - 3; dim >= 0; --dim)
+  for (int64_t dim = map.box.getFirstRowDim() - 1; dim >= 0; --dim)
     dims.push_back(strided(dim));
   return b.getArrayAttr(dims);
 }
@@ -211,9 +224,10 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
     SmallVector<int64_t> box(dims.size(), 1);
     box[0] = map.layout.chunkColumns();
-    box[1] = map.boxRows();
+    for (int64_t dim = map.box.getFirstRowDim(); dim <= map.box.getLastRowDim(); ++dim)
+      box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
     if (map.chunked)
-      box[2] = map.boxChunks();
+      box[map.chunkPosition()] = map.boxChunks();
     entry.set("kind", b.getStringAttr("tensor_map"));
     entry.set("argument", name());
     entry.set("element", b.getStringAttr(spell(view.getElementType())));
@@ -339,6 +353,15 @@ static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
   return entry.getDictionary(b.getContext());
 }
 
+/// The name of the divisor, or the name and what it is multiplied with.
+static Attribute describeDivisor(tile::DividesAttr divides) {
+  Builder b(divides.getContext());
+  if (divides.getFactor() == 1)
+    return divides.getDivisor();
+  return b.getDictionaryAttr({b.getNamedAttr("dim", divides.getDivisor()),
+                              b.getNamedAttr("factor", b.getI64IntegerAttr(divides.getFactor()))});
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
@@ -363,7 +386,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   if (auto list = kernel.getRequirements())
     for (auto divides : list->getAsRange<tile::DividesAttr>())
       requirements.push_back(
-          b.getDictionaryAttr({b.getNamedAttr("divisor", divides.getDivisor()),
+          b.getDictionaryAttr({b.getNamedAttr("divisor", describeDivisor(divides)),
                                b.getNamedAttr("dividend", divides.getDividend())}));
   auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset,
                       int64_t bytes) {

@@ -11,6 +11,7 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/TileBox.h"
 
 namespace tessera {
 
@@ -18,10 +19,12 @@ namespace tessera {
 /// consumer warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
 constexpr int64_t firstTurnBarrier = 1;
 
-/// The tensor map through which bulk copies of one view and one tile go.
+/// The tensor map through which bulk copies of one view and one tile go. Its dimensions, innermost
+/// first: the columns, or those of a chunk; the dimensions of the tile's rows; the chunks; the others.
 struct TensorMap {
   unsigned argument; ///< the view
   mlir::RankedTensorType tile;
+  tile::TileBox box;
   hop::SharedLayout layout;
   /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
   /// of the map, which needs a static inner extent. Otherwise one instruction a chunk.
@@ -35,6 +38,11 @@ struct TensorMap {
     return chunked && parts.ofRows == 1 ? layout.chunks() / parts.ofChunks : 1;
   }
   int64_t copies() const { return layout.chunks() / parts.ofChunks / boxChunks(); }
+  /// The rows that one instruction copies.
+  tile::BoxSlice rows() const { return *box.slice(parts.ofRows); }
+  /// The position of the view's dimension `dim`, one of the tile's rows, and of the chunks.
+  int64_t rowPosition(int64_t dim) const { return 1 + box.getLastRowDim() - dim; }
+  int64_t chunkPosition() const { return chunked ? rowPosition(box.getFirstRowDim()) + 1 : 0; }
 };
 
 /// One parameter of the machine kernel.
@@ -54,7 +62,8 @@ public:
 
   /// The position of a parameter; it exists when the kernel makes use of it.
   /// A map is that of the parts in which `blocks` thread blocks copy the tile.
-  unsigned mapPosition(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
+  unsigned mapPosition(mlir::Value view, hop::SharedType shared,
+                       std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks) const;
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
@@ -67,8 +76,9 @@ public:
 
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
-                              hop::SharedType shared, int64_t blocks);
-  const TensorMap *findMap(mlir::Value view, hop::SharedType shared, int64_t blocks) const;
+                              hop::SharedType shared, const tile::TileBox &box, int64_t blocks);
+  const TensorMap *findMap(mlir::Value view, hop::SharedType shared, const tile::TileBox &box,
+                           int64_t blocks) const;
   void addAccess(mlir::Value view, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;

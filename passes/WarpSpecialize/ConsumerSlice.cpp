@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/WarpSpecialize/Slices.h"
@@ -82,15 +83,34 @@ private:
     return arith::MulIOp::create(builder, loc, warpgroup, extent);
   }
 
-  SmallVector<Value> shareIndices(OpBuilder &builder, Operation *op, OperandRange indices,
-                                  RankedTensorType shareType) {
-    SmallVector<Value> mapped;
-    for (Value index : indices)
-      mapped.push_back(whole.lookupOrDefault(index));
-    Value &row = mapped[mapped.size() - shareType.getRank()];
-    Value offset = shareOffset(builder, op->getLoc(), shareType.getDimSize(0));
-    row = arith::AddIOp::create(builder, op->getLoc(), row, offset);
-    return mapped;
+  Value remainder(OpBuilder &builder, Location loc, Value value, int64_t divisor) {
+    return arith::RemUIOp::create(builder, loc, value,
+                                  arith::ConstantIndexOp::create(builder, loc, divisor));
+  }
+
+  /// Moves an access to the warpgroup's share of the rows. The indices, and the box if it has one.
+  template <typename AccessOp>
+  std::pair<SmallVector<Value>, DenseI64ArrayAttr> shareOf(OpBuilder &builder, AccessOp op,
+                                                           Type type) {
+    SmallVector<Value> indices;
+    for (Value index : op.getIndices())
+      indices.push_back(whole.lookupOrDefault(index));
+    Location loc = op.getLoc();
+    tile::TileBox box(op.getView().getType(), cast<RankedTensorType>(type), op.getBox());
+    // RowPartition has checked that there are such boxes.
+    tile::BoxSlice slice = *box.slice(rows.getParts());
+    Value offset = shareOffset(builder, loc, slice.step);
+    for (int64_t dim = slice.dim; dim >= box.getFirstRowDim(); --dim) {
+      bool carries = dim > box.getFirstRowDim();
+      Value digit = carries ? remainder(builder, loc, offset, box.getExtent(dim)) : offset;
+      indices[dim] = arith::AddIOp::create(builder, loc, indices[dim], digit);
+      if (carries)
+        offset = arith::DivUIOp::create(
+            builder, loc, offset,
+            arith::ConstantIndexOp::create(builder, loc, box.getExtent(dim)));
+    }
+    return {indices, op.getBox() ? builder.getDenseI64ArrayAttr(slice.part.getExtents())
+                                 : DenseI64ArrayAttr()};
   }
 
   LogicalResult clonePipedLoad(tile::LoadOp load, OpBuilder &builder) {
@@ -113,7 +133,8 @@ private:
     auto guard =
         scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
     OpBuilder inner = guard.getThenBodyBuilder();
-    hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()), indices);
+    hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()), indices,
+                            load.getBoxAttr());
   }
 
   LogicalResult cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
@@ -121,19 +142,18 @@ private:
       cloneGeneric(load, builder);
       return success();
     }
-    auto type = cast<RankedTensorType>(rows.shareOf(load.getType()));
-    SmallVector<Value> indices = shareIndices(builder, load, load.getIndices(), type);
-    auto clone =
-        tile::LoadOp::create(builder, load.getLoc(), type, whole.lookup(load.getView()), indices);
+    auto [indices, box] = shareOf(builder, load, load.getType());
+    auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
+                                      whole.lookup(load.getView()), indices, box);
     whole.map(load.getResult(), clone.getResult());
     return success();
   }
 
   LogicalResult cloneStore(tile::StoreOp store, OpBuilder &builder) {
     Value value = lookup(store.getValueMutable());
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<Value> indices = shareIndices(builder, store, store.getIndices(), type);
-    tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices);
+    auto [indices, box] = shareOf(builder, store, store.getValue().getType());
+    tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices,
+                          box);
     return success();
   }
 
@@ -197,16 +217,26 @@ private:
       made = tile::SplatOp::create(builder, op->getLoc(), shareType,
                                    whole.lookupOrDefault(splat.getSource()));
     } else {
-      auto iota = cast<tile::IotaOp>(op);
-      Value start = whole.lookupOrDefault(iota.getStart());
-      if (iota.getAxis() == 0)
-        start = arith::AddIOp::create(
-            builder, op->getLoc(), start,
-            shareOffset(builder, op->getLoc(), cast<RankedTensorType>(shareType).getDimSize(0)));
-      made = tile::IotaOp::create(builder, op->getLoc(), shareType, start, iota.getAxis());
+      made = makeShare(cast<tile::IotaOp>(op), cast<RankedTensorType>(shareType), builder);
     }
     share.map(result, made);
     return success();
+  }
+
+  Value makeShare(tile::IotaOp iota, RankedTensorType shareType, OpBuilder &builder) {
+    Location loc = iota.getLoc();
+    Value start = whole.lookupOrDefault(iota.getStart());
+    IntegerAttr period = iota.getPeriodAttr();
+    int64_t shareRows = shareType.getDimSize(0), extent = iota.getPeriodOrExtent();
+    if (iota.getAxis() == 0 && shareRows % extent != 0) {
+      // The share is part of a period; RowPartition has checked that periods hold whole shares.
+      Value offset = shareOffset(builder, loc, shareRows);
+      if (extent < shareRows * rows.getParts())
+        offset = remainder(builder, loc, offset, extent);
+      start = arith::AddIOp::create(builder, loc, start, offset);
+      period = {};
+    }
+    return tile::IotaOp::create(builder, loc, shareType, start, iota.getAxis(), period);
   }
 
   void cloneGeneric(Operation *op, OpBuilder &builder) {

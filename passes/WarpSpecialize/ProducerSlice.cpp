@@ -112,7 +112,7 @@ private:
     for (Value index : load.getIndices())
       indices.push_back(mapping.lookupOrDefault(index));
     hop::PipeLoadOp::create(builder, load.getLoc(), plan.pipeOf(load).pipe,
-                            mapping.lookup(load.getView()), indices);
+                            mapping.lookup(load.getView()), indices, load.getBoxAttr());
   }
 
   void cloneControl(Operation *op, OpBuilder &builder, IRMapping &mapping) {

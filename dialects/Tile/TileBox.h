@@ -1,0 +1,61 @@
+//===- TileBox.h - The part of a view that a tile covers ------------------===//
+//
+// A tile that is loaded or stored is a box of its view: so many elements along each
+// dimension, from the indices of the access on. The rows of the tile run over all
+// dimensions of the box but the last, in row-major order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECTS_TILE_TILEBOX_H
+#define TESSERA_DIALECTS_TILE_TILEBOX_H
+
+#include "dialects/Tile/Tile.h"
+
+namespace tessera::tile {
+
+struct BoxSlice;
+
+class TileBox {
+public:
+  /// The box of an access to `view` that moves `tile`: as `written`, one extent per dimension of the
+  /// view, or without it the innermost dimensions, as many as the tile has.
+  TileBox(ViewType view, mlir::RankedTensorType tile,
+          std::optional<llvm::ArrayRef<int64_t>> written);
+
+  /// One per dimension of the view, outermost first.
+  llvm::ArrayRef<int64_t> getExtents() const { return extents; }
+  int64_t getExtent(int64_t dim) const { return extents[dim]; }
+  bool operator==(const TileBox &other) const {
+    return extents == other.extents && tileRank == other.tileRank;
+  }
+
+  /// The dimensions over which the rows run, or the elements of a tile of rank 1: from the first to
+  /// the last, both included. Along the last one the tile may reach outside the view.
+  int64_t getFirstRowDim() const;
+  int64_t getLastRowDim() const { return extents.size() - tileRank; }
+
+  /// `parts` boxes of as many rows each; nothing when a part would not be a box.
+  std::optional<BoxSlice> slice(int64_t parts) const;
+
+private:
+  TileBox(llvm::SmallVector<int64_t, 4> extents, int64_t tileRank)
+      : extents(std::move(extents)), tileRank(tileRank) {}
+
+  llvm::SmallVector<int64_t, 4> extents;
+  int64_t tileRank;
+};
+
+/// Equal parts of the rows of a box: part `i` starts at row `i * step` of dimension `dim`, where what
+/// exceeds the extent of the whole box is carried over into the dimension before.
+struct BoxSlice {
+  TileBox part;
+  int64_t dim, step;
+};
+
+/// Refuses a box that `view` and `tile` do not fit.
+mlir::LogicalResult verifyBox(mlir::Operation *op, ViewType view, mlir::RankedTensorType tile,
+                              std::optional<llvm::ArrayRef<int64_t>> box);
+
+} // namespace tessera::tile
+
+#endif // TESSERA_DIALECTS_TILE_TILEBOX_H
