@@ -11,12 +11,14 @@ flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D
 them, FlexAttention and a kernel in Triton, which take seconds to compile for each point. A peer that does not run a
 point is left out there, and a line says why.
 
-Bundles: test/gpu/build_bundles.py --groups= --extra bench/attention.json, which also has the kernels without
-speculation for --schedules "default;speculate=false". Results are written after each point.
+Each point has the kernel that is compiled for its shape. --exact also times attention_variants.tile without a change of
+the scores: the online softmax, without speculation. Bundles: --list FILE with the options of the run, then
+test/gpu/build_bundles.py --groups= --extra FILE. Results are written after each point.
 """
 
 import argparse
 import dataclasses
+import json
 import math
 import statistics
 
@@ -82,11 +84,30 @@ def parse_arguments(arguments=None):
     parser.add_argument("--seqlens", type=numbers, help="these sequence lengths of the groups only")
     parser.add_argument("--masks", default=MASKS, type=names_of(MASKS), help="these of full and causal only")
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
+    parser.add_argument("--exact", action="store_true", help="time the online softmax too")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     options = parser.parse_args(arguments)
     options.points = list(points(options.groups, options.d, options.seqlens, options.masks))
     if not options.points:
         parser.error("no group has such a point")
     return options
+
+
+def configurations(point, options):
+    """The kernels to time at a point."""
+    causal = point.mask == "causal"
+    shape = {"B": point.batch, "H": point.heads, "HK": point.kv_heads, "SQ": point.seqlen, "SK": point.seqlen}
+    for schedule in common.wanted_schedules(options):
+        yield cases.attention(options.dtype, point.d, point.dv, causal, schedule, shape)
+    if options.exact:
+        scores = {"DV": point.dv, "MASK": "causal" if causal else "none"}
+        yield dict(cases.variant(options.dtype, point.d, scores, shape=shape), variant="exact")
+
+
+def write_list(options):
+    wanted = [configuration for point in options.points for configuration in configurations(point, options)]
+    with open(options.list, "w") as file:
+        json.dump(wanted, file, indent=1)
 
 
 def names_of(known):
@@ -199,22 +220,21 @@ def mean_rows(records):
 
 def main():
     options = parse_arguments()
+    if options.list:
+        return write_list(options)
     import torch
 
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    schedules = common.wanted_schedules(options)
-    hidden = ("schedule",) if len(schedules) == 1 else ()
+    hidden = () if options.exact or len(common.wanted_schedules(options)) > 1 else ("schedule",)
     method = (
         f"Attention forward, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
-    results, records, loaded = common.Results(options, "attention", common.describe_gpu(), method), [], {}
+    results, records = common.Results(options, "attention", common.describe_gpu(), method), []
     names = peers.wanted(options)
     for point in options.points:
-        kind = (options.dtype, point.d, point.dv, point.mask == "causal")
-        if kind not in loaded:
-            loaded[kind] = common.load_kernels(source, [cases.attention(*kind, schedule) for schedule in schedules])
-        if not loaded[kind]:
+        kernels = common.load_kernels(source, configurations(point, options))
+        if not kernels:
             continue
         torch.manual_seed(0)
         problem = Problem(
@@ -227,7 +247,7 @@ def main():
             point.dv,
             point.kv_heads,
         )
-        measured = measure(loaded[kind], problem, dataclasses.asdict(point), options, stopwatch)
+        measured = measure(kernels, problem, dataclasses.asdict(point), options, stopwatch)
         for record in measured:
             common.print_row(to_row(record, names), *hidden)
         records += measured

@@ -3,7 +3,7 @@
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c.
-Bundles: those of test/gpu/build_bundles.py --groups= --extra bench/attention.json.
+Bundles: those of test/gpu/build_bundles.py.
 """
 
 import os

@@ -6,7 +6,7 @@ add_compile_options(-ffunction-sections -fdata-sections)
 add_link_options("LINKER:--gc-sections,--as-needed" -static-libstdc++ -static-libgcc)
 
 # Debian exports MLIR's archives as depending on the shared LLVM and MLIR; a binary would then hold two LLVMs.
-set(tessera_llvm_core LLVMRemarks LLVMFrontendOpenMP LLVMTransformUtils LLVMCore LLVMSupport)
+set(tessera_llvm_core LLVMRemarks LLVMFrontendOpenMP LLVMTransformUtils LLVMCore LLVMSupportLSP LLVMSupport)
 function(tessera_drop_shared_libraries archive)
   get_target_property(links ${archive} INTERFACE_LINK_LIBRARIES)
   if(links MATCHES "(^|[;:])(LLVM|MLIR)([;>]|$)")

@@ -180,13 +180,20 @@ class Points(unittest.TestCase):
                 self.options(*arguments)
             self.assertIn(reason, output.getvalue())
 
-    def test_bundles(self):
-        """bench/attention.json has the kernel of every point, with and without speculation."""
-        found = {entry["name"] for entry in build_bundles.read_extra(os.path.join(ROOT, "bench", "attention.json"))}
-        for point in self.options().points:
-            for schedule in ("", "speculate=false"):
-                kernel = cases.attention("bf16", point.d, point.dv, point.mask == "causal", schedule)
-                self.assertIn(kernel["name"], found)
+    def test_list(self):
+        """The list for build_bundles.py has the kernels of every point, each for its shape."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "list.json")
+            options = self.options("--list", path, "--exact", "--groups", "gqa,long", "--schedules", "default;stages=2")
+            attention.write_list(options)
+            found = [entry["name"] for entry in build_bundles.read_extra(path)]
+        self.assertEqual(len(set(found)), 3 * len(options.points))
+        shape = {"B": 32, "H": 16, "HK": 2, "SQ": 512, "SK": 512}
+        self.assertIn(cases.attention("bf16", 128, 128, True, "stages=2", shape)["name"], found)
+        self.assertIn(cases.variant("bf16", 128, {"DV": 128, "MASK": "causal"}, shape=shape)["name"], found)
+        for point in options.points:
+            names = [configuration["name"] for configuration in attention.configurations(point, options)]
+            self.assertTrue(set(names) <= set(found))
 
 
 class Peers(unittest.TestCase):

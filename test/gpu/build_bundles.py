@@ -6,8 +6,8 @@
 DIR then holds a bundle for each configuration and index.json; carry it to the GPU and run
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
 
---extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule"}, for the benchmarks:
-bench/attention.json, bench/variants.json, bench/ablation.json, or what `./dev bench attention --schedules` is to time.
+--extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule", "shape"}, for the benchmarks:
+bench/variants.json, bench/ablation.json, or what `./dev bench attention --list FILE` writes.
 With --groups= nothing else is compiled. --inspect counts the instructions of the main loops, which bench/variants.py
 compares.
 """
@@ -58,6 +58,8 @@ def compile_bundle(options, configuration):
         command += ["-D", f"{name}={value}"]
     if configuration["schedule"]:
         command += ["--schedule", configuration["schedule"]]
+    if configuration["shape"]:
+        command += ["--shape", ",".join(f"{name}={extent}" for name, extent in configuration["shape"].items())]
     if options.ptxas:
         command += ["--ptxas", options.ptxas]
     command += ["--emit", "bundle", "-o", os.path.join(options.out, bundle)]
@@ -110,13 +112,15 @@ def read_extra(path):
     for number, entry in enumerate(entries):
         fits = isinstance(entry, dict) and isinstance(entry.get("kernel"), str)
         fits = fits and isinstance(entry.get("parameters"), dict) and isinstance(entry.get("schedule", ""), str)
+        fits = fits and isinstance(entry.get("shape", {}), dict)
         if not fits:
             raise SystemExit(
-                f'--extra {path}: entry {number} is no {{"kernel": NAME, "parameters": OBJECT, "schedule": TEXT}}'
+                f'--extra {path}: entry {number} is no {{"kernel": NAME, "parameters": OBJECT, "schedule": TEXT, "shape": OBJECT}}'
             )
         if not os.path.exists(os.path.join(ROOT, "kernels", entry["kernel"] + ".tile")):
             raise SystemExit(f"--extra {path}: entry {number}: there is no kernels/{entry['kernel']}.tile")
-        yield dict(cases.configuration(entry["kernel"], entry["parameters"], entry.get("schedule", "")), group="extra")
+        fields = (entry["kernel"], entry["parameters"], entry.get("schedule", ""), entry.get("shape"))
+        yield dict(cases.configuration(*fields), group="extra")
 
 
 def wanted_configurations(options):

@@ -62,24 +62,27 @@ QUICK_GEMM_SHAPES = ((1, 1, 1), (129, 257, 65), (1000, 999, 1001))
 MEMCHECK_GEMM_SHAPES = ((129, 257, 65), (300, 1, 77))
 
 
-def configuration(kernel, parameters, schedule=""):
-    """A kernel to compile. `name` is unique and fit for a file name."""
+def configuration(kernel, parameters, schedule="", shape=None):
+    """A kernel to compile, with what was measured for `shape`, {"SQ": 1024, ...}. `name` is unique and fit for a file
+    name."""
     parameters = {key: str(value).lower() if isinstance(value, bool) else value for key, value in parameters.items()}
     values = "_".join(f"{key}{value}" for key, value in parameters.items())
     suffix = "_" + schedule.translate(str.maketrans(",", "_", "=[]")) if schedule else ""
+    suffix += "_for" + "".join(f"_{key}{value}" for key, value in shape.items()) if shape else ""
     return {
         "name": f"{kernel}_{values}{suffix}",
         "kernel": kernel,
         "parameters": parameters,
         "schedule": schedule,
+        "shape": shape or {},
         # A schedule that does not fit is refused; a default one always exists.
         "may_be_refused": bool(schedule),
     }
 
 
-def attention(dtype, d, dv, causal, schedule=""):
+def attention(dtype, d, dv, causal, schedule="", shape=None):
     parameters = {"T": dtype, "D": d, "DV": dv, "CAUSAL": "true" if causal else "false"}
-    return configuration(ATTENTION, parameters, schedule)
+    return configuration(ATTENTION, parameters, schedule, shape)
 
 
 def attention_configurations():
@@ -92,8 +95,8 @@ def schedule_configurations():
         yield attention("bf16", 128, 128, causal, schedule)
 
 
-def variant(dtype, d, scores, schedule=""):
-    return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule)
+def variant(dtype, d, scores, schedule="", shape=None):
+    return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule, shape)
 
 
 def variant_configurations():

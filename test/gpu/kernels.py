@@ -34,7 +34,7 @@ class BundleDirectory:
     @staticmethod
     def _key(entry):
         parameters = tuple(sorted((name, str(value)) for name, value in entry["parameters"].items()))
-        return entry["kernel"], parameters, entry["schedule"]
+        return entry["kernel"], parameters, entry["schedule"], tuple(sorted(entry["shape"].items()))
 
     def load(self, configuration):
         entry = self.entries.get(self._key(configuration))
@@ -66,6 +66,7 @@ class Compiler:
                 path,
                 kernel=configuration["kernel"],
                 schedule=configuration["schedule"] or None,
+                shape=configuration["shape"],
                 **configuration["parameters"],
             )
         except tessera.CompileError as error:
