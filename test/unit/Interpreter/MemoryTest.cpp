@@ -73,7 +73,8 @@ TEST(Memory, OuterIndicesLieInside) {
 }
 
 TEST(Memory, BoxesRunOverSeveralDimensions) {
-  // Rows h, m of the box [2, 3] from (1, 1), of 2 columns each, in a tile of 6 rows, and back as elements.
+  // Rows h, m of the box [2, 3] from (1, 1), of 2 columns each, in a tile of 6 rows, and back as
+  // elements.
   std::string text = "!T = !tile.view<[H, M, N], f32>\n"
                      "tile.kernel @k(%x: !T, %y: !T, %l: !tile.view<[H, M], f32>) grid(%i = 1) {\n"
                      "  %c0 = arith.constant 0 : index\n"
@@ -91,10 +92,12 @@ TEST(Memory, BoxesRunOverSeveralDimensions) {
   // Row 3 of each head is outside: 0 when it is loaded, dropped when it is stored.
   EXPECT_EQ(y.data, (V{-1, -1, 8, 9, 10, 11, -1, -1, 14, 15, 16, 17, -1, -1, -1, -1, -1, -1}));
   EXPECT_EQ(l.data, (V{-1, -1, -1, 17, 21, 0, 29, 33, 0}));
-  HostTensor fewer = HostTensor::contiguous({2, 3, 2}), y2 = fewer, l2 = HostTensor::contiguous({2, 3});
-  EXPECT_EQ(runText(text, {&fewer, &y2, &l2}),
-            "5:8: the box covers 2 elements from index 1 of dimension 0 at grid point (0), past its "
-            "extent 2; only the innermost two may reach outside the view\n");
+  HostTensor fewer = HostTensor::contiguous({2, 3, 2}), y2 = fewer,
+             l2 = HostTensor::contiguous({2, 3});
+  EXPECT_EQ(
+      runText(text, {&fewer, &y2, &l2}),
+      "5:8: the box covers 2 elements from index 1 of dimension 0 at grid point (0), past its "
+      "extent 2; only the innermost two may reach outside the view\n");
 }
 
 TEST(Memory, IotasRepeat) {
