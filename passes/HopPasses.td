@@ -17,7 +17,9 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     last reader, so the roles cannot wait for each other in a circle as long as a pipe has as many slots as
     the consumers hold at once; the pass refuses a kernel for which that fails.
 
-    The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups. With
+    The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups: of a tile whose
+    rows run over several dimensions of a view (`box`) whole rows of an outer dimension, or equal parts of those of
+    an inner one. What would be no box is refused. With
     `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
     is needed, and `hop-prefetch` moves the loads ahead.
 

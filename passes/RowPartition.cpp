@@ -52,8 +52,9 @@ LogicalResult RowPartition::run(tile::KernelOp kernel) {
 bool RowPartition::divides(Operation *op, int64_t parts) {
   auto boxIsDivisible = [&](auto access, Value tile) {
     auto type = dyn_cast<RankedTensorType>(tile.getType());
-    return !type ||
-           tile::TileBox(access.getView().getType(), type, access.getBox()).slice(parts).has_value();
+    return !type || tile::TileBox(access.getView().getType(), type, access.getBox())
+                        .slice(parts)
+                        .has_value();
   };
   return TypeSwitch<Operation *, bool>(op)
       .Case([&](tile::LoadOp load) { return boxIsDivisible(load, load.getResult()); })
@@ -178,8 +179,8 @@ LogicalResult RowPartition::visit(Operation *op) {
           return indivisible(store.getLoc(), type.getDimSize(0));
         return set(op, store.getValue(), State::Partitioned);
       })
-      .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp, scf::YieldOp,
-            arith::ConstantOp>([](auto) { return success(); })
+      .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp,
+            scf::YieldOp, arith::ConstantOp>([](auto) { return success(); })
       .Default([&](Operation *) { return visitElementwise(op); });
 }
 

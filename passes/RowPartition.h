@@ -32,8 +32,8 @@ public:
   /// `type` of a warpgroup's share.
   mlir::Type shareOf(mlir::Type type) const;
 
-  /// Whether `parts` warpgroups can have equal shares of what `op` loads, stores or counts along rows:
-  /// each share of a box is a box, and shares and periods of an iota make up each other.
+  /// Whether `parts` warpgroups can have equal shares of what `op` loads, stores or counts along
+  /// rows: each share of a box is a box, and shares and periods of an iota make up each other.
   static bool divides(mlir::Operation *op, int64_t parts);
 
   /// Constants, splats and iotas: made anew in the form that each use wants.

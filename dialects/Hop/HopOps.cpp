@@ -119,8 +119,7 @@ LogicalResult BarrierArriveOp::verify() {
 
 /// A copy between shared memory and a view at `indices`.
 static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
-                                OperandRange indices,
-                                std::optional<ArrayRef<int64_t>> box) {
+                                OperandRange indices, std::optional<ArrayRef<int64_t>> box) {
   auto type = cast<tile::ViewType>(view.getType());
   auto argument = dyn_cast<BlockArgument>(view);
   if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
@@ -337,7 +336,8 @@ LogicalResult TimelineOp::verify() {
     return emitOpError("keeps a power of two of events, got ") << getEvents();
   // Offsets have 32 bits, as they live in registers.
   constexpr uint64_t mostBytes = uint64_t(1) << 31;
-  uint64_t warpgroups = std::max<int64_t>((*this)->getParentOfType<KernelOp>().getNumWarpgroups(), 1);
+  uint64_t warpgroups =
+      std::max<int64_t>((*this)->getParentOfType<KernelOp>().getNumWarpgroups(), 1);
   if (getEvents() > mostBytes ||
       getBlocks() > mostBytes / timeline::recordBytes(getEvents()) / warpgroups)
     return emitOpError("takes more than 2^31 bytes for ")

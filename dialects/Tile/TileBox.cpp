@@ -58,13 +58,15 @@ LogicalResult tessera::tile::verifyBox(Operation *op, ViewType view, RankedTenso
   int64_t elements = 1;
   for (int64_t extent : *box) {
     if (extent < 1 || extent > tile.getNumElements() / elements)
-      return op->emitOpError("has the box [") << *box << "], whose extents are at least 1 and whose "
+      return op->emitOpError("has the box [")
+             << *box << "], whose extents are at least 1 and whose "
              << "elements are those of " << tile;
     elements *= extent;
   }
   bool columnsFit = tile.getRank() < 2 || box->back() == tile.getDimSize(1);
   if (elements != tile.getNumElements() || !columnsFit)
-    return op->emitOpError("has the box [") << *box << "], which does not make up " << tile
+    return op->emitOpError("has the box [")
+           << *box << "], which does not make up " << tile
            << ": the last extent of the box is the columns of a rank-2 tile, the product of the "
               "others its rows";
   return success();

@@ -17,8 +17,8 @@ struct BoxSlice;
 
 class TileBox {
 public:
-  /// The box of an access to `view` that moves `tile`: as `written`, one extent per dimension of the
-  /// view, or without it the innermost dimensions, as many as the tile has.
+  /// The box of an access to `view` that moves `tile`: as `written`, one extent per dimension of
+  /// the view, or without it the innermost dimensions, as many as the tile has.
   TileBox(ViewType view, mlir::RankedTensorType tile,
           std::optional<llvm::ArrayRef<int64_t>> written);
 
@@ -45,8 +45,8 @@ private:
   int64_t tileRank;
 };
 
-/// Equal parts of the rows of a box: part `i` starts at row `i * step` of dimension `dim`, where what
-/// exceeds the extent of the whole box is carried over into the dimension before.
+/// Equal parts of the rows of a box: part `i` starts at row `i * step` of dimension `dim`, where
+/// what exceeds the extent of the whole box is carried over into the dimension before.
 struct BoxSlice {
   TileBox part;
   int64_t dim, step;

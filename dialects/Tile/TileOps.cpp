@@ -452,9 +452,7 @@ void tessera::printSpeculationRegions(OpAsmPrinter &printer, Operation *, Region
   printer.printRegion(exact);
 }
 
-YieldIfOp SpeculateOp::getFastYield() {
-  return cast<YieldIfOp>(getFast().front().getTerminator());
-}
+YieldIfOp SpeculateOp::getFastYield() { return cast<YieldIfOp>(getFast().front().getTerminator()); }
 
 YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
 

@@ -102,7 +102,9 @@ void Gate::checkSpills(const PtxasFunction &function) {
 }
 
 void Gate::reportDeath(const PtxasRun &run) {
-  if (run.exitCode == 0 || outcome == GateOutcome::NotAssembled)
+  bool isExplained = outcome == GateOutcome::NotAssembled ||
+                     (outcome == GateOutcome::Refused && run.exitCode > 0);
+  if (run.exitCode == 0 || isExplained)
     return;
   outcome = GateOutcome::NotAssembled;
   InFlightDiagnostic error = emitError(module.getLoc());

@@ -80,6 +80,9 @@ static constexpr CodeEntry codes[] = {
      PtxasVerdict::Slow,
      {"wgmma is serialised because ptxas must add a fence on a divergent path",
       "dots and their fences must not stand under a condition that differs between threads"}},
+    {"C7602",
+     PtxasVerdict::Slow,
+     {"an instruction needs more registers than a thread has", registersHelp}},
 };
 
 static const CodeEntry *findCode(StringRef code) {
@@ -88,12 +91,13 @@ static const CodeEntry *findCode(StringRef code) {
 }
 
 /// What to make of a message that ptxas itself gave the verdict `given`. A code that is not in the
-/// table is judged by its text, which newer releases keep.
+/// table is judged by its text, which newer releases keep. One that is in the table is about the
+/// kernel and not about ptxas, even when ptxas ends with it.
 static PtxasVerdict judge(PtxasVerdict given, StringRef code, StringRef text) {
-  if (given == PtxasVerdict::Error)
-    return given;
   if (const CodeEntry *entry = findCode(code))
     return entry->verdict;
+  if (given == PtxasVerdict::Error)
+    return given;
   if (text.contains("instructions are serialized") || text.contains("'setmaxnreg' ignored"))
     return PtxasVerdict::Slow;
   return code.empty() ? given : PtxasVerdict::Warning;

@@ -15,7 +15,8 @@ enum class PtxasVerdict {
   Info,    ///< of no consequence
   Remark,  ///< ptxas repaired something at no cost (C7517, C7519)
   Warning, ///< worth telling the user
-  Slow,    ///< the kernel runs, but not as its schedule says: wgmma serialised, setmaxnreg ignored
+  Slow,    ///< the kernel does not run as its schedule says: wgmma serialised, setmaxnreg ignored, or
+           ///< not at all for want of registers
   Error,   ///< no code was produced
 };
 

@@ -72,11 +72,12 @@ static LogicalResult checkRequirements(KernelOp kernel, const Launch &launch) {
               dividendName = divides.getDividend().getValue();
     int64_t divisor = launch.dims.lookup(divisorName), dividend = launch.dims.lookup(dividendName);
     int64_t product = divides.getFactor() * divisor;
-    std::string factor = divides.getFactor() == 1 ? "" : std::to_string(divides.getFactor()) + " * ";
+    std::string factor =
+        divides.getFactor() == 1 ? "" : std::to_string(divides.getFactor()) + " * ";
     if (product == 0 ? dividend != 0 : dividend % product != 0)
       return kernel.emitError() << "requires that " << factor << divisorName << " divides "
-                                << dividendName << ", got " << divisorName << " = " << divisor << " and "
-                                << dividendName << " = " << dividend;
+                                << dividendName << ", got " << divisorName << " = " << divisor
+                                << " and " << dividendName << " = " << dividend;
   }
   return success();
 }

@@ -91,14 +91,15 @@ static std::pair<int64_t, int64_t> rowsAndColumns(ArrayRef<int64_t> shape) {
   return {shape.size() == 2 ? shape[0] : 1, shape.empty() ? 1 : shape.back()};
 }
 
-/// Cuts the box of `extents` at `indices` into the rectangles of its innermost dimensions, as many as
-/// the tile has. Calls `visit(indices, first element of the tile)` until it returns a conflict.
+/// Cuts the box of `extents` at `indices` into the rectangles of its innermost dimensions, as many
+/// as the tile has. Calls `visit(indices, first element of the tile)` until it returns a conflict.
 template <typename Visitor>
 static std::optional<Conflict> forEachRectangle(ArrayRef<int64_t> extents, int64_t tileRank,
                                                 SmallVector<int64_t> indices, int64_t elements,
                                                 Visitor visit) {
   ArrayRef<int64_t> outer = extents.drop_back(tileRank), inner = extents.take_back(tileRank);
-  int64_t step = std::accumulate(inner.begin(), inner.end(), int64_t(1), std::multiplies<int64_t>());
+  int64_t step =
+      std::accumulate(inner.begin(), inner.end(), int64_t(1), std::multiplies<int64_t>());
   const SmallVector<int64_t> origin = indices;
   for (int64_t first = 0; first < elements; first += step) {
     int64_t rest = first / step;
@@ -140,7 +141,8 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
 static LogicalResult runStore(Frame &frame, Operation *op) {
   auto store = cast<tile::StoreOp>(op);
   auto tile = cast<RankedTensorType>(store.getValue().getType());
-  SmallVector<int64_t> extents = extentsOf(store.getView().getType(), tile, store.getBox()), indices;
+  SmallVector<int64_t> extents = extentsOf(store.getView().getType(), tile, store.getBox()),
+                       indices;
   if (failed(readIndices(frame, op, store.getView(), store.getIndices(), extents, tile.getRank(),
                          indices)))
     return failure();

@@ -22,7 +22,8 @@ struct Emitter::Access {
   int64_t elementBytes;
   Type element;
   /// Of a box whose rows (elements, of a rank-1 tile) run over several dimensions of the view: the
-  /// extents of all but the first of them, and the strides of all but the last, from the inside out.
+  /// extents of all but the first of them, and the strides of all but the last, from the inside
+  /// out.
   SmallVector<int64_t> periods;
   Values strides;
 };

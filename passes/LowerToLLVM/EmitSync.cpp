@@ -216,8 +216,8 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
 
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   int64_t blocks = op.getMulticast() ? kernel.getClusterSize() : 1;
-  unsigned position = parameters.mapPosition(op.getView(), op.getDestination().getType(), op.getBox(),
-                                             blocks);
+  unsigned position =
+      parameters.mapPosition(op.getView(), op.getDestination().getType(), op.getBox(), blocks);
   const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
   SharedTile target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(position);

@@ -114,7 +114,8 @@ private:
   mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   struct Access;
   struct Place;
-  template <typename AccessOp> Access makeAccess(AccessOp op, mlir::RankedTensorType type);
+  template <typename AccessOp>
+  Access makeAccess(AccessOp op, mlir::RankedTensorType type);
   Place placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset);
   mlir::Value addressOf(const Access &access, const Place &place);
   mlir::Value inBounds(const Access &access, const Place &place);

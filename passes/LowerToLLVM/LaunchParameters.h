@@ -20,7 +20,8 @@ namespace tessera {
 constexpr int64_t firstTurnBarrier = 1;
 
 /// The tensor map through which bulk copies of one view and one tile go. Its dimensions, innermost
-/// first: the columns, or those of a chunk; the dimensions of the tile's rows; the chunks; the others.
+/// first: the columns, or those of a chunk; the dimensions of the tile's rows; the chunks; the
+/// others.
 struct TensorMap {
   unsigned argument; ///< the view
   mlir::RankedTensorType tile;

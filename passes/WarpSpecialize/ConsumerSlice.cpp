@@ -106,8 +106,7 @@ private:
       indices[dim] = arith::AddIOp::create(builder, loc, indices[dim], digit);
       if (carries)
         offset = arith::DivUIOp::create(
-            builder, loc, offset,
-            arith::ConstantIndexOp::create(builder, loc, box.getExtent(dim)));
+            builder, loc, offset, arith::ConstantIndexOp::create(builder, loc, box.getExtent(dim)));
     }
     return {indices, op.getBox() ? builder.getDenseI64ArrayAttr(slice.part.getExtents())
                                  : DenseI64ArrayAttr()};

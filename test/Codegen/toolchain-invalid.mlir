@@ -17,9 +17,16 @@
 
 // RUN: env FAKE_RELEASE=13.0 FAKE_EXIT=255 FAKE_LOG=%S/Inputs/syntax.log not tessera-translate --mlir-to-cubin \
 // RUN:   --ptxas=%S/Inputs/fake-ptxas %s 2>&1 | FileCheck %s --check-prefix=SYNTAX
-// SYNTAX: toolchain-invalid.mlir:[[#@LINE+10]]:{{[0-9]+}}: error: ptxas: Unknown modifier '.foo' (line 26 of the PTX)
+// SYNTAX: toolchain-invalid.mlir:[[#@LINE+17]]:{{[0-9]+}}: error: ptxas: Unknown modifier '.foo' (line 26 of the PTX)
 // SYNTAX: error: ptxas: Ptx assembly aborted due to errors
 // SYNTAX-NOT: no message
+
+// What is wrong with the kernel and not with the assembler.
+// RUN: env FAKE_RELEASE=13.0 FAKE_EXIT=255 FAKE_LOG=%S/Inputs/registers.log not tessera-translate --mlir-to-cubin \
+// RUN:   --ptxas=%S/Inputs/fake-ptxas %s 2>&1 | FileCheck %s --check-prefix=REGISTERS --implicit-check-not="no message"
+// REGISTERS: error: {{.*}}an instruction needs more registers than a thread has
+// REGISTERS: note: use a smaller tile, fewer consumers with more registers each, or overlap = 1
+// REGISTERS: note: ptxas says: (C7602) Insufficient registers (128)
 
 // Arguments are passed on, after what the compiler needs.
 // RUN: env FAKE_RELEASE=12.3 FAKE_ARGUMENTS=1 tessera-translate --mlir-to-cubin --ptxas=%S/Inputs/fake-ptxas \

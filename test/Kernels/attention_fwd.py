@@ -58,6 +58,11 @@ def main(kernel, folder):
     check(kernel, folder, 1, 1, 33, 130, 96, 64, True, "-DT=f16", *small)
     check(kernel, folder, 2, 2, 10, 16, 128, 128, False, "-DT=f16")
     check(kernel, folder, 2, 1, 9, 1, 192, 128, True)
+    # Rows of several heads in a tile.
+    check(kernel, folder, 8, 1, 3, 5, 64, 64, True, "-DHEADS=8", *small)
+    check(kernel, folder, 8, 2, 17, 33, 64, 64, True, "-DHEADS=4", *small)
+    check(kernel, folder, 16, 1, 1, 40, 64, 96, False, "-DHEADS=16", *small)
+    check(kernel, folder, 4, 1, 35, 20, 64, 64, True, "-DHEADS=2", "-DT=f16", *small)
 
 
 main(*sys.argv[1:])

@@ -274,9 +274,15 @@ def probes(kernel, configuration, case):
               f"O[0, 0, 0, :8] = {[round(x, 4) for x in data.o[0, 0, 0, :8].float().tolist()]}"  # fmt: skip
 
 
+def repeated_shape(configuration, **more):
+    """Two key heads, each with as many heads of queries as a tile has, and four at least."""
+    heads = max(8, 2 * int(configuration["parameters"].get("HEADS", 1)))
+    return {"batch": 2, "sq": 1111, "sk": 1111, "heads": heads, "kv_heads": 2, "layout": "BSHD", **more}
+
+
 def check_repetition(kernel, configuration, repetitions, seed):
     """Many launches must give the same bits. Returns lines about what is wrong."""
-    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD", "left": 300, "right": 9}
+    shape = repeated_shape(configuration, left=300, right=9)
     data = Case(configuration, shape, seed)
     data.run(kernel)
     o, lse = data.o.clone(), data.lse.clone()
@@ -297,7 +303,7 @@ def check_repetition(kernel, configuration, repetitions, seed):
 def check_dependent(kernel, configuration, launches, seed):
     """Launches of which each reads what the one before wrote, without a wait on the host between them, must give the
     same bits as with one. Returns lines about what is wrong; nothing where O cannot take the place of Q."""
-    shape = {"batch": 2, "sq": 1111, "sk": 1111, "heads": 8, "kv_heads": 2, "layout": "BSHD"}
+    shape = repeated_shape(configuration)
     data = Case(configuration, shape, seed)
     if data.d != data.dv:
         return []

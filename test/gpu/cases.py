@@ -25,6 +25,9 @@ LONG_SEQLENS = ((4096, 4096), (4224, 4224))
 INPUTS = ("late", "last", "first", "wide")
 INPUTS_SEQLENS = ((203, 1023), (1023, 1024), (2048, 2048))
 MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
+# Tiles with rows of several heads: (HEADS, rows of a tile), and few queries against many keys.
+PACKED_TILES = ((2, 128), (4, 128), (8, 128), (8, 64), (16, 64), (2, 256))
+PACKED_SEQLENS = ((1, 1), (1, 1023), (3, 113), (17, 799), (64, 2048), (113, 203), (300, 10), (1023, 1024))
 
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
 SCHEDULES = tuple(
@@ -95,6 +98,17 @@ def schedule_configurations():
         yield attention("bf16", 128, 128, causal, schedule)
 
 
+def packed_configurations():
+    for (d, dv), (heads, rows), causal in itertools.product(((64, 64), (128, 128), (192, 128)), PACKED_TILES, (False, True)):
+        if rows > 128 and d > 64:
+            continue
+        parameters = {"T": "bf16", "D": d, "DV": dv, "CAUSAL": causal, "HEADS": heads, "BM": rows}
+        yield configuration(ATTENTION, parameters)
+        if (heads, rows) == (8, 128):
+            yield configuration(ATTENTION, {**parameters, "T": "f16"})
+            yield configuration(ATTENTION, parameters, "store=tma")
+
+
 def variant(dtype, d, scores, schedule="", shape=None):
     return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule, shape)
 
@@ -116,6 +130,7 @@ def gemm_configurations():
 GROUPS = {
     "attention": attention_configurations,
     "schedules": schedule_configurations,
+    "packed": packed_configurations,
     "variants": variant_configurations,
     "gemm": gemm_configurations,
 }
@@ -130,7 +145,12 @@ def configurations(groups=GROUPS):
 
 def attention_cases(mode, group):
     """Cases of one attention kernel. `mode` is "full", "quick" or "memcheck"."""
-    if mode == "memcheck":
+    heads_of_inputs = (6, 2)
+    if group == "packed":
+        heads_of_inputs = (32, 2)
+        seqlens = MEMCHECK_SEQLENS[:2] if mode == "memcheck" else PACKED_SEQLENS
+        products = itertools.product(seqlens, ((16, 1), (32, 2)), ("BSHD",))
+    elif mode == "memcheck":
         products = itertools.product(MEMCHECK_SEQLENS, ((6, 2),), ("BSHD",))
     elif mode == "quick" or group == "schedules":
         products = itertools.product(QUICK_SEQLENS, ((6, 2),), ("BSHD",))
@@ -142,7 +162,8 @@ def attention_cases(mode, group):
         batch = 1 if mode == "memcheck" else 2 if max(sq, sk) > 1024 else 5
         yield {"batch": batch, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": layout}
     for inputs, (sq, sk) in itertools.product(INPUTS, MEMCHECK_SEQLENS[:1] if mode == "memcheck" else INPUTS_SEQLENS):
-        yield {"batch": 2, "sq": sq, "sk": sk, "heads": 6, "kv_heads": 2, "layout": "BSHD", "inputs": inputs}
+        heads, kv_heads = heads_of_inputs
+        yield {"batch": 2, "sq": sq, "sk": sk, "heads": heads, "kv_heads": kv_heads, "layout": "BSHD", "inputs": inputs}
 
 
 def variant_cases(mode, parameters):

@@ -128,3 +128,22 @@ hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.
     hop.slot_multicast %zero, %v, %full[%zero] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
   }
 }
+
+// CHECK-LABEL: hop.kernel @boxes
+hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    // CHECK: hop.pipe.load %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [4, 16, 64] : !hop.pipe
+    hop.pipe.load %kp, %x[%m, %m, %m] box [4, 16, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>
+    // CHECK: hop.bulk_load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [4, 16, 64], %{{.*}}, %{{.*}}[%{{.*}}] : !tile.view
+    hop.bulk_load %x[%m, %m, %m] box [4, 16, 64], %st, %full[%zero] : !tile.view<[H, M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+    // CHECK: hop.bulk_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [4, 16, 64] : !hop.shared
+    hop.bulk_store %st, %x[%m, %m, %m] box [4, 16, 64] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[H, M, 64], bf16>
+  }
+}

@@ -980,3 +980,47 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.barrier.arrive %empty[%zero] blocks 4 : !hop.barriers<1>
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{'hop.pipe.load' op has the box [4, 8, 64], which does not make up 'tensor<64x64xbf16>'}}
+    hop.pipe.load %kp, %x[%m, %m, %m] box [4, 8, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{'hop.bulk_store' op has a box of one extent per dimension of the view: expected 3, got 2}}
+    hop.bulk_store %st, %x[%m, %m, %m] box [64, 64] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[H, M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
+  %b = hop.buffer "x" : !hop.buffer<tensor<48x64xbf16>, 1>
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<48x64xbf16>, 1> -> !hop.shared<tensor<48x64xbf16>, rows = 48>
+    // expected-error@+1 {{cannot divide the rows of the box [3, 16, 64] among 2 blocks in parts that are boxes}}
+    hop.bulk_load %x[%c0, %c0, %c0] box [3, 16, 64], %t, %full[%zero] multicast : !tile.view<[H, M, 64], bf16>, !hop.shared<tensor<48x64xbf16>, rows = 48>, !hop.barriers<1>
+  }
+}

@@ -25,3 +25,20 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
 tile.kernel @scheduled(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[HK, M, 64], f16>)
     grid(%m = M ceildiv 64, %h = H) requires(HK divides H) schedule #s {
 }
+
+// CHECK-LABEL: tile.kernel @boxes(
+// CHECK-SAME: requires(8 * HK divides H, HK divides H)
+tile.kernel @boxes(%q: !tile.view<[H, M, 64], f16>, %k: !tile.view<[HK, 64], f16>, %l: !tile.view<[H, M], f32>)
+    grid(%m = M ceildiv 16) requires(8 * HK divides H, 1 * HK divides H) {
+  %c0 = arith.constant 0 : index
+  // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [8, 16, 64] : !tile.view<[H, M, 64], f16> -> tensor<128x64xf16>
+  %t = tile.load %q[%c0, %m, %c0] box [8, 16, 64] : !tile.view<[H, M, 64], f16> -> tensor<128x64xf16>
+  // CHECK: tile.iota %{{.*}} axis 0 period 16 : tensor<128x64xi32>
+  %i = tile.iota %m axis 0 period 16 : tensor<128x64xi32>
+  // CHECK: %[[L:.*]] = tile.load %{{.*}} box [8, 16] : !tile.view<[H, M], f32> -> tensor<128xf32>
+  %s = tile.load %l[%c0, %m] box [8, 16] : !tile.view<[H, M], f32> -> tensor<128xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [8, 16, 64] : tensor<128x64xf16>, !tile.view<[H, M, 64], f16>
+  tile.store %t, %q[%c0, %m, %c0] box [8, 16, 64] : tensor<128x64xf16>, !tile.view<[H, M, 64], f16>
+  // CHECK: tile.store %[[L]], %{{.*}}[%{{.*}}, %{{.*}}] box [8, 16] : tensor<128xf32>, !tile.view<[H, M], f32>
+  tile.store %s, %l[%c0, %m] box [8, 16] : tensor<128xf32>, !tile.view<[H, M], f32>
+}

@@ -444,3 +444,74 @@ tile.kernel @in_a_loop(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
     }
   }
 }
+
+// -----
+
+// Boxes and periods.
+
+tile.kernel @box_rank(%x: !tile.view<[B, M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has a box of one extent per dimension of the view: expected 3, got 2}}
+  %t = tile.load %x[%m, %m, %m] box [64, 64] : !tile.view<[B, M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @box_rows(%x: !tile.view<[B, M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has the box [2, 16, 64], which does not make up 'tensor<64x64xf16>': the last extent of the box is the columns of a rank-2 tile, the product of the others its rows}}
+  %t = tile.load %x[%m, %m, %m] box [2, 16, 64] : !tile.view<[B, M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @box_columns(%x: !tile.view<[B, M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has the box [2, 64, 32], which does not make up 'tensor<64x64xf16>'}}
+  %t = tile.load %x[%m, %m, %m] box [2, 64, 32] : !tile.view<[B, M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @box_zero(%x: !tile.view<[B, M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op has the box [0, 64, 64], whose extents are at least 1 and whose elements are those of 'tensor<64x64xf16>'}}
+  %t = tile.load %x[%m, %m, %m] box [0, 64, 64] : !tile.view<[B, M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+// A product that would not fit 64 bits.
+tile.kernel @box_large(%x: !tile.view<[B, M], f16>, %a: f32) grid(%m = M) {
+  %t = tile.splat %a : f32 -> tensor<64xf32>
+  %h = arith.truncf %t : tensor<64xf32> to tensor<64xf16>
+  // expected-error@+1 {{'tile.store' op has the box [4611686018427387904, 4611686018427387904], whose extents are at least 1}}
+  tile.store %h, %x[%m, %m] box [4611686018427387904, 4611686018427387904] : tensor<64xf16>, !tile.view<[B, M], f16>
+}
+
+// -----
+
+tile.kernel @box_scalar(%x: !tile.view<[M], f16>) grid(%m = M) {
+  // expected-error@+1 {{'tile.load' op loads one element, which has no box}}
+  %t = tile.load %x[%m] box [1] : !tile.view<[M], f16> -> f16
+}
+
+// -----
+
+%a = arith.constant 0 : index
+// expected-error@+1 {{'tile.iota' op repeats in periods that divide the extent of the axis, 64; got 24}}
+%b = tile.iota %a axis 0 period 24 : tensor<64x8xi32>
+
+// -----
+
+%a = arith.constant 0 : index
+// expected-error@+1 {{'tile.iota' op repeats in periods that divide the extent of the axis, 8; got 0}}
+%b = tile.iota %a axis 1 period 0 : tensor<64x8xi32>
+
+// -----
+
+// expected-error@+1 {{the factor of a requirement is 1 to 2^31 - 1, got 0}}
+tile.kernel @factor(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(0 * M divides N) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requires names the dimension 'K', which no view of the kernel has}}
+tile.kernel @factor_name(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(2 * K divides N) {
+}

@@ -150,3 +150,33 @@ tile.kernel @invariant(%x: !tile.view<[S, 4], f32>) grid(%g = S) schedule #tile.
   }
   tile.store %r, %x[%g, %c0] : tensor<4x4xf32>, !tile.view<[S, 4], f32>
 }
+
+// The rows of a repeated iota begin at its start, whatever their number: columns 8 j + 7 <= 16 g are visible to all of
+// them, and those from 8 j > 16 g + 3 on to none.
+// CHECK-LABEL: tile.kernel @period
+// CHECK:         %[[ROW:.*]] = arith.muli %{{.*}}, %c16 : index
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c1 : index
+// CHECK:         %[[PAST:.*]] = arith.floordivsi %[[NEXT]], %c8 : index
+// CHECK:         scf.for
+// CHECK-NOT:       arith.select
+// CHECK:         scf.for
+// CHECK:           arith.select
+tile.kernel @period(%x: !tile.view<[S, 8], f32>, %n: index) grid(%g = S) schedule #tile.schedule<split = true> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %f0 = arith.constant dense<0.0> : tensor<32x8xf32>
+  %row = arith.muli %g, %c16 : index
+  %t = tile.load %x[%g, %c0] : !tile.view<[S, 8], f32> -> tensor<32x8xf32>
+  %last = tile.iota %row axis 0 period 4 : tensor<32x8xi32>
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%a = %t) -> (tensor<32x8xf32>) {
+    %col = arith.muli %j, %c8 : index
+    %cols = tile.iota %col axis 1 : tensor<32x8xi32>
+    %visible = arith.cmpi sle, %cols, %last : tensor<32x8xi32>
+    %m = arith.select %visible, %a, %f0 : tensor<32x8xi1>, tensor<32x8xf32>
+    %b = arith.addf %m, %t : tensor<32x8xf32>
+    scf.yield %b : tensor<32x8xf32>
+  }
+  tile.store %r, %x[%g, %c0] : tensor<32x8xf32>, !tile.view<[S, 8], f32>
+}

@@ -269,3 +269,46 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %d = tile.dot %a, %e : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %f = tile.dot %a, %b, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }
+
+// -----
+
+// Shares of 64 rows of a box whose rows come in 24.
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, pingpong = false, split = false, speculate = false, store = direct, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, cluster = 1>
+tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%c0, %m, %c0] box [8, 24, 64] : !tile.view<[H, M, 64], f16> -> tensor<192x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<192x64xf16>, tensor<64x64xf16> -> tensor<192x64xf32>
+  // expected-error@+1 {{has rows that 3 consumer warpgroups cannot divide: the 64 of each would cut a dimension of the box unevenly; choose extents that divide or are divided by them, or other consumers}}
+  tile.store %d, %z[%c0, %m, %c0] box [8, 24, 64] : tensor<192x64xf32>, !tile.view<[H, M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, pingpong = false, split = false, speculate = false, store = direct, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, cluster = 1>
+tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<192x64xf16>, tensor<64x64xf16> -> tensor<192x64xf32>
+  // expected-error@+1 {{has rows that 3 consumer warpgroups cannot divide: the 64 of each would cut a dimension of the tile that it repeats along unevenly}}
+  %i = tile.iota %m axis 0 period 24 : tensor<192x64xi32>
+  %f = arith.sitofp %i : tensor<192x64xi32> to tensor<192x64xf32>
+  %e = arith.addf %d, %f : tensor<192x64xf32>
+  tile.store %e, %z[%m, %c0] : tensor<192x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// A tile that each consumer loads its share of.
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, pingpong = false, split = false, speculate = false, store = direct, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, cluster = 1>
+tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>, %w: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<192x64xf16>, tensor<64x64xf16> -> tensor<192x64xf32>
+  // expected-error@+1 {{has rows that 3 consumer warpgroups cannot divide: the 64 of each would cut a dimension of the box unevenly}}
+  %f = tile.load %w[%c0, %m, %c0] box [8, 24, 64] : !tile.view<[H, M, 64], f32> -> tensor<192x64xf32>
+  %e = arith.addf %d, %f : tensor<192x64xf32>
+  tile.store %e, %z[%m, %c0] : tensor<192x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -72,6 +72,47 @@ TEST(Memory, OuterIndicesLieInside) {
             "tile's own dimensions may reach outside the view\n");
 }
 
+TEST(Memory, BoxesRunOverSeveralDimensions) {
+  // Rows h, m of the box [2, 3] from (1, 1), of 2 columns each, in a tile of 6 rows, and back as
+  // elements.
+  std::string text = "!T = !tile.view<[H, M, N], f32>\n"
+                     "tile.kernel @k(%x: !T, %y: !T, %l: !tile.view<[H, M], f32>) grid(%i = 1) {\n"
+                     "  %c0 = arith.constant 0 : index\n"
+                     "  %c1 = arith.constant 1 : index\n"
+                     "  %t = tile.load %x[%c1, %c1, %c0] box [2, 3, 2] : !T -> tensor<6x2xf32>\n"
+                     "  tile.store %t, %y[%c0, %c1, %c0] box [2, 3, 2] : tensor<6x2xf32>, !T\n"
+                     "  %s = tile.reduce sum %t axis 1 : tensor<6x2xf32> -> tensor<6xf32>\n"
+                     "  tile.store %s, %l[%c1, %c0] box [2, 3] : tensor<6xf32>, "
+                     "!tile.view<[H, M], f32>\n"
+                     "}";
+  HostTensor x = HostTensor::contiguous({3, 3, 2}), y = HostTensor::contiguous({3, 3, 2}, -1),
+             l = HostTensor::contiguous({3, 3}, -1);
+  x.forEach([&](int64_t linear, int64_t offset) { x.data[offset] = linear; });
+  ASSERT_EQ(runText(text, {&x, &y, &l}), "");
+  // Row 3 of each head is outside: 0 when it is loaded, dropped when it is stored.
+  EXPECT_EQ(y.data, (V{-1, -1, 8, 9, 10, 11, -1, -1, 14, 15, 16, 17, -1, -1, -1, -1, -1, -1}));
+  EXPECT_EQ(l.data, (V{-1, -1, -1, 17, 21, 0, 29, 33, 0}));
+  HostTensor fewer = HostTensor::contiguous({2, 3, 2}), y2 = fewer,
+             l2 = HostTensor::contiguous({2, 3});
+  EXPECT_EQ(
+      runText(text, {&fewer, &y2, &l2}),
+      "5:8: the box covers 2 elements from index 1 of dimension 0 at grid point (0), past its "
+      "extent 2; only the innermost two may reach outside the view\n");
+}
+
+TEST(Memory, IotasRepeat) {
+  std::string text = "tile.kernel @k(%x: !tile.view<[6], f32>) grid(%i = 1) {\n"
+                     "  %c0 = arith.constant 0 : index\n"
+                     "  %c5 = arith.constant 5 : index\n"
+                     "  %i3 = tile.iota %c5 axis 0 period 3 : tensor<6xi32>\n"
+                     "  %t = arith.sitofp %i3 : tensor<6xi32> to tensor<6xf32>\n"
+                     "  tile.store %t, %x[%c0] : tensor<6xf32>, !tile.view<[6], f32>\n"
+                     "}";
+  HostTensor x = HostTensor::contiguous({6});
+  ASSERT_EQ(runText(text, {&x}), "");
+  EXPECT_EQ(x.data, (V{5, 6, 7, 5, 6, 7}));
+}
+
 TEST(Memory, ScalarsLieInside) {
   std::string text = "!T = !tile.view<[M, N], f32>\n"
                      "tile.kernel @k(%x: !T, %y: !T) grid(%i = 3) {\n"
@@ -187,6 +228,12 @@ TEST(Launch, RefusesWhatDoesNotFit) {
             "1:1: dimension 1 of the tensor for 'x' is 5; its view has 4\n");
   EXPECT_EQ(runText(text, {&x, &other, a, n}),
             "1:1: requires that N divides M, got N = 5 and M = 6\n");
+  std::string twice = text;
+  twice.replace(twice.find("N divides"), 1, "2 * N");
+  EXPECT_EQ(runText(twice, {&x, &y, a, n}), "");
+  other = HostTensor::contiguous({6, 2});
+  EXPECT_EQ(runText(twice, {&x, &other, a, n}),
+            "1:1: requires that 2 * N divides M, got N = 2 and M = 6\n");
   other = HostTensor::contiguous({6, 0});
   EXPECT_EQ(runText(text, {&x, &other, a, n}),
             "1:1: dimension N is 0; an extent is at least 1 and below 2^31\n");

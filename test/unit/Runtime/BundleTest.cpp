@@ -98,6 +98,24 @@ TEST(BundleTest, NamesTheOffendingMember) {
             "bundle.kernels[0].arguments[1].name");
 }
 
+TEST(BundleTest, ReadsRequirementsWithAFactor) {
+  auto change = [](json::Value factor) {
+    return [factor](json::Object &kernel) {
+      (*(*kernel.getArray("requirements"))[0].getAsObject())["divisor"] =
+          json::Object{{"dim", "HK"}, {"factor", factor}};
+    };
+  };
+  json::Value bundle = makeBundle();
+  change(8)(getKernel(bundle));
+  Requirement requirement = llvm::cantFail(readBundle(toText(bundle))).kernels[0].requirements[0];
+  EXPECT_EQ(requirement.divisor, 3u);
+  EXPECT_EQ(requirement.factor, 8);
+  for (json::Value nonsense : {json::Value(0), json::Value("8"), json::Value(int64_t(1) << 31)})
+    EXPECT_EQ(readChanged(change(nonsense)),
+              "damaged bundle: expected an integer from 1 to 2^31 - 1 at "
+              "bundle.kernels[0].requirements[0].divisor.factor");
+}
+
 TEST(BundleTest, ChecksTensorMaps) {
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["argument"] = "scale"; }),
             "damaged bundle: expected a view at bundle.kernels[0].launch_parameters[0].argument");

@@ -317,6 +317,17 @@ TEST_F(LaunchTest, RefusesRequirements) {
             "kernel 'attend': 'HK' is 3 and 'H' is 4; 'HK' must divide 'H'");
 }
 
+TEST_F(LaunchTest, RefusesRequirementsWithAFactor) {
+  json::Value description = makeBundle();
+  json::Array *requirements = getKernel(description).getArray("requirements");
+  (*(*requirements)[0].getAsObject())["divisor"] = json::Object{{"dim", "HK"}, {"factor", 2}};
+  arguments.shapes[TestArguments::K][1] = 2;
+  EXPECT_EQ(launch(*load(description), arguments), "");
+  arguments.shapes[TestArguments::K][1] = 4;
+  EXPECT_EQ(launch(*load(description), arguments),
+            "kernel 'attend': 'HK' is 4 and 'H' is 4; 2 times 'HK' must divide 'H'");
+}
+
 TEST_F(LaunchTest, RefusesStrides) {
   arguments.strides[TestArguments::Q][3] = 2;
   EXPECT_EQ(

@@ -253,7 +253,58 @@ def clusters():
     yield attention(["-DD=64", "-DCAUSAL=true"], [attention_shape(1, 1, 64, 64)], "cluster=2"), True
 
 
+def attention_packed():
+    """Tiles with rows of several heads, of one key head each, with odd lengths and rows that see nothing."""
+    for pack, causal, (store, ws) in itertools.product(
+        (2, 4, 8, 16), ("false", "true"), (("direct", True), ("tma", True), ("direct", False))
+    ):
+        schedule = schedule_text(store=store, warp_specialize=ws)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DHEADS={pack}", f"-DCAUSAL={causal}"]
+        shapes = [attention_shape(2 * pack, 2, sq, sk) for sq, sk in ((1, 113), (3, 1), (17, 64), (113, 33))]
+        shapes += [attention_shape(2 * pack, 1, 40, 70, batch=2)]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2", "--seeds", "2"]), False
+    # Heads that end within a consumer's share and heads of several shares; failing speculation; other types and tiles.
+    bshd = [part for name in "qkvo" for part in ("--order", f"{name}=0,2,1,3")]
+    for defines, scale in (
+        (["-DD=64", "-DBM=256", "-DHEADS=2"], 0.125),
+        (["-DD=64", "-DBM=192", "-DBN=32", "-DHEADS=2", "-DCAUSAL=true"], 0.125),
+        (["-DD=64", "-DBM=64", "-DBN=32", "-DHEADS=16"], 8),
+        (["-DD=64", "-DBM=128", "-DBN=32", "-DHEADS=8", "-DCAUSAL=true", "-DT=f16"], 8),
+        (["-DD=128", "-DHEADS=8"], 0.125),
+        (["-DD=96", "-DHEADS=4"], 0.125),
+        (["-DD=192", "-DDV=128", "-DHEADS=8", "-DCAUSAL=true"], 0.125),
+        (["-DD=256", "-DHEADS=8", "-DCAUSAL=true"], 0.125),
+    ):
+        shapes = [attention_shape(16, 1, 17, 113), attention_shape(16, 1, 1, 333)]
+        yield attention(defines, shapes, options=bshd, scale=scale), False
+
+
+def boxes():
+    """Loads and stores of boxes of several dimensions, by copies and by threads, in shares of any number of dimensions."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boxes.tile")
+
+    def kernel(batches, heads, rows, keys, **fields):
+        names = {"BATCHES": batches, "HEADS": heads, "ROWS": rows, "KEYS": keys}
+        arguments = [source, *(f"-D{name}={value}" for name, value in names.items())]
+        for groups, m, n in ((2, 113, 130), (1, 1, 70)):
+            shape = f"B={groups * batches},B2=1,H={keys * heads},H2={keys},M={m},N={n}"
+            arguments += ["--shape", shape]
+        return [*arguments, "--schedule", schedule_text(**fields), "--sim-blocks", "4", "--seeds", "2"]
+
+    tiles = ((1, 8, 16, 2), (1, 2, 64, 2), (1, 2, 128, 4), (1, 8, 24, 1), (2, 4, 16, 2), (2, 2, 64, 4), (2, 16, 2, 1))
+    for (*tile, consumers), store, ws in itertools.product(tiles, ("direct", "tma"), (True, False)):
+        yield kernel(*tile, 1, consumers=consumers, store=store, warp_specialize=ws), False
+    # The parts in which the blocks of a cluster load the keys end within a head, or are one or more.
+    # One loop with and without the mask: its pieces would depend on the row.
+    for keys, cluster in itertools.product((1, 2, 4), (2, 4)):
+        yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=False), False
+    # 64 of the rows of heads of 24 are no box.
+    yield kernel(1, 8, 24, 1, consumers=3), True
+
+
 GROUPS = {
+    "attention-packed": attention_packed,
+    "boxes": boxes,
     "attention-schedules": attention_schedules,
     "attention-pipelines": attention_pipelines,
     "attention-full-mask": attention_full_mask,
