@@ -16,6 +16,8 @@ from ._errors import BundleError
 _INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 # Argument signatures that a thread remembers for a kernel before it starts afresh.
 _MAX_SIGNATURES = 1024
+# What no tensor is like.
+_NOTHING_KNOWN = ((None,) * 5,)
 
 
 class _Signature:
@@ -29,6 +31,8 @@ class _Signature:
         self.array = (_library.Argument * len(entries))()
         self.address = ctypes.addressof(self.array)
         self.views, self.scalars, self.keep = [], [], []
+        #: Of tensors of torch (shape, strides, dtype, device index, where the address goes).
+        self.tensors = _NOTHING_KNOWN
         self.device = _library.CURRENT_DEVICE
         keys = iter(keys)
         for index, entry in enumerate(entries):
@@ -44,6 +48,10 @@ class _Signature:
             self.keep += [extents, steps]
             self.views.append(argument)
             self._join_device(entry["name"], device)
+
+    def set_pointers(self, pointers):
+        for view, pointer in zip(self.views, pointers):
+            view.pointer = pointer
 
     def _join_device(self, name, device):
         if device in (self.device, _library.CURRENT_DEVICE):
@@ -234,19 +242,39 @@ class Kernel:
         binding = _tensor.torch_binding()
         if binding is None:
             return self._call_foreign(arguments, stream)
-        key, pointers = [], []
-        for position in self._view_positions:
+        # Most calls are like the one before: comparing takes less time than looking up.
+        signature, tensor = getattr(self._local, "last", None), binding.tensor
+        for position, known in zip(self._view_positions, signature.tensors if signature else _NOTHING_KNOWN):
             value = arguments[position]
-            if not isinstance(value, binding.tensor):
+            shape, strides, dtype, device, view = known
+            if (
+                not isinstance(value, tensor)
+                or value.shape != shape
+                or value.stride() != strides
+                or value.dtype is not dtype
+                or value.get_device() != device
+            ):
+                signature = None
+                break
+            view.pointer = value.data_ptr()
+        if signature is None:
+            if not all(isinstance(arguments[position], tensor) for position in self._view_positions):
                 return self._call_foreign(arguments, stream)
-            key += (value.shape, value.stride(), value.dtype, value.device)
-            pointers.append(value.data_ptr())
-        key = tuple(key)
+            signature = self._find_torch(arguments)
+        stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
+        self._launch(signature, arguments, stream)
+
+    def _find_torch(self, arguments):
+        """The signature of tensors of torch, with their addresses, which is the last one from now on."""
+        values = [arguments[position] for position in self._view_positions]
+        key = tuple((value.shape, value.stride(), value.dtype, value.get_device()) for value in values)
         signature = self._signatures().get(key)
         if signature is None:
             signature = self._add_signature(key, self._describe_torch(arguments))
-        stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
-        self._launch(signature, pointers, arguments, stream)
+            signature.tensors = [(*known, view) for known, view in zip(key, signature.views)]
+        signature.set_pointers(value.data_ptr() for value in values)
+        self._local.last = signature
+        return signature
 
     def _signatures(self):
         try:
@@ -288,7 +316,8 @@ class Kernel:
         ]
         key = tuple((described.key, described.read_only) for described in descriptions)
         signature = self._signatures().get(key) or self._add_signature(key, descriptions)
-        self._launch(signature, [described.pointer for described in descriptions], arguments, stream)
+        signature.set_pointers(described.pointer for described in descriptions)
+        self._launch(signature, arguments, stream)
 
     def _default_stream(self, arguments):
         """torch's current stream when one of the tensors is torch's, otherwise the default stream."""
@@ -299,9 +328,7 @@ class Kernel:
                 return binding.current_stream(value.device.index)
         return 0
 
-    def _launch(self, signature, pointers, arguments, stream):
-        for view, pointer in zip(signature.views, pointers):
-            view.pointer = pointer
+    def _launch(self, signature, arguments, stream):
         for (position, entry, kind), scalar in zip(self._scalar_entries, signature.scalars):
             setattr(scalar, kind, _convert_scalar(entry, arguments[position]))
         status = self._library_launch(self._handle, signature.device, stream, signature.address, self._count)

@@ -45,6 +45,9 @@ class Tensor:
         self._strides = tuple(strides or row_major(shape))
         self._pointer = MEMORY * (1 + (device.index or 0)) + offset
 
+    def get_device(self):
+        return -1 if self.device.index is None else self.device.index
+
     def stride(self):
         return self._strides
 
