@@ -93,6 +93,11 @@ RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
   }
 }
 
+int64_t tessera::entryRegisters(int64_t warpgroups) {
+  int64_t share = hopper::kRegisters / (warpgroups * hopper::kWarpgroupThreads);
+  return std::min<int64_t>(llvm::alignDown(share, 8), hopper::kMaxThreadRegisters);
+}
+
 int64_t tessera::usableRegisters(int64_t budget) {
   return std::min(budget - budget / 32, hopper::kMaxThreadRegisters);
 }
@@ -266,4 +271,17 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize) {
   int64_t loading = warpSpecialize ? 0 : kLoadingRegisters;
   return kFixedRegisters + loading + RegisterPressure(consumers).peak(kernel.getBody().front(), {});
+}
+
+int64_t tessera::widestDotRegisters(KernelOp kernel) {
+  // What ptxas asked for beside the accumulators of 64x160 and 64x256, with both operands in
+  // shared memory.
+  constexpr int64_t kBesideAccumulators = 26;
+  int64_t widest = 0;
+  kernel->walk([&](DotOp dot) {
+    int64_t columns = std::min<int64_t>(cast<RankedTensorType>(dot.getType()).getDimSize(1),
+                                        hopper::kMostMmaColumns);
+    widest = std::max(widest, columns * hopper::kMmaRows / hopper::kWarpgroupThreads);
+  });
+  return widest ? widest + kBesideAccumulators : 0;
 }

@@ -24,8 +24,9 @@ constexpr int64_t kMaxThreadRegisters = 255;
 constexpr int64_t kWarpgroupThreads = 128;
 constexpr int64_t kMmaRows = 64;
 constexpr int64_t kMmaDepth = 16;
-/// The columns of a wgmma are a multiple of this.
+/// The columns of a wgmma are a multiple of this, and at most so many.
 constexpr int64_t kMmaColumns = 8;
+constexpr int64_t kMostMmaColumns = 256;
 } // namespace hopper
 
 /// The load behind an operand of a dot, transposed or not, or null when the
@@ -76,6 +77,13 @@ struct RegisterSplit {
   /// 0 when there is no producer.
   int64_t producer, consumer;
 };
+
+/// Registers of a thread when a kernel of `warpgroups` warpgroups starts, before roles move them.
+int64_t entryRegisters(int64_t warpgroups);
+
+/// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
+/// assembles none that does not fit, whatever its role has later (C7602).
+int64_t widestDotRegisters(tile::KernelOp kernel);
 
 /// The split known to work on the hardware for `consumers` warpgroups, which
 /// divides the registers of an SM among all threads of one CTA.

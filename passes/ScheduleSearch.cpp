@@ -173,6 +173,12 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(split.consumer), split.consumer)
         .str();
+  int64_t entry = entryRegisters(consumers + candidate.warpSpecialize);
+  if (int64_t widest = widestDotRegisters(kernel); widest > entry)
+    return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
+                         "thread starts with {2}",
+                         widest, consumers + candidate.warpSpecialize, entry)
+        .str();
   return std::nullopt;
 }
 

@@ -75,6 +75,9 @@ void Gate::check(const PtxasMessage &message) {
   case PtxasVerdict::Slow:
     return reportSlow(message);
   case PtxasVerdict::Error: {
+    // The last words of ptxas after what has been reported.
+    if (outcome == GateOutcome::Refused && message.text == "Ptx assembly aborted due to errors")
+      return;
     outcome = GateOutcome::NotAssembled;
     InFlightDiagnostic error = emitError(locate(message));
     error << "ptxas" << code << ": " << message.text;

@@ -23,7 +23,7 @@
 
 // What is wrong with the kernel and not with the assembler.
 // RUN: env FAKE_RELEASE=13.0 FAKE_EXIT=255 FAKE_LOG=%S/Inputs/registers.log not tessera-translate --mlir-to-cubin \
-// RUN:   --ptxas=%S/Inputs/fake-ptxas %s 2>&1 | FileCheck %s --check-prefix=REGISTERS --implicit-check-not="no message"
+// RUN:   --ptxas=%S/Inputs/fake-ptxas %s 2>&1 | FileCheck %s --check-prefix=REGISTERS --implicit-check-not="no message" --implicit-check-not=aborted
 // REGISTERS: error: {{.*}}an instruction needs more registers than a thread has
 // REGISTERS: note: use a smaller tile, fewer consumers with more registers each, or overlap = 1
 // REGISTERS: note: ptxas says: (C7602) Insufficient registers (128)

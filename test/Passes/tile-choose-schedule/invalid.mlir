@@ -172,3 +172,24 @@ tile.kernel @parts(%x: !tile.view<[M, 192], f16>, %y: !tile.view<[8, 192], f16>,
   %d = tile.dot %a, %t : tensor<64x192xf16>, tensor<192x8xf16> -> tensor<64x8xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x8xf32>, !tile.view<[M, 8], f32>
 }
+
+// -----
+
+// 80 accumulators of 64x160 fit in the 112 registers of a consumer, but not in the 96 of the start.
+#s = #tile.schedule<warp_specialize = true, overlap = 1, consumers = 4>
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<warp_specialize = true, consumers = 4, overlap = 1>}}
+// expected-note@+2 {{ptxas wants 106 registers for the widest dot, and with 5 warpgroups a thread starts with 96}}
+// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = false, consumers = 4,}}
+tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, N], f32>)
+    grid(%m = M ceildiv 256, %n = N ceildiv 160) schedule #s {
+  %c0 = arith.constant 0 : index
+  %bm = arith.constant 256 : index
+  %bn = arith.constant 160 : index
+  %row = arith.muli %m, %bm : index
+  %col = arith.muli %n, %bn : index
+  %a = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<256x64xf16>
+  %b = tile.load %y[%col, %c0] : !tile.view<[N, 64], f16> -> tensor<160x64xf16>
+  %b_t = tile.transpose %b : tensor<160x64xf16> -> tensor<64x160xf16>
+  %d = tile.dot %a, %b_t : tensor<256x64xf16>, tensor<64x160xf16> -> tensor<256x160xf32>
+  tile.store %d, %z[%row, %col] : tensor<256x160xf32>, !tile.view<[M, N], f32>
+}
