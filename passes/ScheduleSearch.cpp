@@ -319,6 +319,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.consumerRegisters = candidate.registers.consumer;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.cluster = requested.getCluster().value_or(1);
+  fields.l2Hints = requested.getL2Hints().value_or(false);
   fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
   if (!requested.getStages())

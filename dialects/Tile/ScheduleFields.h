@@ -23,7 +23,7 @@ struct ScheduleFields {
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
   std::optional<int64_t> cluster;
-  std::optional<bool> pdl;
+  std::optional<bool> l2Hints, pdl;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
   ScheduleFields() = default;
@@ -47,6 +47,7 @@ struct ScheduleFields {
     visit("persistent", persistent);
     visit("order", order);
     visit("cluster", cluster);
+    visit("l2_hints", l2Hints);
     visit("pdl", pdl);
     visit("producer_registers", producerRegisters);
     visit("consumer_registers", consumerRegisters);

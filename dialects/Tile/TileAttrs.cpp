@@ -31,21 +31,21 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
       pingpong(attr.getPingpong()), split(attr.getSplit()), speculate(attr.getSpeculate()),
       store(attr.getStore()), persistent(attr.getPersistent()), order(attr.getOrder()),
-      cluster(attr.getCluster()), pdl(attr.getPdl()),
+      cluster(attr.getCluster()), l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
                            rescale, pack, pingpong, split, speculate, store, persistent, order,
-                           cluster, pdl, producerRegisters, consumerRegisters);
+                           cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
                                   outerStages, overlap, lead, rescale, pack, pingpong, split,
-                                  speculate, store, persistent, order, cluster, pdl,
+                                  speculate, store, persistent, order, cluster, l2Hints, pdl,
                                   producerRegisters, consumerRegisters);
 }
 
@@ -156,14 +156,16 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-    std::optional<int64_t> consumers, std::optional<StageCounts> stages,
-    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
-    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<bool>, std::optional<bool>,
-    std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
-    std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
-    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+                     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
+                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
+                     std::optional<int64_t> lead, std::optional<JoinKind>, std::optional<JoinKind>,
+                     std::optional<bool>, std::optional<bool>, std::optional<bool>,
+                     std::optional<StoreKind>, std::optional<PersistentKind>,
+                     std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
+                     std::optional<bool>, std::optional<int64_t> producerRegisters,
+                     std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -282,6 +284,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);
   pick(fields.cluster, theirs.cluster);
+  pick(fields.l2Hints, theirs.l2Hints);
   pick(fields.pdl, theirs.pdl);
   pick(fields.producerRegisters, theirs.producerRegisters);
   pick(fields.consumerRegisters, theirs.consumerRegisters);

@@ -80,6 +80,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
     | `cluster` | 1, 2, 4 | thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
+    | `l2_hints` | bool | copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O) |
     | `pdl` | bool | programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its results where it first needs memory |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
 
@@ -103,6 +104,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
     OptionalParameter<"std::optional<int64_t>">:$cluster,
+    OptionalParameter<"std::optional<bool>">:$l2Hints,
     OptionalParameter<"std::optional<bool>">:$pdl,
     OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
     OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);

@@ -44,6 +44,7 @@ void buildHopPhase(OpPassManager &pm) {
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createCacheHints());
   kernels.addPass(createCluster());
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());

@@ -300,6 +300,12 @@ def boxes():
         yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=False), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
+def cache_hints():
+    """Policies of the L2 cache change no result, in copies, multicasts and stores of each kind."""
+    for store, cluster, ws in itertools.product(("direct", "tma"), (1, 2), (True, False)):
+        schedule = schedule_text(l2_hints=True, store=store, cluster=cluster, warp_specialize=ws)
+        yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [attention_shape(2, 1, 203, 113)], schedule), False
+        yield gemm(["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true"], [(300, 200, 104)], schedule), False
 
 
 GROUPS = {
@@ -312,6 +318,7 @@ GROUPS = {
     "attention-retries": attention_retries,
     "attention-tiles": attention_tiles,
     "attention-variants": attention_variants,
+    "cache-hints": cache_hints,
     "clusters": clusters,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
