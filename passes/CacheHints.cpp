@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/HopPasses.h"
@@ -26,16 +27,12 @@ namespace {
 /// A tile of a view at indices, and how many elements it covers along each of them.
 struct Access {
   template <typename AccessOp>
-  Access(AccessOp op, RankedTensorType tile) : op(op), indices(op.getIndices()) {
-    extents.assign(indices.size() - tile.getRank(), 1);
-    llvm::append_range(extents, tile.getShape());
-    if (op.getBox())
-      extents.assign(op.getBox()->begin(), op.getBox()->end());
-  }
+  Access(AccessOp op, RankedTensorType tile)
+      : op(op), indices(op.getIndices()), box(op.getView().getType(), tile, op.getBox()) {}
 
   Operation *op;
   ValueRange indices;
-  SmallVector<int64_t> extents;
+  tile::TileBox box;
 };
 
 /// A policy, or none, and the reason.
@@ -105,7 +102,7 @@ bool Reuse::isSeparate(const Access &access, unsigned gridDim) {
                            share = coefficientOf(place, warpgroup);
     if (!apart || *apart == 0 || !share)
       continue;
-    int64_t width = access.extents[dim] + std::abs(*share) * (role.getWarpgroups() - 1);
+    int64_t width = access.box.getExtent(dim) + std::abs(*share) * (role.getWarpgroups() - 1);
     bool moves = false;
     for (unsigned other = 0; other < kernel.getGrid().size(); ++other)
       moves |= other != gridDim && dependenceOn(kernel.getGridIndex(other)).contains(place);

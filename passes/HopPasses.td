@@ -96,6 +96,40 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
+  let summary = "Keep computed operands of products in shared memory";
+  let description = [{
+    With `operands = shared`, a tile that is computed and then multiplied (P of attention) is written to shared
+    memory where it is made, in the layout that wgmma reads, and the products read it there: it takes no
+    registers while they run. Each warpgroup writes and reads its own rows, so that only its own threads
+    wait for each other. Loops and conditionals no longer carry the tile: the memory holds it.
+
+    A tile that a loop carries to a product has one buffer with all the values it takes on the way. Two tiles of
+    one shape that are never needed at the same time share a buffer. It is an error when a tile is made while
+    another value of it, in the same buffer, is still to be read.
+
+    ```mlir
+    scf.for ... iter_args(%p = %p0) {
+      %o = hop.mma %p, %v ...
+      %next = arith.truncf %x
+      scf.yield %next
+    }
+    ==>
+    %s = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %s[%wg] : ...
+    hop.stage %p0, %mine
+    hop.warpgroup_sync
+    scf.for ... {
+      %o = hop.mma %mine, %v ...
+      %next = arith.truncf %x
+      hop.stage %next, %mine
+      hop.warpgroup_sync
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let summary = "Send results through shared memory and bulk stores";
   let description = [{
@@ -241,7 +275,8 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     later products in flight. Nothing stays in flight over a branch, but for one that only starts loads into
     other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that reads them. A tile that
     becomes a register operand is packed after the products that read registers have been waited for,
-    because ptxas would otherwise serialise every wgmma of the kernel (C7513).
+    because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
+    that read the one before it in the same shared memory.
 
     ```mlir
     %s = hop.mma %q, %k ...

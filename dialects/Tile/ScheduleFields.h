@@ -18,6 +18,7 @@ struct ScheduleFields {
   std::optional<StageCounts> stages;
   std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
+  std::optional<OperandKind> operands;
   std::optional<bool> pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
@@ -40,6 +41,7 @@ struct ScheduleFields {
     visit("lead", lead);
     visit("rescale", rescale);
     visit("pack", pack);
+    visit("operands", operands);
     visit("pingpong", pingpong);
     visit("split", split);
     visit("speculate", speculate);

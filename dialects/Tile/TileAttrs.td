@@ -17,6 +17,11 @@ def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches glo
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
+    I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get the tiles of the grid", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Static", 1, "static">,
     I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
@@ -72,6 +77,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `lead` | 0, 1 | iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3` |
     | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
     | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
+    | `operands` | registers, shared | where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the thread block, and the registers are free |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
@@ -97,6 +103,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<int64_t>">:$lead,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$rescale,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
+    OptionalParameter<"std::optional<::tessera::tile::OperandKind>">:$operands,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<bool>">:$speculate,
