@@ -150,7 +150,8 @@ struct AllocateSharedMemoryPass
     }
     for (auto staging : kernel.getBody().getOps<hop::StagingOp>())
       diag.attachNote(staging.getLoc())
-          << staging.getLabel() << ": on its way through " << staging.getTile().getType().getTile();
+          << staging.getLabel() << ": " << staging.getTile().getType().getTile()
+          << ", which the consumers write";
     diag.report();
     signalPassFailure();
   }

@@ -102,3 +102,28 @@ hop.kernel @stores attributes {argument_names = ["x", "y"],
     }
   }
 }
+
+// -----
+
+// Boxes of two heads and 32 rows: as far apart as they are wide, and not.
+// CHECK-LABEL: hop.kernel @boxes
+hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 32>, #tile.grid_dim<"H", 2>], schedule = #tile.schedule<l2_hints = true>} {
+^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index, %h: index):
+  // expected-remark@+1 {{load of 'apart' is evict_first: no other tile of the grid loads it}}
+  %p0 = hop.pipe.create "apart" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // expected-remark@+1 {{load of 'near' is left to the cache: its place depends on the first grid index, but tiles that differ in grid index 1 may overlap}}
+  %p1 = hop.pipe.create "near" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c32 = arith.constant 32 : index
+    %row = arith.muli %m, %c32 : index
+    %heads = arith.muli %h, %c2 : index
+    // CHECK: hop.pipe.load {{.*}} box [2, 32, 64] {hop.cache = #hop.cache<evict_first>}
+    hop.pipe.load %p0, %x[%heads, %row, %c0] box [2, 32, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>
+    // CHECK-NEXT: hop.pipe.load {{.*}} box [2, 32, 64] : !hop
+    hop.pipe.load %p1, %x[%h, %row, %c0] box [2, 32, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>
+  }
+}

@@ -338,6 +338,9 @@ def shared_operands():
     for rescale, pack in itertools.product(("before", "after"), ("before", "after")):
         schedule = schedule_text(operands="shared", overlap=2, rescale=rescale, pack=pack)
         yield attention(["-DD=64", "-DBM=192", "-DBN=48"], lengths, schedule), False
+    # Rows of several heads.
+    defines = ["-DD=64", "-DHEADS=4", "-DBM=128", "-DBN=32"]
+    yield attention(defines, [attention_shape(8, 2, 77, 113)], "operands=shared,l2_hints=true,store=tma"), False
     # Tiles of which P does not fit in registers under the next scores.
     for d, bn in ((64, 176), (128, 112)):
         shapes = [attention_shape(1, 1, 203, 401)]
