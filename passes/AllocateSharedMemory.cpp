@@ -75,6 +75,11 @@ struct AllocateSharedMemoryPass
   /// The offset of a buffer whose one slot only this warpgroup's earlier products read, in the
   /// layout of `staging`.
   std::optional<int64_t> findReusable(hop::KernelOp kernel, hop::StagingOp staging) {
+    // What products read is written while they still need other buffers.
+    SmallVector<std::pair<Operation *, bool>> readers;
+    collectReaders(staging.getTile(), false, readers);
+    if (!readers.empty())
+      return std::nullopt;
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
       if (type.getTile().getRank() != 2 || isRefilled(buffer))
@@ -145,7 +150,8 @@ struct AllocateSharedMemoryPass
     }
     for (auto staging : kernel.getBody().getOps<hop::StagingOp>())
       diag.attachNote(staging.getLoc())
-          << staging.getLabel() << ": a store through " << staging.getTile().getType().getTile();
+          << staging.getLabel() << ": " << staging.getTile().getType().getTile()
+          << ", which the consumers write";
     diag.report();
     signalPassFailure();
   }

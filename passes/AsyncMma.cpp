@@ -104,6 +104,8 @@ private:
       waitFor(inFlight.size(), op);
     } else {
       waitFor(lastUsedBy(op), op);
+      if (auto stage = dyn_cast<hop::StageOp>(op))
+        waitFor(lastReading(slotOf(stage.getDestination())), op);
       if (packsOperand(op))
         waitFor(lastWithRegisters(), op);
     }
@@ -132,6 +134,15 @@ private:
               wait && wait.getPipe() == load.getPipe())
             end = std::max(end, i + 1);
     });
+    return end;
+  }
+
+  /// One past the last flight that reads `shared`, which is about to be written again.
+  size_t lastReading(Value shared) const {
+    size_t end = 0;
+    for (auto [i, flight] : llvm::enumerate(inFlight))
+      if (llvm::is_contained(flight.slots, shared))
+        end = i + 1;
     return end;
   }
 

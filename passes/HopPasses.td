@@ -96,6 +96,40 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
+  let summary = "Keep computed operands of products in shared memory";
+  let description = [{
+    With `operands = shared`, a tile that is computed and then multiplied (P of attention) is written to shared
+    memory where it is made, in the layout that wgmma reads, and the products read it there: it takes no
+    registers while they run. Each warpgroup writes and reads its own rows, so that only its own threads
+    wait for each other. Loops and conditionals no longer carry the tile: the memory holds it.
+
+    A tile that a loop carries to a product has one buffer with all the values it takes on the way. Two tiles of
+    one shape that are never needed at the same time share a buffer. It is an error when a tile is made while
+    another value of it, in the same buffer, is still to be read.
+
+    ```mlir
+    scf.for ... iter_args(%p = %p0) {
+      %o = hop.mma %p, %v ...
+      %next = arith.truncf %x
+      scf.yield %next
+    }
+    ==>
+    %s = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %s[%wg] : ...
+    hop.stage %p0, %mine
+    hop.warpgroup_sync
+    scf.for ... {
+      %o = hop.mma %mine, %v ...
+      %next = arith.truncf %x
+      hop.stage %next, %mine
+      hop.warpgroup_sync
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let summary = "Send results through shared memory and bulk stores";
   let description = [{
@@ -109,6 +143,29 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     hop.stage %o, %s : ...
     hop.warpgroup_sync
     hop.bulk_store %s, %O[%row, %c0] : ...
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def CacheHints : Pass<"hop-cache-hints", "::tessera::hop::KernelOp"> {
+  let summary = "Tell the L2 cache which tiles are read again";
+  let description = [{
+    Only with `l2_hints = true`. A tile whose place does not depend on the first grid index is loaded by the
+    neighbours too: its lines are the last to leave the cache. A tile that no other point of the grid touches is
+    in its way: its lines are the first. Such a tile has, for each grid index, a dimension of its view along
+    which its place is a multiple of that index, at least as large as the tile is wide, plus what depends on
+    no index and no loop; and no loop comes to the same place twice. Other accesses have no hint. The loads of one pipe are
+    copies of one load and have one hint. Remarks say what was chosen, and why.
+
+    ```mlir
+    hop.pipe.load %q, %Q[%row, %c0] : ...
+    hop.pipe.load %k, %K[%j, %c0] : ...
+    tile.store %o, %O[%row, %c0] : ...
+    ==>
+    hop.pipe.load %q, %Q[%row, %c0] {hop.cache = #hop.cache<evict_first>} : ...
+    hop.pipe.load %k, %K[%j, %c0] {hop.cache = #hop.cache<evict_last>} : ...
+    tile.store %o, %O[%row, %c0] {hop.cache = #hop.cache<evict_first>} : ...
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -218,7 +275,8 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     later products in flight. Nothing stays in flight over a branch, but for one that only starts loads into
     other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that reads them. A tile that
     becomes a register operand is packed after the products that read registers have been waited for,
-    because ptxas would otherwise serialise every wgmma of the kernel (C7513).
+    because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
+    that read the one before it in the same shared memory.
 
     ```mlir
     %s = hop.mma %q, %k ...

@@ -176,8 +176,10 @@ private:
     hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
     hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
     Value slot = slotAt(loc, ring, position.index);
-    hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), load.getBoxAttr(),
-                            slot, ring.full, position.index, ring.multicast);
+    auto copy =
+        hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), load.getBoxAttr(),
+                                slot, ring.full, position.index, ring.multicast);
+    copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
     advance(loc, ring, position);
     load.erase();
   }

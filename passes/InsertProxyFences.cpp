@@ -21,7 +21,8 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
     getOperation().walk([&](Block *block) { insertFences(*block); });
   }
 
-  /// Writes and what reads them stand in one block: hop-stage-stores makes no others.
+  /// A barrier follows the writes in their block, before what reads them: hop-stage-operands and
+  /// hop-stage-stores make no others.
   void insertFences(Block &block) {
     Operation *lastWrite = nullptr;
     for (Operation &op : llvm::make_early_inc_range(block)) {

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/OperandBuffers.h"
 #include "passes/Speculation.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -74,6 +75,28 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   return use;
 }
 
+/// The operands of the dots of `kernel` that are computed.
+static SmallVector<OpOperand *> findComputedOperands(KernelOp kernel) {
+  SmallVector<OpOperand *> reads;
+  kernel.walk([&](DotOp dot) {
+    if (!loadedOperand(dot.getA()))
+      reads.push_back(&dot.getAMutable());
+  });
+  return reads;
+}
+
+ComputedOperands tessera::computedOperands(KernelOp kernel) {
+  OperandBuffers buffers(findComputedOperands(kernel));
+  ComputedOperands operands;
+  if (buffers.getTiles().empty())
+    operands.refusal = "no dot of the kernel multiplies a computed tile";
+  else if (buffers.getConflict())
+    operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
+  for (RankedTensorType tile : buffers.getTypes())
+    operands.bytes += llvm::alignTo(tileBytes(tile), 1024);
+  return operands;
+}
+
 //===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//
@@ -119,7 +142,8 @@ constexpr int64_t kLoadingRegisters = 8;
 /// Liveness of the tiles of a kernel, in registers per consumer thread.
 class RegisterPressure {
 public:
-  explicit RegisterPressure(int64_t consumers) : consumers(consumers) {}
+  RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory)
+      : consumers(consumers), inSharedMemory(std::move(inSharedMemory)) {}
 
   /// The peak inside `block`, given what lives after its terminator.
   int64_t peak(Block &block, ValueSet live);
@@ -133,6 +157,7 @@ private:
   int64_t peakInRegions(Operation &op, const ValueSet &across);
 
   int64_t consumers;
+  DenseSet<Value> inSharedMemory;
 };
 } // namespace
 
@@ -160,7 +185,7 @@ void RegisterPressure::addRoots(Value value, ValueSet &live) const {
                    llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>);
     if (op && (isa<BroadcastOp>(op) || followsFromScalars(op)))
       parts.insert(op->operand_begin(), op->operand_end());
-    else if (!isPiped)
+    else if (!isPiped && !inSharedMemory.contains(part))
       live.insert(part);
   }
 }
@@ -268,9 +293,18 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
   return highest;
 }
 
-int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize) {
+int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
+                                   OperandKind operands) {
   int64_t loading = warpSpecialize ? 0 : kLoadingRegisters;
-  return kFixedRegisters + loading + RegisterPressure(consumers).peak(kernel.getBody().front(), {});
+  DenseSet<Value> inSharedMemory;
+  if (operands == OperandKind::shared) {
+    OperandBuffers buffers(findComputedOperands(kernel));
+    for (const OperandBuffers::Tile &tile : buffers.getTiles())
+      if (!tile.isReadElsewhere)
+        inSharedMemory.insert(tile.values.begin(), tile.values.end());
+  }
+  RegisterPressure pressure(consumers, std::move(inSharedMemory));
+  return kFixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }
 
 int64_t tessera::widestDotRegisters(KernelOp kernel) {

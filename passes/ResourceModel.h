@@ -58,17 +58,28 @@ llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 /// Bytes of shared memory, by purpose.
 struct SharedMemoryUse {
   int64_t tiles = 0;
+  /// Computed tiles that dots read from shared memory.
+  int64_t operands = 0;
   /// Tiles of rank 2 on their way to a bulk tensor store.
   int64_t staging = 0;
   /// A full and an empty mbarrier of 8 bytes for each slot.
   int64_t barriers = 0;
   /// The list of the grid points that a speculation runs again, with its mbarrier.
   int64_t retries = 0;
-  int64_t total() const { return tiles + staging + barriers + retries; }
+  int64_t total() const { return tiles + operands + staging + barriers + retries; }
 };
 
-/// Shared memory of `kernel` with the slots that `stages` gives to the tiles that
-/// are loaded in loops, and `outerStages` for each other one.
+/// Whether operands = shared can hold for `kernel` as it stands, and the shared memory of the tiles
+/// that are computed and multiplied then.
+struct ComputedOperands {
+  int64_t bytes = 0;
+  /// Why they cannot be in shared memory, or nothing.
+  std::optional<std::string> refusal;
+};
+ComputedOperands computedOperands(tile::KernelOp kernel);
+
+/// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
+/// tiles that are loaded in loops, and `outerStages` for each other one.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
                                 int64_t outerStages, tile::StoreKind store);
 
@@ -101,8 +112,10 @@ int64_t usableRegisters(int64_t budget);
 /// descriptors. Tiles in shared memory and those that follow from scalars
 /// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
 /// registers for 64 rows.
-/// Without warp specialization the consumers also start the loads.
-int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize);
+/// Without warp specialization the consumers also start the loads. Operands in shared memory take
+/// no registers.
+int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
+                          tile::OperandKind operands);
 
 } // namespace tessera
 

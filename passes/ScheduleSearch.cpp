@@ -32,8 +32,9 @@ static double dotsPerSpecialFunction(KernelOp kernel) {
   return functions ? dots / functions : std::numeric_limits<double>::infinity();
 }
 
-/// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds in
-/// 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head dimension.
+/// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds
+/// in 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head
+/// dimension.
 static bool scalesWideAccumulator(scf::ForOp loop) {
   return llvm::any_of(loop.getBody()->getOps<DotOp>(), [](DotOp dot) {
     Operation *scaling = dot.getAcc() ? dot.getAcc().getDefiningOp() : nullptr;
@@ -88,9 +89,21 @@ std::optional<std::string> ScheduleSearch::rejectShape(ScheduleAttr requested,
   return std::nullopt;
 }
 
+/// The kernel as `candidate` runs its loops.
+KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
+  return candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
+}
+
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
-  KernelOp measured = candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
-  return consumerRegisters(measured, candidate.consumers, candidate.warpSpecialize);
+  return consumerRegisters(rotated(candidate), candidate.consumers, candidate.warpSpecialize,
+                           candidate.operands);
+}
+
+SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
+                                          StoreKind store) const {
+  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, store);
+  use.operands = operandBytes;
+  return use;
 }
 
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
@@ -107,7 +120,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
   bool unordered = requested.getPersistent() == PersistentKind::None &&
                    requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
-  return {warpSpecialize, shape, consumers, pingpong, dynamic, unordered, split};
+  OperandKind operands = requested.getOperands().value_or(OperandKind::registers);
+  return {warpSpecialize, shape, consumers, operands, pingpong, dynamic, unordered, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -121,7 +135,8 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
   return indivisible;
 }
 
-/// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are boxes.
+/// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are
+/// boxes.
 bool ScheduleSearch::cutsBox(int64_t consumers) const {
   return kernel
       ->walk([&](StoreOp store) {
@@ -156,6 +171,10 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return "ping-pong takes two consumers or more that take turns";
   if (candidate.pingpong && !worksBetweenDots)
     return "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+
+  if (candidate.operands == OperandKind::shared)
+    if (std::optional<std::string> reason = computedOperands(rotated(candidate)).refusal)
+      return *reason + "; use operands = registers";
 
   const RegisterSplit &split = candidate.registers;
   int64_t all = hopper::kWarpgroupThreads * (split.producer + consumers * split.consumer);
@@ -194,9 +213,11 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) co
 static std::string describe(const SharedMemoryUse &shared) {
   std::string retries =
       shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
+  std::string operands =
+      shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
   return llvm::formatv(
-             "{0} bytes of shared memory (tiles {1}, staging of stores {2}, mbarriers {3}{4})",
-             shared.total(), shared.tiles, shared.staging, shared.barriers, retries)
+             "{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, mbarriers {4}{5})",
+             shared.total(), shared.tiles, operands, shared.staging, shared.barriers, retries)
       .str();
 }
 
@@ -215,7 +236,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, St
     }
     bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
     int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
-    SharedMemoryUse shared = sharedMemoryUse(kernel, stages, outer, store);
+    SharedMemoryUse shared = sharedUse(stages, outer, store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
@@ -230,11 +251,10 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, St
 
 /// What the schedule that was found takes, for a remark.
 std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
-  return llvm::formatv(
-             "{0} of {1} registers per consumer thread and {2} of {3}", neededRegisters(candidate),
-             usableRegisters(candidate.registers.consumer),
-             describe(sharedMemoryUse(kernel, *fields.stages, *fields.outerStages, *fields.store)),
-             hopper::kSharedMemory)
+  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
+                       neededRegisters(candidate), usableRegisters(candidate.registers.consumer),
+                       describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store)),
+                       hopper::kSharedMemory)
       .str();
 }
 
@@ -281,8 +301,7 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   bool loadsOutside =
       llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits =
-      sharedMemoryUse(kernel, *fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
+  bool fits = sharedUse(*fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
@@ -296,8 +315,8 @@ void ScheduleSearch::fillRings(ScheduleFields &fields) const {
   SmallVector<int64_t> counts(tilesInLoops, fields.stages->of(0));
   for (int64_t &count : counts) {
     ++count;
-    if (sharedMemoryUse(kernel, *StageCounts::get(counts), *fields.outerStages, *fields.store)
-            .total() > hopper::kSharedMemory)
+    if (sharedUse(*StageCounts::get(counts), *fields.outerStages, *fields.store).total() >
+        hopper::kSharedMemory)
       --count;
   }
   fields.stages = *StageCounts::get(counts);
@@ -306,6 +325,8 @@ void ScheduleSearch::fillRings(ScheduleFields &fields) const {
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
                                                      const Candidate &candidate) {
+  operandBytes =
+      candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
   StoreKind store = requested.getStore().value_or(StoreKind::direct);
   std::optional<StageCounts> stages = findStages(requested, store);
   if (!stages)
@@ -318,6 +339,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.lead = candidate.shape.lead;
   fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
   fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
+  fields.operands = candidate.operands;
   fields.pingpong = candidate.pingpong;
   fields.split = requested.getSplit().value_or(true);
   fields.store = store;
@@ -325,6 +347,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.consumerRegisters = candidate.registers.consumer;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.cluster = requested.getCluster().value_or(1);
+  fields.l2Hints = requested.getL2Hints().value_or(false);
   fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
   if (!requested.getStages())
@@ -333,8 +356,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   return fields.get(kernel.getContext());
 }
 
-/// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the next
-/// dot, while the first dots of the step run: after it, the scaling would hold them up.
+/// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the
+/// next dot, while the first dots of the step run: after it, the scaling would hold them up.
 OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) const {
   OverlapShape shape;
   shape.stages = overlap;

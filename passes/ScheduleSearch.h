@@ -33,6 +33,7 @@ private:
     bool warpSpecialize;
     OverlapShape shape;
     int64_t consumers;
+    tile::OperandKind operands;
     bool pingpong, dynamic, unordered;
     RegisterSplit registers;
   };
@@ -50,6 +51,9 @@ private:
   const Copy &overlapped(const OverlapShape &shape);
   std::optional<std::string> rejectShape(tile::ScheduleAttr requested, const OverlapShape &shape);
   OverlapShape makeShape(tile::ScheduleAttr requested, int64_t overlap) const;
+  tile::KernelOp rotated(const Candidate &candidate);
+  SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
+                            tile::StoreKind store) const;
   int64_t neededRegisters(const Candidate &candidate);
   Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
@@ -69,6 +73,8 @@ private:
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool worksBetweenDots = false, turnsPay = false, severalDots = false, scalesWideTiles = false;
   size_t tilesInLoops = 0;
+  /// Of the candidate that is being completed.
+  int64_t operandBytes = 0;
 };
 
 } // namespace tessera

@@ -14,6 +14,18 @@ using namespace tessera::hop;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Hop/HopAttrs.cpp.inc"
 
+mlir::LogicalResult HopDialect::verifyOperationAttribute(mlir::Operation *op,
+                                                         mlir::NamedAttribute attribute) {
+  if (attribute.getName() != kCacheAttrName)
+    return op->emitOpError("has the attribute ")
+           << attribute.getName() << ", which is none of hop; known is " << kCacheAttrName;
+  bool isAccess = llvm::isa<PipeLoadOp, BulkLoadOp, BulkStoreOp, tile::StoreOp>(op);
+  if (isAccess && llvm::isa<CachePolicyAttr>(attribute.getValue()))
+    return mlir::success();
+  return op->emitOpError("has ") << kCacheAttrName << " = " << attribute.getValue()
+                                 << "; it is a #hop.cache of a copy or of a store";
+}
+
 void HopDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST

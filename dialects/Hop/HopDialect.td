@@ -25,6 +25,7 @@ def Hop_Dialect : Dialect {
   let dependentDialects = ["::tessera::tile::TileDialect", "::mlir::scf::SCFDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPDIALECT_TD

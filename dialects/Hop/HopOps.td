@@ -210,7 +210,7 @@ class Hop_MmaBase<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, t
   let hasVerifier = 1;
 }
 
-def Hop_MmaOp : Hop_MmaBase<"mma", [Pure]> {
+def Hop_MmaOp : Hop_MmaBase<"mma", [MemoryEffects<[MemRead]>]> {
   let summary = "Matrix product of a warpgroup, complete when the operation is";
   let description = [{
     `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
@@ -290,7 +290,8 @@ def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
 def Hop_StageOp : Hop_Op<"stage"> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
-    `tile` is in the accumulator layout, of a 16-bit type; the writes are of the generic proxy (stmatrix).
+    `tile` is in the accumulator layout, of a 16-bit type; the writes are of the generic proxy (stmatrix). Every
+    product that reads the destination has been waited for.
   }];
   let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination);
   let assemblyFormat = "$tile `,` $destination attr-dict `:` type($tile) `,` qualified(type($destination))";
@@ -334,7 +335,7 @@ def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
 }
 
 def Hop_StagingOp : Hop_Op<"staging", [HasParent<"KernelOp">]> {
-  let summary = "Declares shared memory through which results leave";
+  let summary = "Declares shared memory that consumers write: results on their way, operands of products";
   let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
   let results = (outs Hop_SharedType:$tile);
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";

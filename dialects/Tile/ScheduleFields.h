@@ -18,12 +18,13 @@ struct ScheduleFields {
   std::optional<StageCounts> stages;
   std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
+  std::optional<OperandKind> operands;
   std::optional<bool> pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
   std::optional<int64_t> cluster;
-  std::optional<bool> pdl;
+  std::optional<bool> l2Hints, pdl;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
   ScheduleFields() = default;
@@ -40,6 +41,7 @@ struct ScheduleFields {
     visit("lead", lead);
     visit("rescale", rescale);
     visit("pack", pack);
+    visit("operands", operands);
     visit("pingpong", pingpong);
     visit("split", split);
     visit("speculate", speculate);
@@ -47,6 +49,7 @@ struct ScheduleFields {
     visit("persistent", persistent);
     visit("order", order);
     visit("cluster", cluster);
+    visit("l2_hints", l2Hints);
     visit("pdl", pdl);
     visit("producer_registers", producerRegisters);
     visit("consumer_registers", consumerRegisters);

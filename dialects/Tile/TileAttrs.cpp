@@ -29,23 +29,23 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
-      pingpong(attr.getPingpong()), split(attr.getSplit()), speculate(attr.getSpeculate()),
-      store(attr.getStore()), persistent(attr.getPersistent()), order(attr.getOrder()),
-      cluster(attr.getCluster()), pdl(attr.getPdl()),
-      producerRegisters(attr.getProducerRegisters()),
+      operands(attr.getOperands()), pingpong(attr.getPingpong()), split(attr.getSplit()),
+      speculate(attr.getSpeculate()), store(attr.getStore()), persistent(attr.getPersistent()),
+      order(attr.getOrder()), cluster(attr.getCluster()), l2Hints(attr.getL2Hints()),
+      pdl(attr.getPdl()), producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
-                           rescale, pack, pingpong, split, speculate, store, persistent, order,
-                           cluster, pdl, producerRegisters, consumerRegisters);
+                           rescale, pack, operands, pingpong, split, speculate, store, persistent,
+                           order, cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, lead, rescale, pack, pingpong, split,
-                                  speculate, store, persistent, order, cluster, pdl,
+                                  outerStages, overlap, lead, rescale, pack, operands, pingpong,
+                                  split, speculate, store, persistent, order, cluster, l2Hints, pdl,
                                   producerRegisters, consumerRegisters);
 }
 
@@ -108,6 +108,10 @@ StringRef readField(std::optional<StoreKind> &field, StringRef text) {
   field = symbolizeStoreKind(text);
   return field ? StringRef() : "direct or tma";
 }
+StringRef readField(std::optional<OperandKind> &field, StringRef text) {
+  field = symbolizeOperandKind(text);
+  return field ? StringRef() : "registers or shared";
+}
 StringRef readField(std::optional<PersistentKind> &field, StringRef text) {
   field = symbolizePersistentKind(text);
   return field ? StringRef() : "none, static or dynamic";
@@ -126,6 +130,7 @@ void printField(raw_ostream &os, bool value) { os << (value ? "true" : "false");
 void printField(raw_ostream &os, int64_t value) { os << value; }
 void printField(raw_ostream &os, const StageCounts &value) { os << value; }
 void printField(raw_ostream &os, StoreKind value) { os << stringifyEnum(value); }
+void printField(raw_ostream &os, OperandKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, PersistentKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, OrderKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, JoinKind value) { os << stringifyEnum(value); }
@@ -156,14 +161,16 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-    std::optional<int64_t> consumers, std::optional<StageCounts> stages,
-    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
-    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<bool>, std::optional<bool>,
-    std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
-    std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
-    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+                     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
+                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
+                     std::optional<int64_t> lead, std::optional<JoinKind>, std::optional<JoinKind>,
+                     std::optional<OperandKind>, std::optional<bool>, std::optional<bool>,
+                     std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
+                     std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
+                     std::optional<bool>, std::optional<int64_t> producerRegisters,
+                     std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -275,6 +282,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.lead, theirs.lead);
   pick(fields.rescale, theirs.rescale);
   pick(fields.pack, theirs.pack);
+  pick(fields.operands, theirs.operands);
   pick(fields.pingpong, theirs.pingpong);
   pick(fields.split, theirs.split);
   pick(fields.speculate, theirs.speculate);
@@ -282,6 +290,7 @@ ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
   pick(fields.persistent, theirs.persistent);
   pick(fields.order, theirs.order);
   pick(fields.cluster, theirs.cluster);
+  pick(fields.l2Hints, theirs.l2Hints);
   pick(fields.pdl, theirs.pdl);
   pick(fields.producerRegisters, theirs.producerRegisters);
   pick(fields.consumerRegisters, theirs.consumerRegisters);

@@ -17,6 +17,11 @@ def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches glo
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
+    I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get the tiles of the grid", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Static", 1, "static">,
     I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
@@ -72,6 +77,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `lead` | 0, 1 | iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3` |
     | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
     | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
+    | `operands` | registers, shared | where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the thread block, and the registers are free |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
@@ -80,6 +86,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within as many of the other indices as the L2 cache holds the tensors of. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
     | `cluster` | 1, 2, 4 | thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
+    | `l2_hints` | bool | copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O) |
     | `pdl` | bool | programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its results where it first needs memory |
     | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
 
@@ -96,6 +103,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<int64_t>">:$lead,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$rescale,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
+    OptionalParameter<"std::optional<::tessera::tile::OperandKind>">:$operands,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<bool>">:$speculate,
@@ -103,6 +111,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
     OptionalParameter<"std::optional<int64_t>">:$cluster,
+    OptionalParameter<"std::optional<bool>">:$l2Hints,
     OptionalParameter<"std::optional<bool>">:$pdl,
     OptionalParameter<"std::optional<int64_t>">:$producerRegisters,
     OptionalParameter<"std::optional<int64_t>">:$consumerRegisters);

@@ -42,8 +42,11 @@ void buildHopPhase(OpPassManager &pm) {
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createStageOperands());
+  addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createCacheHints());
   kernels.addPass(createCluster());
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -230,6 +231,7 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   int64_t columns = type.getDimSize(1), perBlock = columns / 4;
   const Values packed = elements(op.getValue());
+  CacheHint hint = cacheHint(op);
   Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
   for (int64_t half = 0; half < type.getDimSize(0) / 32; ++half) {
     int64_t block = half / 2, parity = half % 2;
@@ -242,14 +244,14 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
         unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);
       transposeQuad(unit);
       place.column = add(laneColumn, column);
-      storeUnit(access, place, rowInside, unit);
+      storeUnit(access, place, rowInside, unit, hint);
     }
   }
 }
 
 /// Stores 8 elements of a row from `place`: at once where they are inside, else one by one.
 void Emitter::storeUnit(const Access &access, const Place &place, Value rowInside,
-                        ArrayRef<Value> unit) {
+                        ArrayRef<Value> unit, const CacheHint &hint) {
   Value address = addressOf(access, place);
   auto viewColumns = access.columns.getDefiningOp<LLVM::ConstantOp>();
   Value whole = rowInside;
@@ -258,24 +260,24 @@ void Emitter::storeUnit(const Access &access, const Place &place, Value rowInsid
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
-  assembly(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
-      "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  assembly(hint.open + "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global" + hint.modifier +
+               ".v4.b32 [$0], {$1, $2, $3, $4}" + hint.operand + ";\n}" + hint.close,
+           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
   if (viewColumns)
     return;
   // The last, partial unit of a row: element j is stored when column + j is the view's.
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
   Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
-  assembly("{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n"
-           "mov.b32 {lo, hi}, $1;\nsetp.gt.and.s32 q, $6, 0, p;\n@q st.global.b16 [$0], lo;\n"
-           "setp.gt.and.s32 q, $6, 1, p;\n@q st.global.b16 [$0+2], hi;\n"
-           "mov.b32 {lo, hi}, $2;\nsetp.gt.and.s32 q, $6, 2, p;\n@q st.global.b16 [$0+4], lo;\n"
-           "setp.gt.and.s32 q, $6, 3, p;\n@q st.global.b16 [$0+6], hi;\n"
-           "mov.b32 {lo, hi}, $3;\nsetp.gt.and.s32 q, $6, 4, p;\n@q st.global.b16 [$0+8], lo;\n"
-           "setp.gt.and.s32 q, $6, 5, p;\n@q st.global.b16 [$0+10], hi;\n"
-           "mov.b32 {lo, hi}, $4;\nsetp.gt.and.s32 q, $6, 6, p;\n@q st.global.b16 [$0+12], lo;\n}",
-           "l,r,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
+  std::string text = hint.open + "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
+  for (int64_t i = 0; i < 8; ++i) {
+    if (i % 2 == 0)
+      text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", 1 + i / 2);
+    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global{1}.b16 [$0+{2}], {3}{4};\n",
+                          i, hint.modifier, 2 * i, i % 2 ? "hi" : "lo", hint.operand);
+  }
+  assembly(text + "}" + hint.close, "l,r,r,r,r,r,r",
+           {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
 }
 
 void Emitter::storeElements(const Access &access, tile::StoreOp op) {
@@ -299,6 +301,7 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     Value place = isRow ? thread.firstColumn : thread.firstRow;
     mayStore = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, place, i32(0)));
   }
+  CacheHint hint = cacheHint(op);
   bool half = access.elementBytes == 2;
   for (int64_t i = 0; i < layout.size(); ++i) {
     Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
@@ -309,8 +312,8 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     Value value = values[i].getType() == bits
                       ? values[i]
                       : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
-    assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b16 [$0], $1;\n}"
-                  : "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.b32 [$0], $1;\n}",
+    assembly(hint.open + "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global" + hint.modifier +
+                 (half ? ".b16" : ".b32") + " [$0], $1" + hint.operand + ";\n}" + hint.close,
              half ? "l,h,r" : "l,r,r", {addressOf(access, place), value, inside}, {});
   }
 }

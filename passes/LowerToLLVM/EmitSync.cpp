@@ -111,19 +111,23 @@ void Emitter::emitStage(hop::StageOp op) {
   Value pattern = LLVM::AndOp::create(
       builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
       i32(unitsPerChunk - 1));
-  for (int64_t block = 0; block < type.getDimSize(0) / 64; ++block) {
-    Value rowAddress = add(target.address, mul(add(row, 64 * block), target.layout.swizzle));
+  Value firstUnit = LLVM::XOrOp::create(builder, loc, unitOfLane, pattern);
+  Value first = add(add(target.address, mul(row, target.layout.swizzle)), mul(firstUnit, 16));
+  // A row of a chunk starts at a multiple of its bytes, so that other units differ in the bits of
+  // their number alone; all else is an immediate, and a loop keeps one address.
+  for (int64_t block = 0; block < type.getDimSize(0) / 64; ++block)
     for (int64_t unit = 0; unit < units; unit += 2) {
-      Value inChunk = add(unitOfLane, unit % unitsPerChunk);
-      Value swizzled = mul(LLVM::XOrOp::create(builder, loc, inChunk, pattern), 16);
-      Value address =
-          add(add(rowAddress, swizzled), unit / unitsPerChunk * target.layout.chunkBytes());
-      size_t first = block * perBlock + unit * 2;
-      assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
-               {address, packed[first], packed[first + 1], packed[first + 2], packed[first + 3]},
-               {});
+      int64_t offset =
+          64 * block * target.layout.swizzle + unit / unitsPerChunk * target.layout.chunkBytes();
+      size_t element = block * perBlock + unit * 2;
+      assembly(
+          "{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(unit % unitsPerChunk * 16) +
+              ";\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [to+" + Twine(offset) +
+              "], {$1, $2, $3, $4};\n}",
+          "r,r,r,r,r",
+          {first, packed[element], packed[element + 1], packed[element + 2], packed[element + 3]},
+          {});
     }
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,6 +226,7 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   SharedTile target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(position);
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
+  CacheHint hint = cacheHint(op);
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -242,10 +247,10 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
       operands.push_back(LLVM::ConstantOp::create(builder, loc, builder.getI16Type(),
                                                   builder.getI16IntegerAttr((1 << blocks) - 1)));
     }
-    assembly("cp.async.bulk.tensor." + Twine(rank) +
+    assembly(hint.open + "cp.async.bulk.tensor." + Twine(rank) +
                  "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" + multicast +
-                 " [$0], [$1, " + operandList(2, rank) + "], [$" + Twine(rank + 2) + "]" + mask +
-                 ";",
+                 hint.modifier + " [$0], [$1, " + operandList(2, rank) + "], [$" + Twine(rank + 2) +
+                 "]" + mask + hint.operand + ";" + hint.close,
              constraints, operands, {});
   }
 }
@@ -262,6 +267,7 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   builder.setInsertionPointToEnd(copy->getPrevNode());
   LLVM::CondBrOp::create(builder, loc, leads, copy, after);
   builder.setInsertionPointToEnd(copy);
+  CacheHint hint = cacheHint(op);
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -272,8 +278,9 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
     std::string constraints = "l,r";
     for (size_t i = 0; i < rank; ++i)
       constraints += ",r";
-    assembly("cp.async.bulk.tensor." + Twine(rank) + "d.global.shared::cta.tile.bulk_group [$0, " +
-                 operandList(2, rank) + "], [$1];",
+    assembly(hint.open + "cp.async.bulk.tensor." + Twine(rank) +
+                 "d.global.shared::cta.tile.bulk_group" + hint.modifier + " [$0, " +
+                 operandList(2, rank) + "], [$1]" + hint.operand + ";" + hint.close,
              constraints, operands, {});
   }
   // The kernel may not end, nor its shared memory be written again, before the copy has read it.

@@ -1024,3 +1024,13 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.bulk_load %x[%c0, %c0, %c0] box [3, 16, 64], %t, %full[%zero] multicast : !tile.view<[H, M, 64], bf16>, !hop.shared<tensor<48x64xbf16>, rows = 48>, !hop.barriers<1>
   }
 }
+
+// -----
+
+// expected-error@+1 {{has the attribute "hop.other", which is none of hop; known is hop.cache}}
+"test.op"() {hop.other = 1 : i64} : () -> ()
+
+// -----
+
+// expected-error@+1 {{has hop.cache = #hop.cache<evict_last>; it is a #hop.cache of a copy or of a store}}
+"test.op"() {hop.cache = #hop.cache<evict_last>} : () -> ()

@@ -149,3 +149,29 @@ hop.kernel @taken attributes {argument_names = ["x", "y"], argument_types = [!ti
     hop.stage %t, %so : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
   }
 }
+
+// What a product reads has memory of its own: the queries are still needed when it is written.
+// CHECK-LABEL: hop.kernel @operand
+// CHECK: hop.buffer "q" at 0
+// CHECK: hop.staging "operand" at 16384 :
+hop.kernel @operand attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
+  %s = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+  hop.role consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %z = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %sl = hop.slot %q[%z] : !hop.buffer<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %me = hop.slice %sl[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %so = hop.slice %s[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    scf.for %i = %c0 to %m step %c1 {
+      %f = hop.mma_issue %me, %so : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 128> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+      %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+      hop.stage %t, %so : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    }
+  }
+}

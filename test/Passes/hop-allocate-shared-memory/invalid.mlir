@@ -7,7 +7,7 @@ hop.kernel @much attributes {argument_names = ["x", "y"], argument_types = [!til
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-note@+1 {{k: 4 slots of 'tensor<256x128xbf16>'}}
   %k = hop.buffer "k" : !hop.buffer<tensor<256x128xbf16>, 4>
-  // expected-note@+1 {{o: a store through 'tensor<128x64xbf16>'}}
+  // expected-note@+1 {{o: 'tensor<128x64xbf16>', which the consumers write}}
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):

@@ -2,6 +2,8 @@
 //
 // RUN: tessera-opt %s --tile-choose-schedule -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=overlap=2 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=operands=shared 2>&1 | FileCheck %s --check-prefix=OPERANDS
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,stages=3 2>&1 | FileCheck %s --check-prefix=FULL
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=pingpong=true 2>&1 | FileCheck %s --check-prefix=PINGPONG
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=stages=8 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumers=3 2>&1 | FileCheck %s --check-prefix=CONSUMERS
@@ -16,6 +18,11 @@
 // OVERLAP: error: no schedule of this kernel fits the machine with #tile.schedule<overlap = 2>
 // OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 // OVERLAP: note: this would work: {{.*}}overlap = 1,
+
+// OPERANDS: consumers = 2: no dot of the kernel multiplies a computed tile; use operands = registers
+// OPERANDS: note: this would work: {{.*}}operands = registers,
+// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}), and a CTA can have 232448
+// FULL: note: this would work:
 
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns

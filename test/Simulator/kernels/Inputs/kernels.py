@@ -300,6 +300,51 @@ def boxes():
         yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=False), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
+def cache_hints():
+    """Policies of the L2 cache change no result, in copies, multicasts and stores of each kind."""
+    for store, cluster, ws in itertools.product(("direct", "tma"), (1, 2), (True, False)):
+        schedule = schedule_text(l2_hints=True, store=store, cluster=cluster, warp_specialize=ws)
+        yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [attention_shape(2, 1, 203, 113)], schedule), False
+        yield gemm(["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true"], [(300, 200, 104)], schedule), False
+
+
+def shared_operands():
+    """P in shared memory: tiles of each swizzle, 64 and 2 x 64 rows for a warpgroup, every division of the loop, turns,
+    one or two forms of the program, and results that leave through shared memory too."""
+    lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 32), attention_shape(4, 1, 300, 10)]
+    for (overlap, lead), causal, pingpong, speculate in itertools.product(
+        ((1, 0), (2, 0), (2, 1), (3, 1)), ("false", "true"), (True, False), (True, False)
+    ):
+        schedule = schedule_text(
+            operands="shared", overlap=overlap, lead=lead, pingpong=pingpong, speculate=speculate, stages=2
+        )
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}"]
+        yield attention(defines, lengths, schedule, ["--sim-blocks", "2"], 2), False
+    for (bm, consumers), bn, store in itertools.product(
+        ((64, 1), (128, 1), (128, 2), (256, 2), (256, 4)), (16, 32, 48, 64, 80, 112), ("direct", "tma")
+    ):
+        schedule = schedule_text(operands="shared", consumers=consumers, store=store)
+        yield attention(["-DD=64", f"-DBM={bm}", f"-DBN={bn}"], [attention_shape(1, 1, 70, bn + 9)], schedule), None
+    for (d, dv), causal, dtype in itertools.product(
+        ((64, 64), (128, 128), (192, 128), (256, 256)), ("false", "true"), ("bf16", "f16")
+    ):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}"]
+        yield attention(defines, [attention_shape(2, 1, 113, 203)], "operands=shared"), None
+    for ws, stages, persistent in itertools.product((True, False), (1, 3), ("none", "static", "dynamic")):
+        schedule = schedule_text(operands="shared", warp_specialize=ws, stages=stages, persistent=persistent)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
+        refused = not ws and persistent == "dynamic"
+        yield attention(defines, lengths, schedule, ["--sim-blocks", "2"]), refused
+    for rescale, pack in itertools.product(("before", "after"), ("before", "after")):
+        schedule = schedule_text(operands="shared", overlap=2, rescale=rescale, pack=pack)
+        yield attention(["-DD=64", "-DBM=192", "-DBN=48"], lengths, schedule), False
+    # Rows of several heads.
+    defines = ["-DD=64", "-DHEADS=4", "-DBM=128", "-DBN=32"]
+    yield attention(defines, [attention_shape(8, 2, 77, 113)], "operands=shared,l2_hints=true,store=tma"), False
+    # Tiles of which P does not fit in registers under the next scores.
+    for d, bn in ((64, 176), (128, 112)):
+        shapes = [attention_shape(1, 1, 203, 401)]
+        yield attention([f"-DD={d}", "-DBM=192", f"-DBN={bn}"], shapes, "operands=shared,overlap=2"), False
 
 
 GROUPS = {
@@ -312,7 +357,9 @@ GROUPS = {
     "attention-retries": attention_retries,
     "attention-tiles": attention_tiles,
     "attention-variants": attention_variants,
+    "cache-hints": cache_hints,
     "clusters": clusters,
+    "shared-operands": shared_operands,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
 }
