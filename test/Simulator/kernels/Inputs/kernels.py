@@ -300,6 +300,8 @@ def boxes():
         yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=False), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
+
+
 def cache_hints():
     """Policies of the L2 cache change no result, in copies, multicasts and stores of each kind."""
     for store, cluster, ws in itertools.product(("direct", "tma"), (1, 2), (True, False)):
