@@ -306,7 +306,11 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     for (OpOperand *use : uses) {
       Operation *def = use->get().getDefiningOp();
       OpBuilder builder(use->getOwner());
-      use->set(builder.clone(*def)->getResult(0));
+      Operation *copy = builder.clone(*def);
+      // Folding makes constants without a place; that of the use serves in errors.
+      if (isa<UnknownLoc>(copy->getLoc()))
+        copy->setLoc(use->getOwner()->getLoc());
+      use->set(copy->getResult(0));
       if (def->use_empty())
         def->erase();
     }

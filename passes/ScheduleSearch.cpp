@@ -51,9 +51,8 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
       severalDots = true;
   }
   // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
-  // special functions, or where blocks of unequal work drift apart anyway, turns cost more than
-  // they bring.
-  turnsPay = dotsPerSpecialFunction(kernel) < (workTrend(kernel, 0) == Trend::Constant ? 3.0 : 1.5);
+  // special functions, turns cost more than they bring.
+  turnsPay = dotsPerSpecialFunction(kernel) < 3.0;
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
@@ -305,23 +304,6 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
-/// Gives the memory that is left to single rings. Tiles of one dot are needed together, so that
-/// unequal rings help only where a loop has several; there one more slot lets a load start a step
-/// earlier.
-void ScheduleSearch::fillRings(ScheduleFields &fields) const {
-  bool mayGrow = severalDots && fields.stages->of(0) < 3;
-  if (!mayGrow || tilesInLoops < 2 || tilesInLoops > StageCounts::kMost)
-    return;
-  SmallVector<int64_t> counts(tilesInLoops, fields.stages->of(0));
-  for (int64_t &count : counts) {
-    ++count;
-    if (sharedUse(*StageCounts::get(counts), *fields.outerStages, *fields.store).total() >
-        hopper::kSharedMemory)
-      --count;
-  }
-  fields.stages = *StageCounts::get(counts);
-}
-
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
                                                      const Candidate &candidate) {
@@ -350,8 +332,6 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.l2Hints = requested.getL2Hints().value_or(false);
   fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
-  if (!requested.getStages())
-    fillRings(fields);
   use = describeUse(candidate, fields);
   return fields.get(kernel.getContext());
 }

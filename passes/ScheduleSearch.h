@@ -64,7 +64,6 @@ private:
   std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store);
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
   void chooseGrid(tile::ScheduleFields &fields) const;
-  void fillRings(tile::ScheduleFields &fields) const;
   std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
                                              const Candidate &candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);

@@ -24,7 +24,7 @@ static void appendValues(std::optional<int64_t> &field, function_ref<void(String
   }
 }
 
-/// Equal rings. What is left of shared memory the search gives to single rings itself.
+/// Equal rings. A slot more for one of several tiles brings nothing (docs/performance.md).
 static void appendValues(std::optional<StageCounts> &field, function_ref<void(StringRef)> append) {
   for (int64_t count = 0; count <= kMostOfAnything; ++count) {
     field = StageCounts(count);
