@@ -224,8 +224,8 @@ private:
       llvm::append_range(releases, flight.releases);
     }
     int64_t pending = std::min<int64_t>(inFlight.size() - count, mostPending);
-    auto wait =
-        hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(), pending);
+    auto wait = hop::MmaWaitOp::create(builder, op->getLoc(), types, flights, kept.getArrayRef(),
+                                       /*behind=*/ValueRange(), pending);
     for (auto [result, tile] : llvm::zip(results, wait.getTiles()))
       result.replaceAllUsesWith(tile);
     for (InFlight &flight : llvm::MutableArrayRef<InFlight>(inFlight).take_front(count))

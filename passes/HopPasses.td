@@ -314,6 +314,30 @@ def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
+  let summary = "Keep work under the product that it was placed under";
+  let description = [{
+    Only with `pin_waits = true`. The work between two waits of a block depends on the first one's tiles and not on the
+    second one's product, which runs meanwhile (FlashAttention-3, section 3.2, Figure 2). An assembler that sees no
+    dependence from the work to the second wait moves that wait up, to before the work, and the tensor cores are idle
+    during it. This pass names at each wait the tiles that the work before it yields; lowered, the wait is in a block of
+    its own behind them. Of those tiles the ones that others are computed from are left out.
+
+    ```mlir
+    %s = hop.mma_wait %f pending 1
+    %p = math.exp2 %s
+    %sum = tile.reduce sum %p axis 1
+    %o = hop.mma_wait %g keep %p0 pending 0
+    ==>
+    %s = hop.mma_wait %f pending 1
+    %p = math.exp2 %s
+    %sum = tile.reduce sum %p axis 1
+    %o = hop.mma_wait %g keep %p0 behind %sum pending 0
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
   let summary = "Turn pipes into buffers with full and empty mbarriers";
   let description = [{

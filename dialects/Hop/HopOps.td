@@ -247,12 +247,15 @@ def Hop_MmaWaitOp : Hop_Op<"mma_wait", [AttrSizedOperandSegments]> {
   let summary = "Waits until at most `pending` later groups are in flight";
   let description = [{
     Turns flights into tiles (wgmma.wait_group, PTX ISA 9.7.15.7.3). `kept` are register operands of the
-    products waited for, which must stay alive until here.
+    products waited for, which must stay alive until here. `behind` are tiles that are complete before the wait,
+    and that nothing may move behind it (`hop-pin-waits`).
   }];
-  let arguments = (ins Variadic<Hop_FlightType>:$flights, Variadic<Hop_Fragment>:$kept, I64Attr:$pending);
+  let arguments = (ins Variadic<Hop_FlightType>:$flights, Variadic<Hop_Fragment>:$kept,
+                       Variadic<Hop_Fragment>:$behind, I64Attr:$pending);
   let results = (outs Variadic<Hop_Fragment>:$tiles);
   let assemblyFormat =
-    "$flights (`keep` $kept^)? `pending` $pending attr-dict `:` qualified(type($flights)) (`keep` type($kept)^)? `->` type($tiles)";
+    "$flights (`keep` $kept^)? (`behind` $behind^)? `pending` $pending attr-dict `:` qualified(type($flights)) "
+    "(`keep` type($kept)^)? (`behind` type($behind)^)? `->` type($tiles)";
   let hasVerifier = 1;
 }
 

@@ -19,7 +19,7 @@ struct ScheduleFields {
   std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
   std::optional<OperandKind> operands;
-  std::optional<bool> pingpong, split, speculate;
+  std::optional<bool> pinWaits, pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
@@ -30,29 +30,35 @@ struct ScheduleFields {
   ScheduleFields() = default;
   explicit ScheduleFields(ScheduleAttr attr);
 
-  /// Calls `visit(name, field)` for every field, in the order in which they print.
+  /// Calls `visit(name, field, field of other)` for every field, in the order in which they print.
+  template <typename Visitor>
+  void visitWith(ScheduleFields &other, Visitor &&visit) {
+    visit("warp_specialize", warpSpecialize, other.warpSpecialize);
+    visit("consumers", consumers, other.consumers);
+    visit("stages", stages, other.stages);
+    visit("outer_stages", outerStages, other.outerStages);
+    visit("overlap", overlap, other.overlap);
+    visit("lead", lead, other.lead);
+    visit("rescale", rescale, other.rescale);
+    visit("pack", pack, other.pack);
+    visit("operands", operands, other.operands);
+    visit("pin_waits", pinWaits, other.pinWaits);
+    visit("pingpong", pingpong, other.pingpong);
+    visit("split", split, other.split);
+    visit("speculate", speculate, other.speculate);
+    visit("store", store, other.store);
+    visit("persistent", persistent, other.persistent);
+    visit("order", order, other.order);
+    visit("cluster", cluster, other.cluster);
+    visit("l2_hints", l2Hints, other.l2Hints);
+    visit("pdl", pdl, other.pdl);
+    visit("producer_registers", producerRegisters, other.producerRegisters);
+    visit("consumer_registers", consumerRegisters, other.consumerRegisters);
+  }
+  /// Calls `visit(name, field)` for every field.
   template <typename Visitor>
   void visit(Visitor &&visit) {
-    visit("warp_specialize", warpSpecialize);
-    visit("consumers", consumers);
-    visit("stages", stages);
-    visit("outer_stages", outerStages);
-    visit("overlap", overlap);
-    visit("lead", lead);
-    visit("rescale", rescale);
-    visit("pack", pack);
-    visit("operands", operands);
-    visit("pingpong", pingpong);
-    visit("split", split);
-    visit("speculate", speculate);
-    visit("store", store);
-    visit("persistent", persistent);
-    visit("order", order);
-    visit("cluster", cluster);
-    visit("l2_hints", l2Hints);
-    visit("pdl", pdl);
-    visit("producer_registers", producerRegisters);
-    visit("consumer_registers", consumerRegisters);
+    visitWith(*this, [&](llvm::StringRef name, auto &field, auto &) { visit(name, field); });
   }
 
   /// The attribute; the fields must be in their ranges.

@@ -29,24 +29,26 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
-      operands(attr.getOperands()), pingpong(attr.getPingpong()), split(attr.getSplit()),
-      speculate(attr.getSpeculate()), store(attr.getStore()), persistent(attr.getPersistent()),
-      order(attr.getOrder()), cluster(attr.getCluster()), l2Hints(attr.getL2Hints()),
-      pdl(attr.getPdl()), producerRegisters(attr.getProducerRegisters()),
+      operands(attr.getOperands()), pinWaits(attr.getPinWaits()), pingpong(attr.getPingpong()),
+      split(attr.getSplit()), speculate(attr.getSpeculate()), store(attr.getStore()),
+      persistent(attr.getPersistent()), order(attr.getOrder()), cluster(attr.getCluster()),
+      l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
+      producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
-                           rescale, pack, operands, pingpong, split, speculate, store, persistent,
-                           order, cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
+                           rescale, pack, operands, pinWaits, pingpong, split, speculate, store,
+                           persistent, order, cluster, l2Hints, pdl, producerRegisters,
+                           consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, lead, rescale, pack, operands, pingpong,
-                                  split, speculate, store, persistent, order, cluster, l2Hints, pdl,
-                                  producerRegisters, consumerRegisters);
+                                  outerStages, overlap, lead, rescale, pack, operands, pinWaits,
+                                  pingpong, split, speculate, store, persistent, order, cluster,
+                                  l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
@@ -161,16 +163,15 @@ LogicalResult readNamedField(ScheduleFields &fields, StringRef name, StringRef v
 }
 } // namespace
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
-                     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
-                     std::optional<int64_t> outerStages, std::optional<int64_t> overlap,
-                     std::optional<int64_t> lead, std::optional<JoinKind>, std::optional<JoinKind>,
-                     std::optional<OperandKind>, std::optional<bool>, std::optional<bool>,
-                     std::optional<bool>, std::optional<StoreKind>, std::optional<PersistentKind>,
-                     std::optional<OrderKind>, std::optional<int64_t> cluster, std::optional<bool>,
-                     std::optional<bool>, std::optional<int64_t> producerRegisters,
-                     std::optional<int64_t> consumerRegisters) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, std::optional<bool>,
+    std::optional<int64_t> consumers, std::optional<StageCounts> stages,
+    std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
+    std::optional<JoinKind>, std::optional<JoinKind>, std::optional<OperandKind>,
+    std::optional<bool>, std::optional<bool>, std::optional<bool>, std::optional<bool>,
+    std::optional<StoreKind>, std::optional<PersistentKind>, std::optional<OrderKind>,
+    std::optional<int64_t> cluster, std::optional<bool>, std::optional<bool>,
+    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -269,31 +270,11 @@ FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef 
 }
 
 ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
-  auto pick = [](auto &mine, const auto &theirs) {
-    if (theirs)
-      mine = theirs;
-  };
   ScheduleFields fields(*this), theirs(other);
-  pick(fields.warpSpecialize, theirs.warpSpecialize);
-  pick(fields.consumers, theirs.consumers);
-  pick(fields.stages, theirs.stages);
-  pick(fields.outerStages, theirs.outerStages);
-  pick(fields.overlap, theirs.overlap);
-  pick(fields.lead, theirs.lead);
-  pick(fields.rescale, theirs.rescale);
-  pick(fields.pack, theirs.pack);
-  pick(fields.operands, theirs.operands);
-  pick(fields.pingpong, theirs.pingpong);
-  pick(fields.split, theirs.split);
-  pick(fields.speculate, theirs.speculate);
-  pick(fields.store, theirs.store);
-  pick(fields.persistent, theirs.persistent);
-  pick(fields.order, theirs.order);
-  pick(fields.cluster, theirs.cluster);
-  pick(fields.l2Hints, theirs.l2Hints);
-  pick(fields.pdl, theirs.pdl);
-  pick(fields.producerRegisters, theirs.producerRegisters);
-  pick(fields.consumerRegisters, theirs.consumerRegisters);
+  fields.visitWith(theirs, [](StringRef, auto &mine, const auto &given) {
+    if (given)
+      mine = given;
+  });
   return fields.get(getContext());
 }
 

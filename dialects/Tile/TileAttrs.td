@@ -78,6 +78,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
     | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
     | `operands` | registers, shared | where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the thread block, and the registers are free |
+    | `pin_waits` | bool | work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move the wait up |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
@@ -104,6 +105,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$rescale,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
     OptionalParameter<"std::optional<::tessera::tile::OperandKind>">:$operands,
+    OptionalParameter<"std::optional<bool>">:$pinWaits,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<bool>">:$speculate,

@@ -52,6 +52,7 @@ void buildHopPhase(OpPassManager &pm) {
   kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createPingpong());
+  kernels.addPass(createPinWaits());
 }
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {

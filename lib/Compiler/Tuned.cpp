@@ -1,6 +1,7 @@
 //===- Tuned.cpp - Measured schedules in a compilation --------------------===//
 
 #include "lib/Compiler/Tuned.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
@@ -37,6 +38,7 @@ private:
   std::optional<tuning::Values> bind(ArrayRef<source::Define> defines);
   std::vector<source::Define> definesWith(const Entry &entry);
   bool matches(const Entry &entry, const tuning::Values &bound);
+  int64_t rank(const Entry &entry);
   OwningOpRef<ModuleOp> use(const Entry &entry);
   OwningOpRef<ModuleOp> read(const Entry &entry);
   bool chooseSchedule(const Entry &entry, KernelOp tuned);
@@ -165,6 +167,26 @@ bool Lookup::matches(const Entry &entry, const tuning::Values &bound) {
   return false;
 }
 
+/// How well the fields that the entry's contestants had in common go with those that are asked for:
+/// the more of them are, the better, and an entry without any is better than one with others.
+int64_t Lookup::rank(const Entry &entry) {
+  ErrorCapture errors(context);
+  auto emit = [&] { return emitError(UnknownLoc::get(context)); };
+  FailureOr<ScheduleAttr> fixed = ScheduleAttr::parseText(context, entry.fixed, emit);
+  if (failed(fixed))
+    return 0;
+  ScheduleAttr asked = *ScheduleAttr::parseText(context, options.schedule, emit);
+  if (ScheduleAttr written = kernel.getScheduleAttr())
+    asked = written.overriddenBy(asked);
+  int64_t rank = 0;
+  tile::ScheduleFields want(asked), have(*fixed);
+  want.visitWith(have, [&](StringRef, const auto &mine, const auto &theirs) {
+    if (theirs)
+      rank += mine == theirs ? 1 : -1;
+  });
+  return rank;
+}
+
 void Lookup::warn(const Entry &entry, const Twine &reason) {
   kernel.emitWarning("the entry ")
       << entry.describe() << " of the schedule database cannot hold and is left out: " << reason
@@ -280,16 +302,18 @@ TunedResult Lookup::run() {
   result.status = CompileStatus::Success;
   std::optional<tuning::Values> bound = bind(options.defines);
   bool isKnown = false;
+  const Entry *best = nullptr;
   for (const Entry &entry : database->getEntries()) {
     if (!isForKernel(entry, *bound))
       continue;
     isKnown = true;
-    if (entry.gpu != *gpu || entry.shapeClass != *shapeClass || !matches(entry, *bound))
-      continue;
-    result.module = use(entry);
-    return result;
+    if (entry.gpu == *gpu && entry.shapeClass == *shapeClass && matches(entry, *bound) &&
+        (!best || rank(entry) > rank(*best)))
+      best = &entry;
   }
-  if (isKnown)
+  if (best)
+    result.module = use(*best);
+  else if (isKnown)
     kernel.emitRemark("the schedule database has no entry for these parameters, class '")
         << *shapeClass << "'; the model chooses";
   return result;

@@ -44,14 +44,16 @@ static Values getFixedParameters(const Entry &entry, const Entry &other) {
 
 bool Entry::hasKeyOf(const Entry &other) const {
   return kernel == other.kernel && gpu == other.gpu && shapeClass == other.shapeClass &&
+         fixed == other.fixed &&
          getFixedParameters(*this, other) == getFixedParameters(other, *this);
 }
 
 std::string Entry::describe() const {
-  std::string fixed = tessera::tuning::print(getFixedParameters(*this, *this));
-  return llvm::formatv("'{0}', {1}, {2}{3}{4}", kernel, shapeClass, gpu, fixed.empty() ? "" : ", ",
-                       fixed)
-      .str();
+  std::string text = llvm::formatv("'{0}', {1}, {2}", kernel, shapeClass, gpu).str();
+  for (const std::string &part : {tessera::tuning::print(getFixedParameters(*this, *this)), fixed})
+    if (!part.empty())
+      text += ", " + part;
+  return text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -84,21 +86,24 @@ static bool fromJSON(const json::Value &value, Measurement &measured, json::Path
 }
 
 static json::Value toJSON(const Entry &entry) {
-  return json::Object{{"kernel", entry.kernel},
+  json::Object object{{"kernel", entry.kernel},
                       {"gpu", entry.gpu},
                       {"class", entry.shapeClass},
                       {"parameters", toValue(entry.parameters)},
                       {"tuned", toValue(entry.tuned)},
                       {"schedule", entry.schedule},
                       {"measured", toJSON(entry.measured)}};
+  if (!entry.fixed.empty())
+    object["fixed"] = entry.fixed;
+  return object;
 }
 
 static bool fromJSON(const json::Value &value, Entry &entry, json::Path path) {
   json::ObjectMapper map(value, path);
   if (!map || !map.map("kernel", entry.kernel) || !map.map("gpu", entry.gpu) ||
       !map.map("class", entry.shapeClass) || !map.map("parameters", entry.parameters) ||
-      !map.map("tuned", entry.tuned) || !map.map("schedule", entry.schedule) ||
-      !map.map("measured", entry.measured))
+      !map.map("tuned", entry.tuned) || !map.mapOptional("fixed", entry.fixed) ||
+      !map.map("schedule", entry.schedule) || !map.map("measured", entry.measured))
     return false;
   for (const std::string &name : entry.tuned)
     if (!entry.parameters.count(name)) {
@@ -165,7 +170,9 @@ void Database::insert(Entry entry, Gpu gpu) {
   llvm::erase_if(entries, [&](const Entry &old) { return old.hasKeyOf(entry); });
   entries.push_back(std::move(entry));
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
-    auto key = [](const Entry &e) { return std::tie(e.kernel, e.gpu, e.parameters, e.shapeClass); };
+    auto key = [](const Entry &e) {
+      return std::tie(e.kernel, e.gpu, e.parameters, e.shapeClass, e.fixed);
+    };
     return key(a) < key(b);
   });
 }

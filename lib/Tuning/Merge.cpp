@@ -68,6 +68,7 @@ std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
       entry.parameters = winner.candidate.parameters;
       for (const auto &[name, value] : winner.candidate.tuned)
         entry.tuned.push_back(name);
+      entry.fixed = target.fixed;
       entry.schedule = winner.candidate.schedule;
       entry.measured = describeMeasurement(target, winner, group.shapes);
       entries.push_back(entry);

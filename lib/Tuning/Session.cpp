@@ -103,6 +103,7 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
   target.kernel = found.kernel;
   target.scalars = spec.scalars;
   target.orders = spec.orders;
+  target.fixed = spec.space.schedule;
   target.also = spec.also;
   target.rejections = std::move(found.rejections);
   target.isCut = found.isCut;

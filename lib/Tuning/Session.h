@@ -72,6 +72,8 @@ struct TargetShape {
 struct Target {
   std::string file, kernel;
   Values scalars, orders;
+  /// Fields of the schedule that all contestants have in common, as Entry::fixed.
+  std::string fixed;
   /// Values of TargetSpec::also, in the order of Contestant::alsoParameters.
   std::vector<Values> also;
   std::vector<TargetShape> shapes;

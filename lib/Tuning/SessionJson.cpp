@@ -119,6 +119,7 @@ static json::Value toJSON(const Target &target) {
                       {"kernel", target.kernel},
                       {"scalars", toValue(target.scalars)},
                       {"orders", toValue(target.orders)},
+                      {"fixed", target.fixed},
                       {"also", toValue(target.also)},
                       {"shapes", toValue(target.shapes)},
                       {"contestants", toValue(target.contestants)},
@@ -130,9 +131,9 @@ static bool fromJSON(const json::Value &value, Target &target, json::Path path) 
   json::ObjectMapper map(value, path);
   if (!map || !map.map("file", target.file) || !map.map("kernel", target.kernel) ||
       !map.map("scalars", target.scalars) || !map.map("orders", target.orders) ||
-      !map.map("also", target.also) || !map.map("shapes", target.shapes) ||
-      !map.map("contestants", target.contestants) || !map.map("rejections", target.rejections) ||
-      !map.map("is_cut", target.isCut))
+      !map.map("fixed", target.fixed) || !map.map("also", target.also) ||
+      !map.map("shapes", target.shapes) || !map.map("contestants", target.contestants) ||
+      !map.map("rejections", target.rejections) || !map.map("is_cut", target.isCut))
     return false;
   for (auto [i, contestant] : llvm::enumerate(target.contestants)) {
     json::Path place = path.field("contestants").index(i);

@@ -171,9 +171,35 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
   return success();
 }
 
+/// Ends the block behind a branch that is never taken, to a block that uses `tiles`. ptxas moves
+/// wgmma.wait_group up over arithmetic, but not into another block, and the use keeps the
+/// arithmetic in this one. The other block has a wait of its own, and each place another block:
+/// ptxas serialises the products of a loop that it can leave with some in flight (C7515).
+void Emitter::emitBlockEnd(ValueRange tiles) {
+  std::string text = "wgmma.wait_group.sync.aligned 0;", constraints = "r";
+  Values operands = {sharedBase};
+  for (Value element : flatValues(tiles)) {
+    operands.push_back(element);
+    constraints += element.getType().isF32() ? ",f" : ",r";
+    text += llvm::formatv("\nst.volatile.shared.b32 [$0], ${0};", operands.size() - 1).str();
+  }
+  // The size of the dynamic shared memory, which holds the tiles, is not 0; ptxas does not know.
+  Value size = intrinsic("llvm.nvvm.read.ptx.sreg.dynamic_smem_size", builder.getI32Type(), {});
+  Value never = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, size, i32(0));
+  Block *next = splitBlock();
+  Block *cold = builder.createBlock(&function.getBody());
+  assembly(text, constraints, operands, {});
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  builder.setInsertionPointToEnd(next->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, never, cold, next);
+  builder.setInsertionPointToStart(next);
+}
+
 /// The wait is tied to the accumulators it completes, and takes A's registers so that they
 /// live until here.
 LogicalResult Emitter::emitWait(hop::MmaWaitOp op) {
+  if (!op.getBehind().empty())
+    emitBlockEnd(op.getBehind());
   Values operands = flatValues(op.getFlights());
   size_t count = operands.size();
   std::string constraints;

@@ -135,6 +135,7 @@ private:
   // Matrix products: EmitMma.cpp.
   mlir::LogicalResult emitIssue(hop::MmaIssueOp op);
   mlir::LogicalResult emitWait(hop::MmaWaitOp op);
+  void emitBlockEnd(mlir::ValueRange tiles);
   struct Operand;
   Operand sharedOperand(mlir::Value value, bool kMajor);
   struct Product;

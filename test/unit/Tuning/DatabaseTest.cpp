@@ -35,6 +35,7 @@ TEST(DatabaseTest, SurvivesPrinting) {
   database.insert(entry, {132});
   entry.parameters["T"] = "f16";
   entry.measured.measuredWith = {{"T", "bf16"}};
+  entry.fixed = "split=false";
   database.insert(entry, {132});
   llvm::Expected<Database> read = Database::parse(database.print());
   ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
@@ -43,6 +44,7 @@ TEST(DatabaseTest, SurvivesPrinting) {
   const Entry &second = read->getEntries()[1];
   EXPECT_EQ(second.parameters, entry.parameters);
   EXPECT_EQ(second.schedule, "stages = 3");
+  EXPECT_EQ(second.fixed, "split=false");
   EXPECT_EQ(second.measured.shapes, entry.measured.shapes);
   EXPECT_EQ(second.measured.measuredWith, entry.measured.measuredWith);
   EXPECT_EQ(read->getGpus().at("NVIDIA H200").multiprocessors, 132);
@@ -58,12 +60,15 @@ TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
   EXPECT_TRUE(other.hasKeyOf(old));
   for (auto change :
        {+[](Entry &e) { e.parameters["T"] = "f16"; }, +[](Entry &e) { e.shapeClass = "few-long"; },
-        +[](Entry &e) { e.gpu = "NVIDIA H100"; }, +[](Entry &e) { e.kernel = "attention"; }}) {
+        +[](Entry &e) { e.gpu = "NVIDIA H100"; }, +[](Entry &e) { e.kernel = "attention"; },
+        +[](Entry &e) { e.fixed = "split=false"; }}) {
     Entry changed = makeEntry();
     change(changed);
     EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
   }
   EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16");
+  other.fixed = "split=false";
+  EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16, split=false");
 }
 
 TEST(DatabaseTest, InsertReplaces) {

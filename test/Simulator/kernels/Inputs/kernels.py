@@ -310,6 +310,19 @@ def cache_hints():
         yield gemm(["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true"], [(300, 200, 104)], schedule), False
 
 
+def pinned_waits():
+    """Waits in blocks of their own, between which the work under a product stays."""
+    shapes = [attention_shape(2, 1, 113, 203)]
+    for overlap, ws, pingpong, causal in itertools.product((2, 3), (True, False), (True, False), ("true", "false")):
+        if pingpong and not ws:
+            continue
+        schedule = schedule_text(pin_waits=True, overlap=overlap, warp_specialize=ws, pingpong=pingpong)
+        defines = ["-DD=64", "-DBM=128", "-DBN=64", f"-DCAUSAL={causal}"]
+        yield attention(defines, shapes, schedule), None
+    for speculate in (True, False):
+        yield attention(["-DD=256", "-DCAUSAL=true"], shapes, f"pin_waits=true,speculate={str(speculate).lower()}"), False
+
+
 def shared_operands():
     """P in shared memory: tiles of each swizzle, 64 and 2 x 64 rows for a warpgroup, every division of the loop, turns,
     one or two forms of the program, and results that leave through shared memory too."""
@@ -361,6 +374,7 @@ GROUPS = {
     "attention-variants": attention_variants,
     "cache-hints": cache_hints,
     "clusters": clusters,
+    "pinned-waits": pinned_waits,
     "shared-operands": shared_operands,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
