@@ -181,7 +181,7 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     the last block sets the counter back, so that no second launch is needed. `order` says which tile a number
     means. With `ascending` and `descending` the first grid index changes slowest, so that tiles that load the
     same tensors run together: sections of as many of the other indices as keep the tensors loaded in loops
-    within 32 MiB of the L2 cache. In clusters a number stands for the tiles of a whole cluster, of which each
+    within `section` MiB of the L2 cache. In clusters a number stands for the tiles of a whole cluster, of which each
     block takes the one of its rank; with `dynamic` the first block of a cluster fetches for all.
 
     ```mlir

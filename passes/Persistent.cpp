@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/GridOrder.h"
@@ -20,10 +21,6 @@ using tile::OrderKind;
 using tile::PersistentKind;
 
 namespace {
-
-/// Bytes of the L2 cache that the tensors of a section may take (attention-systems: of 50 MB on
-/// H100 and H200, 32 leave room for what streams through).
-constexpr int64_t sectionBytes = 32 << 20;
 
 /// Index arithmetic at one place.
 class IndexBuilder {
@@ -58,7 +55,9 @@ private:
 class TileOrder {
 public:
   TileOrder(hop::KernelOp kernel, OpBuilder &builder)
-      : kernel(kernel), order(*kernel.getSchedule().getOrder()), cluster(kernel.getClusterSize()) {
+      : kernel(kernel), order(*kernel.getSchedule().getOrder()),
+        sectionBytes(kernel.getSchedule().getSection().value_or(tile::usualSection) << 20),
+        cluster(kernel.getClusterSize()) {
     IndexBuilder b(builder, kernel.getLoc());
     for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
       counts.push_back(countTiles(dim, builder, kernel.getLoc()));
@@ -127,6 +126,7 @@ private:
 
   hop::KernelOp kernel;
   OrderKind order;
+  int64_t sectionBytes;
   int64_t cluster;           ///< blocks
   SmallVector<Value> counts; ///< tiles along each grid dimension, clusters' along the first
   Value outer;               ///< tiles of one index of the first dimension

@@ -329,6 +329,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
   fields.consumerRegisters = candidate.registers.consumer;
   fields.speculate = findSpeculation(kernel) != nullptr;
+  fields.section = requested.getSection().value_or(usualSection);
   fields.cluster = requested.getCluster().value_or(1);
   fields.l2Hints = requested.getL2Hints().value_or(false);
   fields.pdl = requested.getPdl().value_or(false);

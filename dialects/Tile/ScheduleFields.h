@@ -12,6 +12,10 @@
 
 namespace tessera::tile {
 
+/// The usual value of `section`: of 50 MiB of L2 cache on H100 and H200, 32 leave room for what
+/// streams through.
+constexpr int64_t usualSection = 32;
+
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;
   std::optional<int64_t> consumers;
@@ -23,7 +27,7 @@ struct ScheduleFields {
   std::optional<StoreKind> store;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
-  std::optional<int64_t> cluster;
+  std::optional<int64_t> section, cluster;
   std::optional<bool> l2Hints, pdl;
   std::optional<int64_t> producerRegisters, consumerRegisters;
 
@@ -49,6 +53,7 @@ struct ScheduleFields {
     visit("store", store, other.store);
     visit("persistent", persistent, other.persistent);
     visit("order", order, other.order);
+    visit("section", section, other.section);
     visit("cluster", cluster, other.cluster);
     visit("l2_hints", l2Hints, other.l2Hints);
     visit("pdl", pdl, other.pdl);

@@ -31,15 +31,15 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
       operands(attr.getOperands()), pinWaits(attr.getPinWaits()), pingpong(attr.getPingpong()),
       split(attr.getSplit()), speculate(attr.getSpeculate()), store(attr.getStore()),
-      persistent(attr.getPersistent()), order(attr.getOrder()), cluster(attr.getCluster()),
-      l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
+      persistent(attr.getPersistent()), order(attr.getOrder()), section(attr.getSection()),
+      cluster(attr.getCluster()), l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
       producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
                            rescale, pack, operands, pinWaits, pingpong, split, speculate, store,
-                           persistent, order, cluster, l2Hints, pdl, producerRegisters,
+                           persistent, order, section, cluster, l2Hints, pdl, producerRegisters,
                            consumerRegisters);
 }
 
@@ -47,8 +47,8 @@ ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
                                   outerStages, overlap, lead, rescale, pack, operands, pinWaits,
-                                  pingpong, split, speculate, store, persistent, order, cluster,
-                                  l2Hints, pdl, producerRegisters, consumerRegisters);
+                                  pingpong, split, speculate, store, persistent, order, section,
+                                  cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
@@ -170,8 +170,9 @@ LogicalResult ScheduleAttr::verify(
     std::optional<JoinKind>, std::optional<JoinKind>, std::optional<OperandKind>,
     std::optional<bool>, std::optional<bool>, std::optional<bool>, std::optional<bool>,
     std::optional<StoreKind>, std::optional<PersistentKind>, std::optional<OrderKind>,
-    std::optional<int64_t> cluster, std::optional<bool>, std::optional<bool>,
-    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
+    std::optional<int64_t> section, std::optional<int64_t> cluster, std::optional<bool>,
+    std::optional<bool>, std::optional<int64_t> producerRegisters,
+    std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -189,6 +190,8 @@ LogicalResult ScheduleAttr::verify(
         return failure();
   if (cluster && *cluster != 1 && *cluster != 2 && *cluster != 4)
     return emitError() << "schedule field 'cluster' is 1, 2 or 4, got " << *cluster;
+  if (section && (*section < 1 || *section > 64 || !llvm::isPowerOf2_64(*section)))
+    return emitError() << "schedule field 'section' is a power of 2 up to 64, got " << *section;
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
     if (failed(inRange(name, value, 24, 256)))

@@ -189,6 +189,11 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
+// expected-error@+1 {{schedule field 'section' is a power of 2 up to 64, got 24}}
+#s = #tile.schedule<section = 24>
+
+// -----
+
 // expected-error@+1 {{schedule field 'producer_registers' is 24 to 256, got 16}}
 #s = #tile.schedule<producer_registers = 16>
 
@@ -214,7 +219,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, operands, pin_waits, pingpong, split, speculate, store, persistent, order, cluster, l2_hints, pdl, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, operands, pin_waits, pingpong, split, speculate, store, persistent, order, section, cluster, l2_hints, pdl, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

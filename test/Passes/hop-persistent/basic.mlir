@@ -4,6 +4,7 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=dynamic,order=descending},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=DYNAMIC
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=none},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=NONE
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=dynamic,order=descending,cluster=2},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=CLUSTER
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=dynamic,order=descending,section=8},tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=SECTION
 
 // STATIC: hop.role producer
 // STATIC: %[[FIRST:.*]] = hop.block_index
@@ -27,6 +28,7 @@
 // DYNAMIC: %[[NUMBERS:.*]] = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
 // DYNAMIC: hop.role producer
 // DYNAMIC: scf.while
+// DYNAMIC: arith.divui %c33554432
 // Last index first, within a section of the other indices.
 // DYNAMIC: %[[LAST:.*]] = arith.subi %{{.*}}, %{{.*}} : index
 // DYNAMIC: %[[NEXT:.*]] = hop.next_tile
@@ -42,6 +44,9 @@
 // DYNAMIC: %[[TAKEN:.*]] = arith.index_cast %[[GOT]] : i32 to index
 // DYNAMIC: scf.yield %[[TAKEN]]
 // DYNAMIC-NOT: hop.reset_tiles
+
+// As many of the other indices as have their tensors in 8 MiB.
+// SECTION: arith.divui %c8388608
 
 // NONE-NOT: scf.while
 // NONE-NOT: hop.block_index
