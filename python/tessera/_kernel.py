@@ -10,7 +10,7 @@ import threading
 import weakref
 from ctypes import c_int64, c_void_p
 
-from . import _library, _tensor
+from . import _exchange, _library, _tensor
 from ._errors import BundleError
 
 _INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -150,7 +150,8 @@ class Kernel:
     [B, H, S, D] over BSHD storage pass `q.transpose(1, 2)`. Results are written into the tensors that the
     source writes. The call returns as soon as the kernel is queued. Torch tensors, objects with
     `__dlpack__` and objects with `__cuda_array_interface__` serve; without torch the default stream is
-    the legacy default stream.
+    the legacy default stream. Quickest are plain torch tensors and parameters of torch 2.10 or newer, with
+    scalars that are floats or ints, by position: one call of the library reads them all.
 
     Raises TypeError (kind or element type), ValueError (shape, strides, device), DeviceError, DriverError.
     """
@@ -164,6 +165,7 @@ class Kernel:
         self.description = json.loads(library.tessera_kernel_description(handle))
         self.name = self.description["name"]
         self._entries = self.description["arguments"]
+        self._names = [entry["name"] for entry in self._entries]
         self._count = len(self._entries)
         self._view_positions = [i for i, entry in enumerate(self._entries) if entry["kind"] == "view"]
         self._scalar_entries = [
@@ -242,6 +244,20 @@ class Kernel:
         binding = _tensor.torch_binding()
         if binding is None:
             return self._call_foreign(arguments, stream)
+        if binding.launcher is not None:
+            launch = binding.launcher.launch
+            if stream is None:
+                status = launch(self._handle, arguments)
+            else:
+                status = launch(self._handle, arguments, _raw_stream(stream))
+            if status == 0:
+                return
+            if status != _exchange.NOT_TAKEN:
+                _library.check(status)
+        self._call_torch(binding, arguments, stream)
+
+    def _call_torch(self, binding, arguments, stream):
+        """A call whose tensors Python looks at: with a torch that offers no other way, or to say what is wrong."""
         # Most calls are like the one before: comparing takes less time than looking up.
         signature, tensor = getattr(self._local, "last", None), binding.tensor
         for position, known in zip(self._view_positions, signature.tensors if signature else _NOTHING_KNOWN):
@@ -337,7 +353,12 @@ class Kernel:
 
     def _bind(self, arguments, named):
         """All arguments by position; TypeError as Python's own calls raise."""
-        names = [entry["name"] for entry in self._entries]
+        names = self._names
+        if len(arguments) + len(named) == len(names):
+            try:
+                return arguments + tuple(map(named.__getitem__, names[len(arguments) :]))
+            except KeyError:
+                pass  # What is wrong with the names is found below.
         if len(arguments) > len(names):
             raise TypeError(
                 f"{self.name}() takes {len(names)} arguments ({', '.join(names)}); {len(arguments)} were given"
@@ -348,9 +369,7 @@ class Kernel:
             if name in names[: len(arguments)]:
                 raise TypeError(f"{self.name}() got argument '{name}' twice")
         missing = [name for name in names[len(arguments) :] if name not in named]
-        if missing:
-            raise TypeError(f"{self.name}() misses {', '.join(missing)}; it takes {', '.join(names)}")
-        return arguments + tuple(named[name] for name in names[len(arguments) :])
+        raise TypeError(f"{self.name}() misses {', '.join(missing)}; it takes {', '.join(names)}")
 
 
 def load(path, kernel=None):

@@ -3,7 +3,7 @@
 import ctypes
 import functools
 import os
-from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
 
@@ -83,6 +83,7 @@ def runtime():
         "tessera_kernel_read_timeline": (
             c_int, c_void_p, c_int, c_void_p, c_void_p, ctypes.POINTER(c_size_t)),
         "tessera_kernel_launch": (c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t),
+        "tessera_python_launch": (c_void_p, c_void_p, c_void_p, c_ssize_t),
     }
     for name, (result, *arguments) in signatures.items():
         try:

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 
+from . import _exchange
 from ._library import CURRENT_DEVICE, ELEMENT_TYPES
 
 # DLDeviceType
@@ -29,11 +30,6 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-
-
 class TorchBinding:
     """What launching needs of torch, looked up once."""
 
@@ -47,6 +43,8 @@ class TorchBinding:
         # The public torch.cuda.current_stream makes a Stream object, which takes longer than a launch.
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self.current_stream = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+        #: A Launcher, None when torch is too old for it.
+        self.launcher = _exchange.create_launcher(torch)
 
 
 _torch = None
@@ -89,7 +87,7 @@ def _from_dlpack(name, value, stream):
         )
     # In DLPack 1 is the legacy default stream; 0 is not allowed.
     capsule = value.__dlpack__(stream=stream or 1)
-    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    tensor = _DLTensor.from_address(_exchange.capsule_pointer(capsule, b"dltensor"))
     shape = tensor.shape[: tensor.ndim]
     strides = tensor.strides[: tensor.ndim] if tensor.strides else _row_major(shape)
     type_code = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None

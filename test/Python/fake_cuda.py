@@ -33,6 +33,11 @@ def set_capturing(stream):
     library.fake_cuda_set_capturing(ctypes.c_void_p(stream))
 
 
+def set_on_launch(function):
+    """Each launch calls a function of a shared library from now on."""
+    library.fake_cuda_set_on_launch(ctypes.cast(function, ctypes.c_void_p))
+
+
 def allocation_count():
     return library.fake_cuda_allocation_count()
 

@@ -27,6 +27,9 @@ EXPORT void fake_cuda_set_parameter_sizes(const unsigned *sizes, size_t count) {
   fake::getState().parameterSizes.assign(sizes, sizes + count);
 }
 
+/// Each launch calls `function` from now on; null: none does.
+EXPORT void fake_cuda_set_on_launch(void (*function)()) { fake::getState().onLaunch = function; }
+
 EXPORT size_t fake_cuda_launch_count() { return fake::getState().launches.size(); }
 
 /// Of the last launch: grid, block and cluster sizes, shared memory and device, 11 numbers in all.

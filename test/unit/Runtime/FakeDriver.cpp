@@ -211,6 +211,8 @@ for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
 // Kernels take longer the less shared memory they have.
 getState().clock += 1 + 1e5 / record.sharedMemory;
 getState().launches.push_back(std::move(record));
+if (getState().onLaunch)
+  getState().onLaunch();
 return 0;
 }
 FAKE(cuDeviceGetPCIBusId, char *id, int size, Device device)

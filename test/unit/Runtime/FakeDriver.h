@@ -67,6 +67,8 @@ struct State {
   std::string failing;
   cuda::Result failure = 1;
 
+  /// Called by each launch.
+  void (*onLaunch)() = nullptr;
   std::vector<unsigned> parameterSizes;
   std::vector<LaunchRecord> launches;
   /// A tensor map holds the number of its record here, from 0, in its first word.

@@ -1,0 +1,268 @@
+//===- PythonLaunch.cpp - Launching with arguments of Python --------------===//
+
+#include "tessera-c/Python.h"
+
+#include "lib/Runtime/Launch.h"
+
+#include <limits>
+
+#include <dlfcn.h>
+
+using namespace tessera::runtime;
+
+namespace {
+
+/// Functions and types of CPython's stable ABI. Objects and thread states are addresses, a
+/// Py_ssize_t is an intptr_t.
+struct Interpreter {
+  Interpreter();
+
+  /// That of this process.
+  static const Interpreter &get() {
+    static const Interpreter interpreter;
+    return interpreter;
+  }
+
+  bool isComplete = true;
+  void *(*objectType)(void *object);
+  void (*decrementReferences)(void *object);
+  intptr_t (*tupleSize)(void *tuple);
+  void *(*tupleItem)(void *tuple, intptr_t index);
+  double (*floatAsDouble)(void *object);
+  long long (*intAsLongLong)(void *object);
+  void *(*intAsPointer)(void *object);
+  void *(*intFromLong)(long value);
+  void *(*errorOccurred)();
+  void (*clearError)();
+  void *(*saveThread)();
+  void (*restoreThread)(void *thread);
+  void *floatType, *intType;
+
+private:
+  template <typename T>
+  void find(T &member, const char *name) {
+    member = reinterpret_cast<T>(dlsym(RTLD_DEFAULT, name));
+    isComplete &= member != nullptr;
+  }
+};
+
+/// DLTensor of dlpack.h, of any version 1.
+struct DLTensor {
+  void *data;
+  int32_t deviceType, device;
+  int32_t rank;
+  uint8_t typeCode, bits;
+  uint16_t lanes;
+  const int64_t *shape;
+  const int64_t *strides; ///< in elements; null for row-major
+  uint64_t byteOffset;
+};
+
+/// kDLCUDA of DLDeviceType.
+constexpr int32_t kDeviceTypeCuda = 2;
+
+/// Reads the arguments of one call. What it returns is valid as long as it lives, whatever becomes
+/// of the tensors.
+class ArgumentReader {
+public:
+  ArgumentReader(const Interpreter &python, const tessera_python_framework &framework,
+                 const KernelInfo &kernel)
+      : python(python), framework(framework), kernel(kernel) {}
+
+  /// False, with no error set, when the call is not to be taken.
+  bool read(void *tuple);
+  /// The framework's current stream on the device; false, with no error set, when it has none.
+  bool readCurrentStream(void *&stream) const;
+
+  llvm::ArrayRef<Argument> getArguments() const { return arguments; }
+  int getDevice() const { return device; }
+
+private:
+  bool hasType(void *object, llvm::ArrayRef<void *> types) const;
+  bool readView(void *object, unsigned rank, Argument &argument);
+  void copySizes(const DLTensor &tensor, Argument &argument);
+  bool readScalar(void *object, int32_t type, Argument &argument) const;
+  bool readFloat(void *object, float &value) const;
+  bool readInteger(void *object, int64_t low, int64_t high, int64_t &value) const;
+  bool clearError() const {
+    python.clearError();
+    return false;
+  }
+
+  const Interpreter &python;
+  const tessera_python_framework &framework;
+  const KernelInfo &kernel;
+  int device = TESSERA_CURRENT_DEVICE;
+  llvm::SmallVector<Argument, 16> arguments;
+  /// The shapes and strides of the views. Its room is set aside before the first is read.
+  llvm::SmallVector<int64_t, 128> sizes;
+};
+
+} // namespace
+
+Interpreter::Interpreter() {
+  find(objectType, "PyObject_Type");
+  find(decrementReferences, "Py_DecRef");
+  find(tupleSize, "PyTuple_Size");
+  find(tupleItem, "PyTuple_GetItem");
+  find(floatAsDouble, "PyFloat_AsDouble");
+  find(intAsLongLong, "PyLong_AsLongLong");
+  find(intAsPointer, "PyLong_AsVoidPtr");
+  find(intFromLong, "PyLong_FromLong");
+  find(errorOccurred, "PyErr_Occurred");
+  find(clearError, "PyErr_Clear");
+  find(saveThread, "PyEval_SaveThread");
+  find(restoreThread, "PyEval_RestoreThread");
+  find(floatType, "PyFloat_Type");
+  find(intType, "PyLong_Type");
+}
+
+/// The element type of a tensor, 0 when there is none of that kind.
+static int32_t getElementType(const DLTensor &tensor) {
+  constexpr uint8_t kFloat = 2, kBfloat = 4; // DLDataTypeCode
+  if (tensor.lanes != 1)
+    return 0;
+  if (tensor.bits == 16 && tensor.typeCode == kFloat)
+    return TESSERA_TYPE_F16;
+  if (tensor.bits == 16 && tensor.typeCode == kBfloat)
+    return TESSERA_TYPE_BF16;
+  return tensor.bits == 32 && tensor.typeCode == kFloat ? TESSERA_TYPE_F32 : 0;
+}
+
+bool ArgumentReader::hasType(void *object, llvm::ArrayRef<void *> types) const {
+  void *type = python.objectType(object);
+  python.decrementReferences(type); // The object keeps its type.
+  return llvm::is_contained(types, type);
+}
+
+void ArgumentReader::copySizes(const DLTensor &tensor, Argument &argument) {
+  argument.rank = tensor.rank;
+  argument.shape = sizes.end();
+  sizes.append(tensor.shape, tensor.shape + tensor.rank);
+  argument.strides = sizes.end();
+  if (tensor.strides) {
+    sizes.append(tensor.strides, tensor.strides + tensor.rank);
+    return;
+  }
+  sizes.append(tensor.rank, 1);
+  for (int64_t *stride = sizes.end() - 1, dim = tensor.rank - 1; dim > 0; --dim, --stride)
+    stride[-1] = stride[0] * tensor.shape[dim];
+}
+
+bool ArgumentReader::readView(void *object, unsigned rank, Argument &argument) {
+  if (!hasType(object, framework.tensor_types))
+    return false;
+  DLTensor tensor;
+  if (framework.read_tensor(object, &tensor))
+    return clearError();
+  argument.type = getElementType(tensor);
+  if (tensor.deviceType != kDeviceTypeCuda || !argument.type ||
+      tensor.rank != static_cast<int32_t>(rank))
+    return false;
+  if (device != TESSERA_CURRENT_DEVICE && device != tensor.device)
+    return false;
+  device = tensor.device;
+  argument.pointer = reinterpret_cast<uint64_t>(tensor.data) + tensor.byteOffset;
+  copySizes(tensor, argument);
+  return true;
+}
+
+bool ArgumentReader::readFloat(void *object, float &value) const {
+  if (!hasType(object, {python.floatType, python.intType}))
+    return false;
+  double number = python.floatAsDouble(object);
+  if (number == -1 && python.errorOccurred())
+    return clearError();
+  value = static_cast<float>(number);
+  return true;
+}
+
+bool ArgumentReader::readInteger(void *object, int64_t low, int64_t high, int64_t &value) const {
+  if (!hasType(object, python.intType))
+    return false;
+  value = python.intAsLongLong(object);
+  if (value == -1 && python.errorOccurred())
+    return clearError();
+  return low <= value && value <= high;
+}
+
+bool ArgumentReader::readScalar(void *object, int32_t type, Argument &argument) const {
+  argument.type = type;
+  if (type == TESSERA_TYPE_SCALAR_F32)
+    return readFloat(object, argument.scalar.f32);
+  using I32 = std::numeric_limits<int32_t>;
+  using I64 = std::numeric_limits<int64_t>;
+  if (type == TESSERA_TYPE_SCALAR_I64)
+    return readInteger(object, I64::min(), I64::max(), argument.scalar.i64);
+  int64_t value;
+  if (!readInteger(object, I32::min(), I32::max(), value))
+    return false;
+  argument.scalar.i32 = static_cast<int32_t>(value);
+  return true;
+}
+
+bool ArgumentReader::read(void *tuple) {
+  intptr_t count = python.tupleSize(tuple);
+  if (count < 0)
+    return clearError();
+  if (static_cast<size_t>(count) != kernel.arguments.size())
+    return false;
+  size_t room = 0;
+  for (const ArgumentInfo &info : kernel.arguments)
+    room += 2 * info.dims.size();
+  sizes.reserve(room);
+  arguments.resize(count);
+  for (auto [index, info] : llvm::enumerate(kernel.arguments)) {
+    void *object = python.tupleItem(tuple, index);
+    Argument &argument = arguments[index];
+    if (info.isView ? !readView(object, info.dims.size(), argument)
+                    : !readScalar(object, info.type->type, argument))
+      return false;
+  }
+  return device != TESSERA_CURRENT_DEVICE;
+}
+
+bool ArgumentReader::readCurrentStream(void *&stream) const {
+  return !framework.current_stream(kDeviceTypeCuda, device, &stream) || clearError();
+}
+
+/// The address in an int; false, with no error set, when it is none.
+static bool readAddress(const Interpreter &python, void *object, void *&address) {
+  address = python.intAsPointer(object);
+  if (address || !python.errorOccurred())
+    return true;
+  python.clearError();
+  return false;
+}
+
+static int launch(const Interpreter &python, const tessera_python_framework &framework,
+                  llvm::ArrayRef<void *> arguments) {
+  void *kernel, *stream;
+  if (!readAddress(python, arguments[0], kernel))
+    return TESSERA_PYTHON_NOT_TAKEN;
+  ArgumentReader reader(python, framework, static_cast<Kernel *>(kernel)->getInfo());
+  if (!reader.read(arguments[1]))
+    return TESSERA_PYTHON_NOT_TAKEN;
+  bool hasStream = arguments.size() > 2 ? readAddress(python, arguments[2], stream)
+                                        : reader.readCurrentStream(stream);
+  if (!hasStream)
+    return TESSERA_PYTHON_NOT_TAKEN;
+  llvm::ArrayRef<Argument> values = reader.getArguments();
+  void *thread = python.saveThread();
+  int status = tessera_kernel_launch(static_cast<tessera_kernel *>(kernel), reader.getDevice(),
+                                     stream, values.data(), values.size());
+  python.restoreThread(thread);
+  return status;
+}
+
+void *tessera_python_launch(void *self, void *const *arguments, intptr_t count) {
+  const Interpreter &python = Interpreter::get();
+  if (!python.isComplete)
+    return nullptr;
+  void *framework;
+  int status = TESSERA_PYTHON_NOT_TAKEN;
+  if ((count == 2 || count == 3) && readAddress(python, self, framework))
+    status = launch(python, *static_cast<tessera_python_framework *>(framework),
+                    llvm::ArrayRef(arguments, count));
+  return python.intFromLong(status);
+}
