@@ -5,6 +5,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Puts the functions of a source in the places of their calls";
+  let description = [{
+    A source may name a computation as a `func.func` and use it with `func.call`. Every call in a kernel, at any
+    depth of regions, becomes a copy of the function's body, and the functions are erased: what is called nowhere
+    is gone. Functions may call functions. The copies keep their locations, so that diagnostics and line tables
+    name the line of the function.
+
+    The reader of sources runs this pass, so that nothing after it meets a function.
+
+    ```mlir
+    func.func @exp(%x: tensor<64x64xf32>, %factor: f32) -> tensor<64x64xf32> {
+      %f = tile.splat %factor : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %x, %f : tensor<64x64xf32>
+      %e = math.exp2 %y : tensor<64x64xf32>
+      func.return %e : tensor<64x64xf32>
+    }
+    tile.kernel @k(...) grid(...) {
+      %p = func.call @exp(%s, %scale) : (tensor<64x64xf32>, f32) -> tensor<64x64xf32>
+      ...
+    }
+    // becomes
+    tile.kernel @k(...) grid(...) {
+      %f = tile.splat %scale : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %s, %f : tensor<64x64xf32>
+      %p = math.exp2 %y : tensor<64x64xf32>
+      ...
+    }
+    ```
+
+    A function has one block and no `func.call` leads back to it. What a kernel holds after inlining is bounded: at
+    most 65536 operations, regions nested at most 256 levels deep, calls at most 64.
+  }];
+}
+
 def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Completes the schedule of every kernel from a model of the machine";
   let description = [{

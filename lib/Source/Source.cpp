@@ -4,6 +4,7 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -11,6 +12,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/TilePasses.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -18,7 +21,8 @@ using namespace tessera;
 using namespace tessera::source;
 
 void tessera::registerSourceDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, tile::TileDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, scf::SCFDialect,
+                  tile::TileDialect>();
 }
 
 /// The position of a byte of `text`.
@@ -155,6 +159,13 @@ static void emitMapped(mlir::Diagnostic &diagnostic, LocationMapper &mapper, MLI
     mapped.attachNote(mapper.map(note.getLocation())) << note.str();
 }
 
+/// Verifies `module` again: what a function asks of a kernel can only be seen in one.
+static LogicalResult inlineFunctions(ModuleOp module) {
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.addPass(createTileInlineFunctions());
+  return pm.run(module);
+}
+
 ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
                                MLIRContext &context) {
   ParameterResult parameters = readParameters(text, fileName, defines, context);
@@ -188,7 +199,7 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   if (!module)
     return {CompileStatus::SourceError, nullptr};
   mapper.mapAll(*module);
-  if (failed(verify(*module)))
+  if (failed(verify(*module)) || failed(inlineFunctions(*module)))
     return {CompileStatus::SourceError, nullptr};
   (*module)->setAttr(parametersAttrName,
                      getParametersAttr(parameters.table.getParameters(), context));

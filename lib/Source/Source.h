@@ -46,9 +46,9 @@ struct ReadResult {
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module and
-/// records the parameters in its attribute "tile.parameters". `context` must know the dialects of
-/// registerSourceDialects.
+/// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module,
+/// inlines its functions and records the parameters in its attribute "tile.parameters". `context`
+/// must know the dialects of registerSourceDialects.
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
                       llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
 

@@ -48,6 +48,16 @@ def product(rows, columns, depth):
 """
 
 
+def nested_functions(count, loops):
+    """A kernel that calls the last of `count` functions, each with a call of the one before in `loops` loops."""
+    text = "func.func @f0() {\n  func.return\n}\n"
+    for i in range(1, count):
+        text += f"func.func @f{i}(){{\n  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n"
+        text += "".join(f"  scf.for %i{n} = %c0 to %c1 step %c1 {{\n" for n in range(loops))
+        text += f"  func.call @f{i - 1}() : () -> ()\n" + "  }\n" * loops + "  func.return\n}\n"
+    return text + kernel(f"  func.call @f{count - 1}() : () -> ()\n" + DOT)
+
+
 # Name: the source and what the error says, or None where it compiles.
 CASES = {
     # Shapes.
@@ -387,6 +397,11 @@ CASES = {
 """),
         "the address of a load depends on the elements of this tile",
     ),
+    # Functions.
+    "calls of calls": (nested_functions(100, 0), "with this call of 'f[0-9]+' there are calls nested more than 64 levels deep"),
+    "loops of calls": (nested_functions(50, 10), "with this call of 'f2[0-9]' there are regions nested more than 256 levels deep"),
+    "no functions called": (nested_functions(1, 1), None),
+    "branch in a function": ("func.func @f() {\n  cf.br ^bb1\n^bb1:\n  func.return\n}\n" + kernel(DOT), "cf.br"),
     # Text.
     "empty file": ("", "has no kernel"),
     "only a comment": ("// nothing\n", "has no kernel"),
