@@ -101,7 +101,7 @@ def configurations(point, options):
         yield cases.attention(options.dtype, point.d, point.dv, causal, schedule, shape)
     if options.exact:
         scores = {"DV": point.dv, "MASK": "causal" if causal else "none"}
-        yield dict(cases.variant(options.dtype, point.d, scores, shape=shape), variant="exact")
+        yield dict(cases.variant(options.dtype, point.d, scores, "speculate=false", shape), variant="exact")
 
 
 def write_list(options):

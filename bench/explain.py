@@ -21,9 +21,12 @@ def elements_of_thread(loop, parameters):
 
 def costs(loops, parameters):
     """{"unmasked": (instructions, special functions), "masked": ...} for each element, of the loops of a kernel: the
-    one with the fewest instructions has no mask, the one with the most has all comparisons."""
+    one with the fewest instructions has no mask, the one with the most has all comparisons.
+
+    A kernel that speculates has its exact loops too, for what is run again. They are those that look for a maximum.
+    """
     per_element = []
-    for loop in loops:
+    for loop in [loop for loop in loops if not loop.get("FMNMX")] or loops:
         elements = elements_of_thread(loop, parameters)
         per_element.append((loop["instructions"] / elements, loop.get("MUFU", 0) / elements))
     return {"unmasked": min(per_element), "masked": max(per_element)}

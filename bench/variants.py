@@ -4,8 +4,8 @@ Batch and heads as in attention.py (16k tokens, hidden size 2048), bf16, BSHD st
 a query and a key that the mask leaves, 4 d each, so that TFLOP/s of a window can be compared with those of the plain
 kernel without a mask. None of these speculates but the rows that say so. Columns:
 
-    to plain        the rate over that of attention_fwd.tile with the online softmax, tiles of the same size, and the
-                    same mask or, for a window, none
+    to plain        the rate over that of attention_fwd.tile with the same mask or, for a window, none: with the online
+                    softmax and tiles of the same size, or as it is by default where the variant speculates
     to speculating  the same over attention_fwd.tile as it is by default
     added           instructions for each score element that the plain kernel does not have, and in parentheses the
                     special functions among them
@@ -28,6 +28,8 @@ import peers
 from common import cases
 
 CAP = 30.0
+# Ends the names of the variants that speculate.
+SPECULATING = ", speculating"
 
 
 def parse_arguments():
@@ -209,6 +211,11 @@ def two_digits(number):
     return None if number is None else f"{number:.2f}"
 
 
+def speculating_base(record):
+    """The name of the plain kernel with the record's mask as it is by default."""
+    return record["base"] and f"{record['base'].removesuffix(SPECULATING)}{SPECULATING}"
+
+
 def to_row(record, records):
     def rate_of(name):
         return next((r.get("tessera", {}).get("tflops") for r in records if r["variant"] == name), None)
@@ -223,7 +230,7 @@ def to_row(record, records):
         "ms": ours.get("ms"),
         "tessera": f"wrong ({record['error']:.2g})" if record.get("wrong") else ours.get("tflops"),
         "to plain": two_digits(to_plain),
-        "to speculating": two_digits(ratio(ours.get("tflops"), rate_of(f"{record['base']}, speculating"))),
+        "to speculating": two_digits(ratio(ours.get("tflops"), rate_of(speculating_base(record)))),
         "added": "{:.1f} ({:.1f})".format(*(round(count, 1) + 0.0 for count in added)) if added else None,
         "explained": two_digits(record.get("explained")),
         "to explained": two_digits(ratio(to_plain, record.get("explained"))),

@@ -9,6 +9,7 @@
 #include "lib/Tuning/ShapeClass.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/ScheduleChoice.h"
+#include "passes/Speculation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -38,6 +39,9 @@ private:
   std::optional<tuning::Values> bind(ArrayRef<source::Define> defines);
   std::vector<source::Define> definesWith(const Entry &entry);
   bool matches(const Entry &entry, const tuning::Values &bound);
+  ScheduleAttr getAsked();
+  std::optional<ScheduleAttr> getFixed(const Entry &entry);
+  bool isSameProgram(const Entry &entry);
   int64_t rank(const Entry &entry);
   OwningOpRef<ModuleOp> use(const Entry &entry);
   OwningOpRef<ModuleOp> read(const Entry &entry);
@@ -167,19 +171,39 @@ bool Lookup::matches(const Entry &entry, const tuning::Values &bound) {
   return false;
 }
 
+/// What the source and the options set.
+ScheduleAttr Lookup::getAsked() {
+  // Checked before anything is read.
+  ScheduleAttr asked = *ScheduleAttr::parseText(
+      context, options.schedule, [&] { return emitError(UnknownLoc::get(context)); });
+  ScheduleAttr written = kernel.getScheduleAttr();
+  return written ? written.overriddenBy(asked) : asked;
+}
+
+/// The fields that the entry's contestants had in common; nothing where they cannot be read.
+std::optional<ScheduleAttr> Lookup::getFixed(const Entry &entry) {
+  ErrorCapture errors(context);
+  FailureOr<ScheduleAttr> fixed = ScheduleAttr::parseText(
+      context, entry.fixed, [&] { return emitError(UnknownLoc::get(context)); });
+  return failed(fixed) ? std::nullopt : std::optional(*fixed);
+}
+
+/// Whether the entry's contestants ran what this compilation compiles: those that were told not to
+/// speculate ran the exact region alone, which says nothing of a kernel that may speculate.
+bool Lookup::isSameProgram(const Entry &entry) {
+  std::optional<ScheduleAttr> fixed = getFixed(entry);
+  return !fixed || fixed->getSpeculate().value_or(true) || !findSpeculation(kernel) ||
+         !getAsked().getSpeculate().value_or(true);
+}
+
 /// How well the fields that the entry's contestants had in common go with those that are asked for:
 /// the more of them are, the better, and an entry without any is better than one with others.
 int64_t Lookup::rank(const Entry &entry) {
-  ErrorCapture errors(context);
-  auto emit = [&] { return emitError(UnknownLoc::get(context)); };
-  FailureOr<ScheduleAttr> fixed = ScheduleAttr::parseText(context, entry.fixed, emit);
-  if (failed(fixed))
+  std::optional<ScheduleAttr> fixed = getFixed(entry);
+  if (!fixed)
     return 0;
-  ScheduleAttr asked = *ScheduleAttr::parseText(context, options.schedule, emit);
-  if (ScheduleAttr written = kernel.getScheduleAttr())
-    asked = written.overriddenBy(asked);
   int64_t rank = 0;
-  tile::ScheduleFields want(asked), have(*fixed);
+  tile::ScheduleFields want(getAsked()), have(*fixed);
   want.visitWith(have, [&](StringRef, const auto &mine, const auto &theirs) {
     if (theirs)
       rank += mine == theirs ? 1 : -1;
@@ -308,7 +332,7 @@ TunedResult Lookup::run() {
       continue;
     isKnown = true;
     if (entry.gpu == *gpu && entry.shapeClass == *shapeClass && matches(entry, *bound) &&
-        (!best || rank(entry) > rank(*best)))
+        isSameProgram(entry) && (!best || rank(entry) > rank(*best)))
       best = &entry;
   }
   if (best)

@@ -2,6 +2,7 @@
 # RUN: %python %s %source/kernels/attention_variants.tile %t
 """Compares attention with a soft cap, ALiBi and a window on the interpreter with the definition."""
 
+import itertools
 import math
 import os
 import sys
@@ -45,10 +46,11 @@ def attention(q, k, v, slopes, shape, mask, left, right, cap):
     return output, lse
 
 
-def check(kernel, folder, shape, mask="none", left=-1, right=-1, cap=None, alibi=False):
+def check(kernel, folder, shape, mask="none", left=-1, right=-1, cap=None, alibi=False, defines=(), last=1):
+    """With `last` the last key is so many times as large."""
     heads, kv_heads, sq, sk = shape
-    what = f"H={heads} HK={kv_heads} SQ={sq} SK={sk} {mask} {left} {right} cap {cap} alibi {alibi}"
-    arguments = [kernel, f"-DD={D}", "-DBM=64", "-DBN=16", f"-DMASK={mask}", "--precision", "exact"]
+    what = f"H={heads} HK={kv_heads} SQ={sq} SK={sk} {mask} {left} {right} cap {cap} alibi {alibi} {defines} {last}"
+    arguments = [kernel, f"-DD={D}", "-DBM=64", "-DBN=16", f"-DMASK={mask}", "--precision", "exact", *defines]
     arguments += ["--set", f"scale={SCALE}"]
     if mask == "window":
         arguments += ["--set", f"left={left}", "--set", f"right={right}"]
@@ -59,6 +61,9 @@ def check(kernel, folder, shape, mask="none", left=-1, right=-1, cap=None, alibi
         arguments += ["-DALIBI=true"]
         inputs["slopes"] = (heads,)
     tensors = {name: draw(seed, *shape) for seed, (name, shape) in enumerate(inputs.items())}
+    for head in range(kv_heads):
+        begin = (head * sk + sk - 1) * D
+        tensors["k"][begin : begin + D] = [last * value for value in tensors["k"][begin : begin + D]]
     for name, values in tensors.items():
         save(f"{folder}/{name}.npy", values, inputs[name])
         arguments += ["--input", f"{name}={folder}/{name}.npy"]
@@ -83,6 +88,16 @@ def main(kernel, folder):
     check(kernel, folder, (4, 2, 30, 50), alibi=True)
     check(kernel, folder, (2, 1, 70, 50), "causal", alibi=True)
     check(kernel, folder, (2, 1, 70, 60), "window", 20, 9, cap=2.0, alibi=True)
+    # Whatever the exponents refer to first: scores of the usual size, and up to 1000 with the last key. Half of the slopes
+    # that are drawn are negative, so that the scores grow with the distance.
+    for reference, dtype in itertools.product(("zero", "first", "diagonal"), ("bf16", "f16")):
+        defines = (f"-DREFERENCE={reference}", f"-DT={dtype}")
+        for last in (1, 64):
+            check(kernel, folder, (1, 1, 40, 90), defines=defines, last=last)
+            check(kernel, folder, (1, 1, 70, 50), "causal", defines=defines, last=last)
+            check(kernel, folder, (1, 1, 67, 50), "window", 20, 3, defines=defines, last=last)
+            check(kernel, folder, (2, 1, 40, 70), alibi=True, defines=defines, last=last)
+            check(kernel, folder, (1, 1, 40, 70), "causal", cap=80.0, defines=defines, last=last)
 
 
 main(*sys.argv[1:])

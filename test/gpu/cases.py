@@ -52,6 +52,13 @@ SCORES = (
     {"MASK": "causal", "SOFTCAP": "approx"},
     {"MASK": "window", "SOFTCAP": "exact", "ALIBI": True},
 )
+# Beside these: other numbers that the exponents of the speculation refer to, and none of it.
+REFERENCES = (
+    {"MASK": "window", "REFERENCE": "diagonal"},
+    {"MASK": "window", "REFERENCE": "zero"},
+    {"MASK": "causal", "SOFTCAP": "approx", "REFERENCE": "first"},
+    {"MASK": "none", "ALIBI": True, "REFERENCE": "first"},
+)
 VARIANT_TYPES = ((64, "bf16"), (128, "bf16"), (128, "f16"), (192, "bf16"), (256, "bf16"))
 # (left, right): windows within a tile, across tiles, of one side and of everything
 WINDOWS = ((0, 0), (5, 0), (127, 0), (512, 64), (-1, 3), (64, -1), (3000, 3000))
@@ -117,6 +124,11 @@ def variant(dtype, d, scores, schedule="", shape=None):
 def variant_configurations():
     for (d, dtype), scores in itertools.product(VARIANT_TYPES, SCORES):
         yield variant(dtype, d, scores)
+    for scores in REFERENCES:
+        yield variant("bf16", 128, scores)
+        yield variant("f16", 64, scores)
+    for scores in SCORES:
+        yield variant("bf16", 128, scores, "speculate=false")
 
 
 def gemm_configurations():

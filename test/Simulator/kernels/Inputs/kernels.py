@@ -39,9 +39,9 @@ def attention(defines, shapes, schedule="", options=(), scale=0.125):
     return arguments
 
 
-def variant(defines, settings, shapes, schedule=""):
+def variant(defines, settings, shapes, schedule="", scale=0.125):
     """attention_variants.tile with the values of the arguments that the defines add."""
-    arguments = ["attention_variants.tile", *defines, "--set", "scale=0.125", "--schedule", schedule]
+    arguments = ["attention_variants.tile", *defines, "--set", f"scale={scale}", "--schedule", schedule]
     for name, value in settings.items():
         arguments += ["--set", f"{name}={value}"]
     for shape in shapes:
@@ -188,7 +188,8 @@ def attention_variants():
     small = ["-DD=64", "-DBM=128", "-DBN=32"]
     windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
     for (left, right), schedule in itertools.product(
-        windows, ("", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true")
+        windows,
+        ("", "speculate=false", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true"),
     ):
         yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
     for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
@@ -198,6 +199,27 @@ def attention_variants():
     for d, dtype in itertools.product((64, 96, 128, 192, 256), ("bf16", "f16")):
         defines = [f"-DD={d}", f"-DT={dtype}", "-DSOFTCAP=exact", "-DMASK=window", "-DALIBI=true"]
         yield variant(defines, everything, shapes[:2]), False
+
+
+def attention_variants_retries():
+    """Scores of all sizes: the speculation holds in all, some or no tiles, whatever its exponents refer to."""
+    shapes = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 113, 333), attention_shape(1, 1, 1, 70)]
+    small = ["-DD=64", "-DBM=128", "-DBN=32"]
+    scores = (
+        ([], {}),
+        (["-DMASK=causal", "-DALIBI=true"], {}),
+        (["-DMASK=window"], {"left": 40, "right": 17}),
+        (["-DMASK=window", "-DSOFTCAP=exact"], {"left": 100, "right": 0, "cap": 80}),
+        (["-DMASK=causal", "-DSOFTCAP=approx"], {"cap": 60}),
+        (["-DALIBI=true"], {}),
+    )
+    for (defines, settings), reference, (dtype, scale) in itertools.product(
+        scores, ("zero", "first", "diagonal"), (("bf16", 0.125), ("bf16", 4), ("f16", 0.125), ("f16", 1))
+    ):
+        yield variant([*small, *defines, f"-DREFERENCE={reference}", f"-DT={dtype}"], settings, shapes, "", scale), False
+    for schedule in ("persistent=none", "persistent=static", "store=tma", "warp_specialize=false", "overlap=1", "split=false"):
+        defines = [*small, "-DMASK=window", "-DALIBI=true"]
+        yield variant(defines, {"left": 60, "right": 9}, shapes, schedule, 2), False
 
 
 def gemm_kernels():
@@ -372,6 +394,7 @@ GROUPS = {
     "attention-retries": attention_retries,
     "attention-tiles": attention_tiles,
     "attention-variants": attention_variants,
+    "attention-variants-retries": attention_variants_retries,
     "cache-hints": cache_hints,
     "clusters": clusters,
     "pinned-waits": pinned_waits,
