@@ -40,7 +40,12 @@ def main(kernels):
     for mask, cap, alibi, d in itertools.product(
         ("none", "causal", "window"), ("none", "exact", "approx"), booleans, (64, 128)
     ):
-        params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d)
+        bound = params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d)
+        reference = "zero" if cap != "none" else "diagonal" if alibi == "true" and mask != "causal" else "first"
+        if bound["REFERENCE"] != reference:
+            sys.exit(f"MASK={mask} SOFTCAP={cap} ALIBI={alibi}: exponents refer to {bound['REFERENCE']}, not {reference}")
+        for other in ("zero", "first", "diagonal"):
+            params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d, T="f16", REFERENCE=other)
     for transposed, bias, activation, t in itertools.product(booleans, booleans, ("none", "relu", "gelu"), types):
         params(f"{kernels}/gemm.tile", B_TRANSPOSED=transposed, BIAS=bias, ACTIVATION=activation, T=t)
 
