@@ -39,7 +39,7 @@ SCHEDULES = tuple(
     "cluster=2,warp_specialize=false",
     "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=2,lead=1", "rescale=before",
     "operands=shared", "operands=shared,overlap=1", "operands=shared,overlap=3", "operands=shared,pingpong=true,store=tma",
-    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "l2_hints=true", "l2_hints=true,cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false,overlap=3", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
+    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "l2_hints=true", "l2_hints=true,cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
 )  # fmt: skip
 GEMM_SCHEDULES = ("l2_hints=true", "cluster=2", "cluster=4,persistent=dynamic")
 
