@@ -110,7 +110,8 @@ TEST(DatabaseTest, NamesWhatIsWrong) {
   EXPECT_NE(parseError(replaced("1.75", "1, 2")).find("model_ms"), std::string::npos);
 }
 
-/// Every entry that ships is for a kernel that ships, and is what a compilation takes.
+/// Every entry that ships is for a kernel that ships, and is what a compilation takes that asks for
+/// the fields that tuning was told to keep.
 TEST(DatabaseTest, ShippedEntriesHold) {
   for (const Entry &entry : Database::getShipped().getEntries()) {
     llvm::Expected<std::string> source =
@@ -122,6 +123,7 @@ TEST(DatabaseTest, ShippedEntriesHold) {
         options.defines.emplace_back(name, value);
     options.emit = EmitKind::Scheduled;
     options.remarks = true;
+    options.schedule = entry.fixed;
     options.tuning.shapeClass = entry.shapeClass;
     options.tuning.gpu = entry.gpu;
     bool isUsed = false;
