@@ -39,8 +39,8 @@ def argument_parser(description, gpu=True, schedules=True):
             group.add_argument(
                 "--schedules", metavar="A;B;...", help="several, timed in turns; 'default' is the compiler's choice"
             )
-        parser.add_argument("--milliseconds", type=float, default=100, help="of timed work for each contestant")
-        parser.add_argument("--rounds", type=int, default=4, help="in which the contestants take turns")
+        parser.add_argument("--milliseconds", type=float, default=150, help="of timed work for each contestant")
+        parser.add_argument("--rounds", type=int, default=10, help="in which the contestants take turns; best a multiple of twice their number")
         parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
     return parser
 
@@ -86,6 +86,17 @@ class Monitor:
             samples.append((clock, self.nvml.nvmlDeviceGetPowerUsage(self.handle) / 1000))
 
 
+def balanced_orders(count):
+    """Orders of range(count), of which all together let each number follow each other one equally often.
+
+    E. J. Williams, "Experimental designs balanced for the estimation of residual effects of treatments", 1949: `count`
+    orders, or twice as many for an odd one.
+    """
+    zigzag = [(step + 1) // 2 if step % 2 else -step // 2 for step in range(count)]
+    orders = [[(first + start) % count for first in zigzag] for start in range(count)]
+    return orders + [order[::-1] for order in orders] if count % 2 else orders
+
+
 class Stopwatch:
     """Times functions that queue work on the current stream, with the L2 flushed before each call."""
 
@@ -110,8 +121,8 @@ class Stopwatch:
         return [start.elapsed_time(end) for start, end in pairs]
 
     def compare(self, contestants):
-        """Times the functions of a dict in turns, forwards and backwards, so that none always runs on the coolest
-        card. Returns for each name {"ms": median, "ms_min", "ms_max", "spread": what lies between the
+        """Times the functions of a dict in turns. The card is at its power limit, so that a kernel runs slower after
+        one that takes more: the orders of the turns are balanced. Returns for each name {"ms": median, "ms_min", "ms_max", "spread": what lies between the
         quartiles over the median, "mhz", "watts"}; the last two are None without pynvml."""
         counts, times, samples = {}, {}, {}
         for name, function in contestants.items():
@@ -119,9 +130,10 @@ class Stopwatch:
             estimate = statistics.median(self._time(function, 3))
             counts[name] = max(3, min(200, int(self.milliseconds / self.rounds / estimate)))
             times[name], samples[name] = [], []
-        order = list(contestants.items())
+        names, orders = list(contestants), balanced_orders(len(contestants))
         for turn in range(self.rounds):
-            for name, function in order if turn % 2 == 0 else reversed(order):
+            for name in (names[number] for number in orders[turn % len(orders)]):
+                function = contestants[name]
                 with self.monitor.sampling(samples[name]):
                     times[name] += self._time(function, counts[name])
         return {name: self._summary(times[name], samples[name]) for name in contestants}

@@ -50,13 +50,27 @@ private:
   Location loc;
 };
 
+/// The index or the number of blocks, in clusters.
+template <typename Op>
+Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
+  Value blocks = Op::create(builder, loc, builder.getIndexType());
+  if (kernel.getClusterSize() == 1)
+    return blocks;
+  IndexBuilder b(builder, loc);
+  return b.div(blocks, b.constant(kernel.getClusterSize()));
+}
+
+/// The most indices of a section. Each of them has tensors of its own, and when the L2 cache does
+/// not keep those of all from one round to the next, more than this take the memory's bandwidth.
+constexpr int64_t mostTogether = 64;
+
 /// The grid of a kernel, and the tile that a number means. Everything is computed from extents
 /// where it is needed: registers that live through a tile are dearer than a few divisions.
 class TileOrder {
 public:
   TileOrder(hop::KernelOp kernel, OpBuilder &builder)
       : kernel(kernel), order(*kernel.getSchedule().getOrder()),
-        sectionBytes(kernel.getSchedule().getSection().value_or(tile::usualSection) << 20),
+        rounds(kernel.getSchedule().getSection().value_or(tile::usualSection)),
         cluster(kernel.getClusterSize()) {
     IndexBuilder b(builder, kernel.getLoc());
     for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
@@ -83,7 +97,10 @@ public:
     } else {
       // Section by section; the last one may be smaller.
       Value one = b.constant(1);
-      Value fitting = b.div(b.constant(sectionBytes), b.max(one, loadedBytes(kernel, b)));
+      Value tilesOfRounds =
+          b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
+      Value fitting =
+          b.min(b.constant(mostTogether), b.div(tilesOfRounds, b.max(one, counts.front())));
       Value section = b.min(outer, b.max(one, fitting));
       Value tilesOfSection = b.mul(counts.front(), section);
       Value start = b.mul(b.div(number, tilesOfSection), section);
@@ -107,26 +124,9 @@ public:
   }
 
 private:
-  /// Bytes of the tensors that one section index loads in loops: every view's rows at its outer
-  /// indices.
-  static Value loadedBytes(hop::KernelOp kernel, IndexBuilder &b) {
-    Value bytes = b.constant(0);
-    llvm::SmallDenseSet<Value> seen;
-    kernel.walk([&](hop::PipeLoadOp load) {
-      if (!load->getParentOfType<scf::ForOp>() || !seen.insert(load.getView()).second)
-        return;
-      auto view = cast<tile::ViewType>(load.getView().getType());
-      Value size = b.constant(view.getElementBytes());
-      for (Attribute dim : view.getDims().take_back(2))
-        size = b.mul(size, b.extent(dim));
-      bytes = b.add(bytes, size);
-    });
-    return bytes;
-  }
-
   hop::KernelOp kernel;
   OrderKind order;
-  int64_t sectionBytes;
+  int64_t rounds;            ///< of the thread blocks, that a section takes
   int64_t cluster;           ///< blocks
   SmallVector<Value> counts; ///< tiles along each grid dimension, clusters' along the first
   Value outer;               ///< tiles of one index of the first dimension
@@ -192,16 +192,6 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       next = arith::AddIOp::create(builder, loc, number,
                                    perCluster<hop::BlockCountOp>(kernel, builder, loc));
     scf::YieldOp::create(builder, loc, next);
-  }
-
-  /// The index or the number of blocks, in clusters.
-  template <typename Op>
-  Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
-    Value blocks = Op::create(builder, loc, builder.getIndexType());
-    if (kernel.getClusterSize() == 1)
-      return blocks;
-    IndexBuilder b(builder, loc);
-    return b.div(blocks, b.constant(kernel.getClusterSize()));
   }
 
   /// while (number < tiles), from the block's own number on; the body is still empty.

@@ -12,9 +12,8 @@
 
 namespace tessera::tile {
 
-/// The usual value of `section`: of 50 MiB of L2 cache on H100 and H200, 32 leave room for what
-/// streams through.
-constexpr int64_t usualSection = 32;
+/// The usual value of `section` (docs/performance.md).
+constexpr int64_t usualSection = 4;
 
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;

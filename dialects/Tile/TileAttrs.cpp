@@ -190,8 +190,8 @@ LogicalResult ScheduleAttr::verify(
         return failure();
   if (cluster && *cluster != 1 && *cluster != 2 && *cluster != 4)
     return emitError() << "schedule field 'cluster' is 1, 2 or 4, got " << *cluster;
-  if (section && (*section < 8 || *section > 64 || !llvm::isPowerOf2_64(*section)))
-    return emitError() << "schedule field 'section' is 8, 16, 32 or 64, got " << *section;
+  if (section && (*section < 1 || *section > 16 || !llvm::isPowerOf2_64(*section)))
+    return emitError() << "schedule field 'section' is 1, 2, 4, 8 or 16, got " << *section;
   for (auto [name, value] : {std::pair("producer_registers", producerRegisters),
                              std::pair("consumer_registers", consumerRegisters)}) {
     if (failed(inRange(name, value, 24, 256)))

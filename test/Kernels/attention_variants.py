@@ -75,6 +75,22 @@ def check(kernel, folder, shape, mask="none", left=-1, right=-1, cap=None, alibi
     compare(f"{what}: LSE", load(f"{folder}/lse.npy"), lse, 1e-5)
 
 
+def check_alone(kernel, folder, sq, sk, *arguments):
+    """Rows that see one key give its V, without an error, in the kernel's own precision too."""
+    shapes = {"q": (1, 1, sq, D), "k": (1, 1, sk, D), "v": (1, 1, sk, D)}
+    tensors = {name: draw(seed, *shape) for seed, (name, shape) in enumerate(shapes.items())}
+    # Seven bits, which both types hold.
+    tensors["v"] = [max(-7.0, min(7.0, round(16 * value) / 16)) for value in tensors["v"]]
+    arguments = [kernel, f"-DD={D}", "-DBM=64", "-DBN=16", "--set", f"scale={SCALE}", *arguments]
+    for name, values in tensors.items():
+        save(f"{folder}/{name}.npy", values, shapes[name])
+        arguments += ["--input", f"{name}={folder}/{name}.npy"]
+    run(*arguments, "--precision", "kernel", "--output", f"o={folder}/o.npy")
+    own = [r + sk - sq for r in range(sq)]
+    expected = [value for r in own for value in tensors["v"][r * D : (r + 1) * D]]
+    compare(f"one key, {arguments[4:]}: O", load(f"{folder}/o.npy"), expected, 1e-9)
+
+
 def main(kernel, folder):
     check(kernel, folder, (2, 1, 67, 50))
     check(kernel, folder, (2, 2, 67, 50), "causal")
@@ -84,6 +100,13 @@ def main(kernel, folder):
     # More queries than keys: rows at the top see nothing.
     check(kernel, folder, (1, 1, 90, 33), "window", 10, 3)
     check(kernel, folder, (2, 1, 1, 70), "window", 20, 0)
+    for dtype in ("bf16", "f16"):
+        own = ("-DMASK=window", "--set", "left=0", "--set", "right=0", f"-DT={dtype}")
+        cap = ("-DSOFTCAP=exact", "--set", "cap=30")
+        check_alone(kernel, folder, 40, 50, *own)
+        check_alone(kernel, folder, 40, 50, *own, *cap)
+        check_alone(kernel, folder, 1, 1, "-DREFERENCE=zero", f"-DT={dtype}")
+        check_alone(kernel, folder, 1, 1, "-DMASK=causal", *cap, f"-DT={dtype}")
     check(kernel, folder, (2, 1, 30, 50), cap=0.75)
     check(kernel, folder, (4, 2, 30, 50), alibi=True)
     check(kernel, folder, (2, 1, 70, 50), "causal", alibi=True)

@@ -440,5 +440,15 @@ class Extra(unittest.TestCase):
                 self.read(text)
 
 
+class Orders(unittest.TestCase):
+    def test_each_follows_each_equally_often(self):
+        for count in range(1, 9):
+            orders = common.balanced_orders(count)
+            self.assertTrue(all(sorted(order) == list(range(count)) for order in orders))
+            follows = [pair for order in orders for pair in zip(order, order[1:])]
+            self.assertEqual(len(set(follows)), count * (count - 1))
+            self.assertEqual({follows.count(pair) for pair in follows}, {len(orders) // count} if count > 1 else set())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -189,7 +189,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'section' is 8, 16, 32 or 64, got 24}}
+// expected-error@+1 {{schedule field 'section' is 1, 2, 4, 8 or 16, got 24}}
 #s = #tile.schedule<section = 24>
 
 // -----

@@ -28,7 +28,8 @@
 // DYNAMIC: %[[NUMBERS:.*]] = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
 // DYNAMIC: hop.role producer
 // DYNAMIC: scf.while
-// DYNAMIC: arith.divui %c33554432
+// DYNAMIC: %[[BLOCKS:.*]] = hop.block_count
+// DYNAMIC: arith.muli %c4{{.*}}, %[[BLOCKS]]
 // Last index first, within a section of the other indices.
 // DYNAMIC: %[[LAST:.*]] = arith.subi %{{.*}}, %{{.*}} : index
 // DYNAMIC: %[[NEXT:.*]] = hop.next_tile
@@ -45,8 +46,11 @@
 // DYNAMIC: scf.yield %[[TAKEN]]
 // DYNAMIC-NOT: hop.reset_tiles
 
-// As many of the other indices as have their tensors in 8 MiB.
-// SECTION: arith.divui %c8388608
+// As many of the other indices, up to 64, as have eight tiles for each thread block.
+// SECTION: %[[BLOCKS:.*]] = hop.block_count
+// SECTION: %[[TILES:.*]] = arith.muli %c8{{.*}}, %[[BLOCKS]]
+// SECTION: %[[FITTING:.*]] = arith.divui %[[TILES]]
+// SECTION: arith.minui %c64{{.*}}, %[[FITTING]]
 
 // NONE-NOT: scf.while
 // NONE-NOT: hop.block_index
