@@ -261,11 +261,10 @@ Error ShapeMeasurement::takeTurns() {
   for (Runner *runner : order)
     runner->readings.clear();
   for (unsigned round = 0; round < options.rounds; ++round) {
-    for (Runner *runner : order)
-      if (!runner->isOut)
+    for (size_t number : balancedOrder(order.size(), round))
+      if (Runner *runner = order[number]; !runner->isOut)
         if (Error error = time(*runner, runner->runsPerTurn))
           return error;
-    std::reverse(order.begin(), order.end());
     dropSlow();
   }
   return Error::success();

@@ -2,6 +2,7 @@
 
 #include "lib/Tuning/Statistics.h"
 #include "llvm/ADT/STLExtras.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,6 +28,17 @@ Summary tessera::tuning::summarize(ArrayRef<double> samples) {
   if (summary.median > 0)
     summary.spread = (quantile(samples, 0.75) - quantile(samples, 0.25)) / summary.median;
   return summary;
+}
+
+std::vector<size_t> tessera::tuning::balancedOrder(size_t count, size_t turn) {
+  std::vector<size_t> order(count);
+  for (size_t step = 0; step < count; ++step) {
+    size_t zigzag = step % 2 ? (step + 1) / 2 : count - step / 2;
+    order[step] = (zigzag + turn) % count;
+  }
+  if (count && turn / count % 2)
+    std::reverse(order.begin(), order.end());
+  return order;
 }
 
 size_t tessera::tuning::chooseWinner(ArrayRef<std::vector<double>> times, double tolerance) {

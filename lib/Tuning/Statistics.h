@@ -24,6 +24,11 @@ struct Summary {
 /// All zero when there are no samples.
 Summary summarize(llvm::ArrayRef<double> samples);
 
+/// The order of `count` contestants in a turn. In `count` turns (twice as many for an odd number)
+/// each follows each other one equally often (E. J. Williams, 1949), for a card at its power limit
+/// runs slower after a kernel that takes more.
+std::vector<size_t> balancedOrder(size_t count, size_t turn);
+
 /// The contestant of choice: `times[contestant][shape]` are medians, 0 where there is none. The
 /// score of a contestant is the geometric mean over the shapes of its time over the shortest;
 /// contestants without a time for some shape do not count. Of those whose score is within

@@ -2,6 +2,8 @@
 
 #include "lib/Tuning/Statistics.h"
 #include "gtest/gtest.h"
+#include <map>
+#include <set>
 
 using namespace tessera::tuning;
 
@@ -39,4 +41,20 @@ TEST(StatisticsTest, IncompleteContestantsDoNotWin) {
   EXPECT_EQ(chooseWinner({{1.0, 1.0}, {0.5, 0.0}}, 0.005), 0u);
   EXPECT_EQ(chooseWinner({{0.0}, {0.0}}, 0.005), 2u);
   EXPECT_EQ(chooseWinner({}, 0.005), 0u);
+}
+
+TEST(StatisticsTest, EachFollowsEachEquallyOften) {
+  for (size_t count = 1; count <= 9; ++count) {
+    size_t turns = count % 2 ? 2 * count : count;
+    std::map<std::pair<size_t, size_t>, size_t> follows;
+    for (size_t turn = 0; turn < turns; ++turn) {
+      std::vector<size_t> order = balancedOrder(count, turn);
+      EXPECT_EQ(std::set<size_t>(order.begin(), order.end()).size(), count);
+      for (size_t i = 1; i < count; ++i)
+        ++follows[{order[i - 1], order[i]}];
+    }
+    EXPECT_EQ(follows.size(), count * (count - 1));
+    for (const auto &[pair, times] : follows)
+      EXPECT_EQ(times, turns / count) << pair.first << " " << pair.second << " of " << count;
+  }
 }
