@@ -23,9 +23,9 @@ namespace {
 
 /// What the roles of a kernel keep of doubtful tiles.
 struct Ledger {
-  Value list;    ///< by place in the phase: 0, or the tile's number and doubtBit
-  Value doubted; ///< by parity of the phase: whether the list has entries
-  Value meet;    ///< completed by all threads that run a program, of all blocks of a cluster
+  Value list;     ///< by place in the phase: 0, or the tile's number and doubtBit
+  Value doubted;  ///< by parity of the phase: whether the list has entries
+  Value meet;     ///< completed by all threads that run a program, of all blocks of a cluster
   int64_t blocks; ///< of the cluster
 };
 
@@ -73,8 +73,8 @@ private:
     attempt->getBlock()->getOperations().splice(attempt->getIterator(), fast.getOperations());
   }
 
-  /// All threads that run a program meet, for the blocks of a cluster load for each other; what they
-  /// wrote before is seen after.
+  /// All threads that run a program meet, for the blocks of a cluster load for each other; what
+  /// they wrote before is seen after.
   void meet(Value parity) {
     bool isCluster = ledger.blocks > 1;
     if (isCluster)
@@ -141,7 +141,8 @@ private:
                                              index(kRetryTiles));
           return arith::AndIOp::create(builder, loc, tilesLeft(loop, arguments[0]), fits);
         });
-    Value number = phase.getAfterBody()->getArgument(0), place = phase.getAfterBody()->getArgument(1);
+    Value number = phase.getAfterBody()->getArgument(0),
+          place = phase.getAfterBody()->getArgument(1);
     movePhaseBody(loop, phase, number, place, parity);
 
     builder.setInsertionPointAfter(phase);
@@ -223,15 +224,14 @@ private:
   /// One thread clears the list.
   void clear(Value count, Value parity) {
     OpBuilder::InsertionGuard guard(builder);
-    Value elected = hop::ElectedOp::create(builder, loc, builder.getI1Type(),
-                                           role.getBody().getArgument(0));
+    Value elected =
+        hop::ElectedOp::create(builder, loc, builder.getI1Type(), role.getBody().getArgument(0));
     auto conditional = scf::IfOp::create(builder, loc, elected, /*withElseRegion=*/false);
     builder.setInsertionPoint(conditional.thenYield());
     hop::SlotStoreOp::create(builder, loc, constant(0), ledger.doubted, parity);
     scf::ForOp loop = scf::ForOp::create(builder, loc, index(0), count, index(1));
     builder.setInsertionPointToStart(loop.getBody());
-    hop::SlotStoreOp::create(builder, loc, constant(0), ledger.list,
-                             toI32(loop.getInductionVar()));
+    hop::SlotStoreOp::create(builder, loc, constant(0), ledger.list, toI32(loop.getInductionVar()));
   }
 
   hop::RoleOp role;
@@ -276,14 +276,13 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       threads += role.getKind() == hop::RoleKind::Producer ? 1 : 128 * role.getWarpgroups();
     auto values = [&](StringRef label, int64_t slots) -> Value {
-      auto type = hop::BufferType::get(
-          &getContext(), RankedTensorType::get({1}, builder.getI32Type()), slots);
+      auto type = hop::BufferType::get(&getContext(),
+                                       RankedTensorType::get({1}, builder.getI32Type()), slots);
       return hop::BufferOp::create(builder, loc, type, label, IntegerAttr(), /*zeroed=*/true);
     };
     return {values("retry.list", kRetryTiles), values("retry.doubted", 2),
             hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1),
-                                    "retry.meet", threads * kernel.getClusterSize(),
-                                    IntegerAttr()),
+                                    "retry.meet", threads * kernel.getClusterSize(), IntegerAttr()),
             kernel.getClusterSize()};
   }
 };

@@ -67,12 +67,13 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     return success();
   }
 
-  /// Shared memory for the store. Regions of an attempt exclude each other, so that the n-th store to
-  /// a view in one has that of the n-th in the other.
+  /// Shared memory for the store. Regions of an attempt exclude each other, so that the n-th store
+  /// to a view in one has that of the n-th in the other.
   hop::StagingOp stagingOf(hop::KernelOp kernel, hop::RoleOp role, tile::StoreOp store,
                            RankedTensorType whole) {
     Region *region = store->getParentRegion();
-    SmallVector<hop::StagingOp> &ofRegion = stagings[{region, store.getView().getAsOpaquePointer()}];
+    SmallVector<hop::StagingOp> &ofRegion =
+        stagings[{region, store.getView().getAsOpaquePointer()}];
     if (auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp())) {
       SmallVector<hop::StagingOp> &ofFast =
           stagings[{&attempt.getFast(), store.getView().getAsOpaquePointer()}];

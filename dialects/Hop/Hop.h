@@ -30,7 +30,8 @@ namespace tessera::hop {
 /// The layout of a tile in registers; nothing for a tensor without one.
 std::optional<LayoutKind> getLayout(mlir::Type type);
 
-/// The attribute of a copy or a store with what the L2 cache does with its lines, a CachePolicyAttr.
+/// The attribute of a copy or a store with what the L2 cache does with its lines, a
+/// CachePolicyAttr.
 constexpr llvm::StringLiteral kCacheAttrName = "hop.cache";
 
 /// `type` with the given layout.

@@ -105,8 +105,8 @@ void Gate::checkSpills(const PtxasFunction &function) {
 }
 
 void Gate::reportDeath(const PtxasRun &run) {
-  bool isExplained = outcome == GateOutcome::NotAssembled ||
-                     (outcome == GateOutcome::Refused && run.exitCode > 0);
+  bool isExplained =
+      outcome == GateOutcome::NotAssembled || (outcome == GateOutcome::Refused && run.exitCode > 0);
   if (run.exitCode == 0 || isExplained)
     return;
   outcome = GateOutcome::NotAssembled;

@@ -15,9 +15,9 @@ enum class PtxasVerdict {
   Info,    ///< of no consequence
   Remark,  ///< ptxas repaired something at no cost (C7517, C7519)
   Warning, ///< worth telling the user
-  Slow,    ///< the kernel does not run as its schedule says: wgmma serialised, setmaxnreg ignored, or
-           ///< not at all for want of registers
-  Error,   ///< no code was produced
+  Slow,  ///< the kernel does not run as its schedule says: wgmma serialised, setmaxnreg ignored, or
+         ///< not at all for want of registers
+  Error, ///< no code was produced
 };
 
 /// One message of ptxas.

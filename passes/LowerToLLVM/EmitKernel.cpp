@@ -95,7 +95,8 @@ void Emitter::emitBarrierInit(Value threadIndex) {
 
 /// Each thread clears the slots that have its index, one thread block apart.
 void Emitter::emitZeroes(hop::BufferOp buffer, Value threadIndex) {
-  int64_t threads = 128 * kernel.getNumWarpgroups(), slots = buffer.getBuffer().getType().getSlots();
+  int64_t threads = 128 * kernel.getNumWarpgroups(),
+          slots = buffer.getBuffer().getType().getSlots();
   for (int64_t first = 0; first < slots; first += threads) {
     Value slot = add(threadIndex, first);
     Value exists =

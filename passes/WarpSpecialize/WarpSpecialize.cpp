@@ -98,9 +98,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
 
   void createPipes(PipePlan &plan, tile::ScheduleAttr schedule, Location loc, OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
-      auto type =
-          hop::PipeType::get(builder.getContext(), info.tile,
-                             info.inLoop ? schedule.getStages()->of(info.loopIndex) : *schedule.getOuterStages());
+      auto type = hop::PipeType::get(builder.getContext(), info.tile,
+                                     info.inLoop ? schedule.getStages()->of(info.loopIndex)
+                                                 : *schedule.getOuterStages());
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }
