@@ -4,8 +4,10 @@ Batch and heads as in attention.py (16k tokens, hidden size 2048), bf16, BSHD st
 a query and a key that the mask leaves, 4 d each, so that TFLOP/s of a window can be compared with those of the plain
 kernel without a mask. None of these speculates but the rows that say so. Columns:
 
-    to plain        the rate over that of attention_fwd.tile with the same mask or, for a window, none: with the online
-                    softmax and tiles of the same size, or as it is by default where the variant speculates
+    to plain        the rate over that of attention_fwd.tile with the same mask or, for a window, none, on as many keys as
+                    a tile with that window visits (`plain, N keys`), because the beginning and the end of a tile take as
+                    long as those of a long one: with the online softmax and tiles of the same size, or as it is by
+                    default where the variant speculates
     to speculating  the same over attention_fwd.tile as it is by default
     added           instructions for each score element that the plain kernel does not have, and in parentheses the
                     special functions among them
@@ -18,6 +20,7 @@ after each point; FlexAttention takes seconds to compile for each variant and po
 """
 
 import json
+import math
 import os
 import time
 
@@ -46,7 +49,7 @@ def read_variants(d):
 
 
 def window_of(seqlen, variant):
-    """(left, right) of what a row sees: row r the columns from r - left to r + right."""
+    """(left, right) of what a row sees: row r the columns from r - left to r + right, of the keys that there are."""
     parameters = variant["parameters"]
     mask = parameters.get("MASK") or ("causal" if parameters.get("CAUSAL") == "true" else "none")
     return {"none": (seqlen, seqlen), "causal": (seqlen, 0)}.get(mask) or (variant["left"], variant["right"])
@@ -54,27 +57,48 @@ def window_of(seqlen, variant):
 
 def visible_pairs(seqlen, variant):
     """Pairs of a query and a key that the mask leaves, of one head."""
+    if "keys" in variant:
+        return seqlen * variant["keys"]
     left, right = window_of(seqlen, variant)
     return sum(min(seqlen, row + right + 1) - max(0, row - left) for row in range(seqlen))
 
 
 def scores_of(seqlen, variant):
-    """What tells the scores of variants apart: (left, right, has a soft cap, has ALiBi)."""
+    """What tells the scores of variants apart: (left, right, keys, has a soft cap, has ALiBi)."""
     parameters = variant["parameters"]
-    return *window_of(seqlen, variant), parameters.get("SOFTCAP", "none") != "none", parameters.get("ALIBI") == "true"
+    capped, biased = parameters.get("SOFTCAP", "none") != "none", parameters.get("ALIBI") == "true"
+    return *window_of(seqlen, variant), variant.get("keys", seqlen), capped, biased
+
+
+def with_short_bases(variants, kernels, seqlen):
+    """The variants, those with a window with the plain kernel on as many keys as base, and these kernels beside them."""
+    named, listed, short = {variant["variant"]: variant for variant in variants}, [], {}
+    for variant in variants:
+        base, kernel = variant.get("base"), kernels.get(variant["variant"])
+        if variant["parameters"].get("MASK") != "window" or kernel is None or base not in kernels:
+            listed.append(variant)
+            continue
+        visited = sum(explain.elements(seqlen, window_of(seqlen, variant), kernel.parameters)) / seqlen
+        block = kernels[base].parameters["BN"]
+        keys = min(seqlen, math.ceil(visited / block) * block)
+        name = f"{base}, {keys} keys"
+        short[name] = {**named[base], "variant": name, "keys": keys, "of": base}
+        listed.append({**variant, "base": name, "family": base})
+    return listed + list(short.values())
 
 
 def launcher(kernel, problem, variant):
     """A function that launches the kernel, and its output [B, H, S, D]."""
     import torch
 
-    _, _, cap, alibi = scores_of(problem.seqlen, variant)
+    _, _, keys, cap, alibi = scores_of(problem.seqlen, variant)
     extra = {name: variant[name] for name in ("left", "right") if name in variant}
     if cap:
         extra["cap"] = CAP
     if alibi:
         extra["slopes"] = slopes(problem.heads)
     q, k, v = problem.transposed()
+    k, v = k[:, :, :keys], v[:, :, :keys]
     o = torch.full_like(problem.q, float("nan")).transpose(1, 2)
     return lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **extra), o
 
@@ -89,10 +113,10 @@ def expected(problem, scores):
     """{(batch, head): O [S, D] in f32} of the first head of the batch and the last."""
     import torch
 
-    left, right, cap, alibi = scores
+    left, right, keys, cap, alibi = scores
     found, positions = {}, torch.arange(problem.seqlen, device="cuda")
     distance = positions[None, :] - positions[:, None]  # Negative before the row's own column.
-    hidden = (distance < -left) | (distance > right)
+    hidden = (distance < -left) | (distance > right) | (positions[None, :] >= keys)
     for batch, head in ((0, 0), (problem.batch - 1, problem.heads - 1)):
         q, k, v = (tensor[batch, :, head].float() for tensor in (problem.q, problem.k, problem.v))
         s = (q @ k.t()) * problem.scale
@@ -111,7 +135,7 @@ def flex_contestant(problem, scores):
     """FlexAttention of the same scores."""
     import torch
 
-    left, right, cap, alibi = scores
+    left, right, _, cap, alibi = scores
     head_slopes = slopes(problem.heads)
 
     def score(s, b, h, r, c):
@@ -133,7 +157,7 @@ class Flex:
 
     def contestant(self, problem, scores, references):
         """A function that runs it, or None after a line that says why not."""
-        if self.left <= 0:
+        if self.left <= 0 or scores[2] < problem.seqlen:
             return None
         start = time.monotonic()
         run = peers.attempt(
@@ -161,7 +185,7 @@ def measure(kernels, problem, variants, flex, stopwatch):
         run, out = launcher(kernel, problem, variant)
         run()
         record = {"d": problem.d, "seqlen": problem.seqlen, "batch": problem.batch, "heads": problem.heads,
-                  "variant": name, "schedule": kernel.schedule, "base": variant.get("base"),
+                  "variant": name, "schedule": kernel.schedule, "base": variant.get("base"), "family": variant.get("family") or variant.get("base"),
                   "error": error_of(out, references[scores])}  # fmt: skip
         record["flops"] = 4 * problem.d * problem.heads * problem.batch * visible_pairs(problem.seqlen, variant)
         records.append(record)
@@ -186,9 +210,12 @@ def add_explanations(records, variants, kernels, loops, multiprocessors):
 
     def work_of(record):
         name = record["variant"]
-        counted = explain.costs(loops[name], kernels[name].parameters)
-        window = window_of(record["seqlen"], variants[name])
-        return counted, explain.elements(record["seqlen"], window, kernels[name].parameters)
+        parameters = kernels[name].parameters
+        counted = explain.costs(loops[name], parameters)
+        if "keys" in variants[name]:
+            rows = math.ceil(record["seqlen"] / parameters["BM"]) * parameters["BM"]
+            return counted, (rows * variants[name]["keys"], 0)
+        return counted, explain.elements(record["seqlen"], window_of(record["seqlen"], variants[name]), parameters)
 
     for record in records:
         base = named.get(record["base"])
@@ -213,7 +240,7 @@ def two_digits(number):
 
 def speculating_base(record):
     """The name of the plain kernel with the record's mask as it is by default."""
-    return record["base"] and f"{record['base'].removesuffix(SPECULATING)}{SPECULATING}"
+    return record["family"] and f"{record['family'].removesuffix(SPECULATING)}{SPECULATING}"
 
 
 def to_row(record, records):
@@ -263,8 +290,12 @@ def main():
         for seqlen in map(int, options.seqlens.split(",")):
             torch.manual_seed(0)
             problem = attention.Problem(d, seqlen, False, "bf16")
-            measured = measure(kernels, problem, variants, flex, stopwatch)
-            add_explanations(measured, variants, kernels, loops, machine["multiprocessors"])
+            listed = with_short_bases(variants, kernels, seqlen)
+            short = {variant["variant"]: variant["of"] for variant in listed if "of" in variant}
+            point_kernels = {**kernels, **{name: kernels[of] for name, of in short.items()}}
+            point_loops = {**loops, **{name: loops[of] for name, of in short.items()}}
+            measured = measure(point_kernels, problem, listed, flex, stopwatch)
+            add_explanations(measured, listed, point_kernels, point_loops, machine["multiprocessors"])
             for row in (to_row(record, measured) for record in measured):
                 common.print_row(row)
                 rows.append(row)

@@ -101,6 +101,23 @@ class Variants(unittest.TestCase):
         self.assertEqual(pairs(MASK="window", left=1, right=1), 13)
         self.assertEqual(pairs(MASK="window", left=2, right=0), 12)
 
+    def test_windows_have_bases_of_their_length(self):
+        class Loaded:
+            parameters = {"D": 128, "BM": 128, "BN": 128}
+
+        plain = {"variant": "plain", "parameters": {"CAUSAL": "false"}}
+        window = {"variant": "window", "parameters": {"MASK": "window"}, "left": 256, "right": 0, "base": "plain"}
+        kernels = dict.fromkeys(("plain", "window"), Loaded)
+        listed = variants.with_short_bases([plain, window], kernels, 1024)
+        # 21 blocks of 8 tiles, in whole blocks.
+        self.assertEqual([v["variant"] for v in listed], ["plain", "window", "plain, 384 keys"])
+        self.assertEqual((listed[1]["base"], listed[1]["family"]), ("plain, 384 keys", "plain"))
+        self.assertEqual((listed[2]["keys"], listed[2]["of"]), (384, "plain"))
+        self.assertEqual(variants.visible_pairs(1024, listed[2]), 1024 * 384)
+        self.assertEqual(variants.scores_of(1024, listed[2])[2], 384)
+        # Without the window's kernel, or with a base that is not there, nothing is added.
+        self.assertEqual(variants.with_short_bases([plain, window], {"plain": Loaded}, 1024), [plain, window])
+
     def test_file(self):
         for d in (64, 128):
             found = {variant["variant"]: variant for variant in variants.read_variants(d)}
@@ -279,7 +296,7 @@ class Explanation(unittest.TestCase):
             {"variant": "ALiBi", "parameters": {"MASK": "none", "ALIBI": "true"}, "base": "plain"},
         ]
         records = [
-            {"d": 128, "variant": name, "base": base, "seqlen": 1024, "batch": 1, "heads": 132, "flops": 1.0,
+            {"d": 128, "variant": name, "base": base, "family": base, "seqlen": 1024, "batch": 1, "heads": 132, "flops": 1.0,
              "tessera": {"ms": ms, "mhz": 1000, "tflops": 1 / ms}}
             for name, base, ms in (("plain", None, 0.5), ("plain, speculating", None, 0.4), ("ALiBi", "plain", 0.8))
         ]  # fmt: skip
