@@ -53,12 +53,24 @@ static LogicalResult checkOperands(DotOp dot) {
   return success();
 }
 
+/// Refuses what later passes make for the schedule that they are given.
+static LogicalResult checkUnscheduled(Operation *op) {
+  if (!isa<CommonBoundOp, SkipLoadsOp>(op))
+    return success();
+  return op->emitError("is made by tile-even-loops for the schedule of its kernel, which cannot be "
+                       "chosen again; start from the program before that pass");
+}
+
 static LogicalResult checkDots(KernelOp kernel) {
   bool any = false;
-  WalkResult result = kernel.walk([&](DotOp dot) {
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    if (failed(checkUnscheduled(op)))
+      return failure();
+    auto dot = dyn_cast<DotOp>(op);
+    if (!dot)
+      return success();
     any = true;
-    return failed(checkShape(dot)) || failed(checkOperands(dot)) ? WalkResult::interrupt()
-                                                                 : WalkResult::advance();
+    return success(succeeded(checkShape(dot)) && succeeded(checkOperands(dot)));
   });
   if (result.wasInterrupted())
     return failure();

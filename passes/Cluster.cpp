@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/EvenLoops.h"
 #include "passes/GridOrder.h"
 #include "passes/HopPasses.h"
 #include "passes/IndexDependence.h"
@@ -19,6 +20,22 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
+
+/// Why the blocks of a cluster cannot load the tiles of `pipe` together; nothing when they can.
+std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
+                                           hop::PipeCreateOp pipe, int64_t blocks) {
+  SmallVector<Operation *> loads =
+      llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
+  for (Operation *load : loads) {
+    if (load->hasAttr(kAlikeAttrName))
+      continue;
+    if (std::optional<std::string> reason = whyPlaceVaries(dependence, load))
+      return reason;
+    if (Operation *control = dependence.getVaryingControl(load))
+      return explainControl(control);
+  }
+  return whyIndivisible(loads, pipe.getPipe().getType().getTile(), blocks);
+}
 
 struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
   void runOnOperation() override {
@@ -37,10 +54,8 @@ struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
     SmallVector<std::pair<hop::PipeCreateOp, std::string>> own;
     bool any = false;
     for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>()) {
-      SmallVector<Operation *> loads =
-          llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
-      std::optional<std::string> reason = whyNotMulticast(
-          dependence, loads, pipe.getPipe().getType().getTile(), kernel.getClusterSize());
+      std::optional<std::string> reason =
+          whyNotMulticast(dependence, pipe, kernel.getClusterSize());
       if (reason) {
         own.emplace_back(pipe, *reason);
         continue;

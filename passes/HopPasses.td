@@ -343,8 +343,8 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
   let description = [{
     A pipe becomes a buffer and two arrays of mbarriers: `full`, completed by the producer's arrival and the
     bytes of the copy, and `empty`, completed by one arrival of each consumer warpgroup, or of each of their
-    threads where no product joins the warps of a warpgroup between the wait for a slot and its release (a
-    tile without iterations): a warp that comes late would find `full` two phases on. Each role counts
+    threads where neither a product nor a barrier joins the warps of a warpgroup between the wait for a slot and
+    its release (a tile without iterations): a warp that comes late would find `full` two phases on. Each role counts
     its position in each ring as a slot index and a parity, both derived from one count of fills or reads and
     carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
     wait on an empty slot passes.

@@ -101,18 +101,22 @@ static tile::TileBox boxOf(Operation *load, RankedTensorType tile) {
   return box(cast<tile::LoadOp>(load));
 }
 
-std::optional<std::string> tessera::whyNotMulticast(const IndexDependence &dependence,
-                                                    ArrayRef<Operation *> loads,
-                                                    RankedTensorType tile, int64_t blocks) {
-  for (Operation *load : loads) {
-    if (llvm::any_of(load->getOperands(), [&](Value v) { return dependence.contains(v); }))
-      return "its place depends on the first grid index";
-    if (Operation *control = dependence.getVaryingControl(load))
-      return isa<scf::IfOp>(control)
-                 ? "the condition around its load depends on the first grid index"
-                 : "the number of iterations of the loop around its load depends on the first grid "
-                   "index";
-  }
+std::optional<std::string> tessera::whyPlaceVaries(const IndexDependence &dependence,
+                                                   Operation *load) {
+  if (llvm::any_of(load->getOperands(), [&](Value v) { return dependence.contains(v); }))
+    return "its place depends on the first grid index";
+  return std::nullopt;
+}
+
+std::string tessera::explainControl(Operation *control) {
+  return isa<scf::IfOp>(control)
+             ? "the condition around its load depends on the first grid index"
+             : "the number of iterations of the loop around its load depends on the first grid "
+               "index";
+}
+
+std::optional<std::string> tessera::whyIndivisible(ArrayRef<Operation *> loads,
+                                                   RankedTensorType tile, int64_t blocks) {
   std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile);
   if (layout && !hop::splitAmong(*layout, blocks))
     return llvm::formatv("{0} rows in {1} chunks of columns are not divisible into {2} parts of "

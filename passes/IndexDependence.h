@@ -37,12 +37,17 @@ private:
   llvm::SmallVector<mlir::Value> pending;
 };
 
-/// Why the thread blocks of a cluster of `blocks`, whose tiles differ in the index, cannot load
-/// the tile of `loads` together; nothing when they can. `loads` are the loads that share the slots
-/// of one pipe, with their views and indices as operands.
-std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
-                                           llvm::ArrayRef<mlir::Operation *> loads,
-                                           mlir::RankedTensorType tile, int64_t blocks);
+/// Why `load`, of either dialect, does not load the same tile for all values of the index; nothing
+/// when it does. The control flow around it is another matter.
+std::optional<std::string> whyPlaceVaries(const IndexDependence &dependence, mlir::Operation *load);
+
+/// Why loads in `control`, which depends on the index, do not run alike.
+std::string explainControl(mlir::Operation *control);
+
+/// Why `blocks` thread blocks cannot load the tile of `loads` in equal parts; nothing when they
+/// can. `loads` are the loads that share the slots of one pipe.
+std::optional<std::string> whyIndivisible(llvm::ArrayRef<mlir::Operation *> loads,
+                                          mlir::RankedTensorType tile, int64_t blocks);
 
 } // namespace tessera
 

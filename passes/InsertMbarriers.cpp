@@ -55,9 +55,10 @@ std::optional<Cursor> cursorOf(Operation *op) {
 }
 
 /// Whether every warp of the warpgroup has waited for the slot when one of its threads releases it:
-/// a product that all of them issued after the wait is complete. Only products on the straight way
-/// from the wait to the release count, as a loop or a conditional may do nothing.
-bool isJoinedByProduct(hop::PipeReleaseOp release) {
+/// a product that all of them issued after the wait is complete, or they have met since. Only what
+/// is on the straight way from the wait to the release counts, as a loop or a conditional may do
+/// nothing.
+bool isJoined(hop::PipeReleaseOp release) {
   Operation *wait = release.getTile().getDefiningOp();
   if (!wait)
     return false;
@@ -69,6 +70,8 @@ bool isJoinedByProduct(hop::PipeReleaseOp release) {
   for (Operation *end : llvm::reverse(way)) {
     for (Operation *op = end == way.back() ? from : &end->getBlock()->front(); op != end;
          op = op->getNextNode()) {
+      if (isa<hop::WarpgroupSyncOp>(op))
+        return true;
       if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
         issued.insert(issue.getFlight());
       else if (auto done = dyn_cast<hop::MmaWaitOp>(op);
@@ -422,7 +425,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.releasedByAll =
         !ring.isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
           auto release = dyn_cast<hop::PipeReleaseOp>(user);
-          return release && !isJoinedByProduct(release);
+          return release && !isJoined(release);
         });
     int64_t releases = countReleases(kernel, pipe, ring.releasedByAll);
     if (ring.multicast)

@@ -3,8 +3,8 @@
 #include "passes/ScheduleSearch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/EvenLoops.h"
 #include "passes/GridOrder.h"
-#include "passes/IndexDependence.h"
 #include "passes/RowPartition.h"
 #include "passes/Speculation.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -162,6 +162,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
            "order = "
            "linear";
+  if (sharesByProducer && !candidate.warpSpecialize)
+    return "the loops around what a cluster loads together run longer in some of its blocks, which "
+           "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
   if (candidate.dynamic && !candidate.warpSpecialize)
     return "persistent = dynamic needs a producer, which fetches the next tile; with "
            "warp_specialize = "
@@ -220,9 +223,16 @@ static std::string describe(const SharedMemoryUse &shared) {
       .str();
 }
 
+/// Whether the producer can go on while a block of the cluster that has left its loop still waits
+/// for tiles of up to `overlap` iterations before.
+bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const {
+  return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
+}
+
 /// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
 /// of what is loaded before the loop, so it is taken only beside that.
-std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store) {
+std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store,
+                                                      int64_t overlap) {
   for (const StageCounts &stages : stageChoices(requested)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
@@ -231,6 +241,15 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, St
                                                 "has {1} numbers",
                                                 tilesInLoops, stages.getCounts().size())
                                       .str()});
+      continue;
+    }
+    if (!runsAhead(stages, overlap)) {
+      rejections.push_back(
+          {text, llvm::formatv("in a cluster tiles are loaded up to {0} iterations "
+                               "ahead of a block whose loop is shorter, which "
+                               "takes stages = {0} or more; or use cluster = 1",
+                               overlap)
+                     .str()});
       continue;
     }
     bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
@@ -261,19 +280,40 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
 std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
   IndexDependence dependence(kernel.getGridIndex(0));
   std::string reasons;
+  bool any = false, anyWithoutProducer = false;
+  SmallVector<scf::ForOp> uneven;
   for (const PipedTile &tile : pipedTiles(kernel)) {
-    SmallVector<Operation *> loads(tile.loads.begin(), tile.loads.end());
-    LoadOp load = tile.loads.front();
-    std::optional<std::string> reason =
-        whyNotMulticast(dependence, loads, cast<RankedTensorType>(load.getType()), cluster);
-    if (!reason)
-      return std::nullopt;
-    auto view = cast<BlockArgument>(load.getView());
+    SharedTile shared = shareTile(kernel, dependence, tile, cluster);
+    if (!shared.refusal) {
+      any = true;
+      anyWithoutProducer |= shared.uneven.empty();
+      llvm::append_range(uneven, shared.uneven);
+      continue;
+    }
+    LoadOp first = tile.loads.front();
+    auto view = cast<BlockArgument>(first.getView());
     reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
-                             kernel.getArgumentName(view.getArgNumber()), *reason);
+                             kernel.getArgumentName(view.getArgNumber()), *shared.refusal);
   }
+  sharesByProducer = any && !anyWithoutProducer;
+  noteEvened(uneven);
+  if (any)
+    return std::nullopt;
   return "no tile is the same for neighbours in the first grid dimension (" + reasons +
          "); use cluster = 1";
+}
+
+void ScheduleSearch::noteEvened(ArrayRef<scf::ForOp> loops) {
+  size_t number = 0;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    if (!tile.inLoop)
+      continue;
+    if (llvm::any_of(tile.loads, [&](LoadOp load) {
+          return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
+        }))
+      evened.push_back(number);
+    ++number;
+  }
 }
 
 /// Tiles of unequal work are handed out one by one, the longest first.
@@ -310,7 +350,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   operandBytes =
       candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
   StoreKind store = requested.getStore().value_or(StoreKind::direct);
-  std::optional<StageCounts> stages = findStages(requested, store);
+  std::optional<StageCounts> stages = findStages(requested, store, candidate.shape.stages);
   if (!stages)
     return std::nullopt;
   ScheduleFields fields(requested);
@@ -353,6 +393,8 @@ OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) 
 
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
+  sharesByProducer = false;
+  evened.clear();
   int64_t cluster = requested.getCluster().value_or(1);
   if (cluster > 1)
     if (std::optional<std::string> reason = rejectCluster(cluster)) {

@@ -61,17 +61,24 @@ private:
   bool cutsBox(int64_t consumers) const;
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
-  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store);
+  bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
+  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store,
+                                              int64_t overlap);
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
   void chooseGrid(tile::ScheduleFields &fields) const;
   std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
                                              const Candidate &candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);
+  void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
 
   tile::KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool worksBetweenDots = false, turnsPay = false, severalDots = false, scalesWideTiles = false;
   size_t tilesInLoops = 0;
+  /// Of the cluster that is asked for: whether what it shares takes a producer, and which of the
+  /// tiles that are loaded in loops are loaded for other blocks too.
+  bool sharesByProducer = false;
+  llvm::SmallVector<size_t> evened;
   /// Of the candidate that is being completed.
   int64_t operandBytes = 0;
 };

@@ -61,7 +61,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
     `producer_registers` has no meaning. Thread blocks work by themselves (`cluster = 1`) unless the author asks
-    for clusters, which takes a tile that neighbours in the first grid dimension load alike.
+    for clusters, which takes a tile that neighbours in the first grid dimension load alike, or that
+    `tile-even-loops` makes them load alike. That takes a producer and, for what is loaded in the loops that it
+    changes, at least `overlap` stages.
 
     What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of
@@ -117,6 +119,51 @@ def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleO
     }
     ```
   }];
+}
+
+def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
+  let summary = "Lets all thread blocks of a cluster load as many tiles as the one that needs most";
+  let description = [{
+    For kernels whose schedule has `cluster = n` and a producer. The blocks of a cluster, neighbours in the first grid
+    dimension, can load a tile together when they load the same tiles in the same order. A load that does not depend on
+    the first grid index does so, but for one in a loop whose upper bound depends on it (a causal mask): there the
+    blocks load the same tiles, and some of them more. Such a loop is made to load as many in all of them:
+
+    * its upper bound becomes a `tile.common_bound`, whose `loads` is the bound in the tile of the cluster where it
+      is largest, and which all blocks compute alike: the last tile if the bound grows with the index, the first if it
+      falls. The program that loads, which `tile-warp-specialize` cuts out, runs that many iterations in each block,
+      whatever passes in between have made of the loop;
+    * behind the loop a `tile.skip_loads` lets the tiles pass that the block itself does not read.
+
+    All loads of a pipe that is filled alike are marked `tile.alike`. The passes that follow copy, rotate and split
+    loops, at places that may differ from block to block, but keep the order of the loads of each pipe.
+
+    The loop starts at the same iteration in all blocks, the places of its loads do not depend on the index, and its
+    bound follows from the index by arithmetic and only grows or only falls with it. A loop that walks back
+    from the diagonal comes to other places in each block; walked from its start it would do. Tiles that cannot be made
+    alike stay each block's own. As the program that loads is ahead of a block that has left its loop by up to
+    `overlap` iterations, each ring of such a loop has at least `overlap` slots; `tile-choose-schedule` sees to that.
+
+    ```mlir
+    %n = arith.ceildivsi %columns, %bn            // of tile %m
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(...) {
+      %k = tile.load %K[%j, %c0] {tile.pipe = 1}
+      ...
+    }
+    // becomes, with cluster = 2 and columns that grow with %m
+    %cluster = arith.divui %m, %c2
+    %last = ...                                   // 2 * %cluster + 1, or the last tile of the grid
+    %most = arith.ceildivsi ...                   // %n for tile %last
+    %bound = tile.common_bound %n loads %most
+    %r = scf.for %j = %c0 to %bound step %c1 iter_args(...) {
+      %k = tile.load %K[%j, %c0] {tile.alike, tile.pipe = 1}
+      ...
+    }
+    %rest = arith.subi %most, %n
+    tile.skip_loads [1] times %rest
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {

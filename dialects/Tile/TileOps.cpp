@@ -297,6 +297,11 @@ void DimOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRang
   setRange(getResult(), indexRange(1, kMaxExtent));
 }
 
+void CommonBoundOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands,
+                                      SetIntRangeFn setRange) {
+  setRange(getResult(), operands.front());
+}
+
 LogicalResult DimOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();
   if (!kernel || llvm::is_contained(kernel.getDimNames(), getDim()))

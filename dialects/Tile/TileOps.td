@@ -257,6 +257,44 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Loops of thread blocks that load for each other
+//===----------------------------------------------------------------------===//
+
+def Tile_CommonBoundOp : Tile_Op<"common_bound", [
+    Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "A bound of a loop that loads tiles for other grid points too";
+  let description = [{
+    Made by `tile-even-loops`. The result is `own`. `loads`, at least as large and the same for all grid points that load together, is the
+    bound in the program that only loads: it runs every load, address and loop that follows from the result
+    as if it were `loads`. The tiles that this grid point does not read are those of a `tile.skip_loads`.
+
+    ```mlir
+    %n = tile.common_bound %own loads %longest
+    scf.for %j = %c0 to %n step %c1 {
+      %k = tile.load %K[%b, %h, %j, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins Index:$own, Index:$loads);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$own `loads` $loads attr-dict";
+}
+
+def Tile_SkipLoadsOp : Tile_Op<"skip_loads"> {
+  let summary = "Tiles that are loaded for other grid points and not read by this one";
+  let description = [{
+    Made by `tile-even-loops`. The loads whose `tile.pipe` is one of `pipes` have loaded `times` more tiles each than this grid point reads, in
+    the order of `pipes` each time (`tile.common_bound`). It lets them pass. Computes nothing.
+
+    ```mlir
+    tile.skip_loads [1, 2] times %rest
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$pipes, Index:$times);
+  let assemblyFormat = "$pipes `times` $times attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Speculation
 //===----------------------------------------------------------------------===//
 

@@ -29,6 +29,7 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   pm.addPass(createTileChooseSchedule(options));
   pm.addPass(createTileCompleteSpeculation());
   addCleanup(pm);
+  pm.addPass(createTileEvenLoops());
   pm.addPass(createTileOverlap());
   addCleanup(pm);
   pm.addPass(createTileSplitLoops());

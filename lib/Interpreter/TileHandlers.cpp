@@ -165,6 +165,14 @@ static LogicalResult runDim(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runCommonBound(Frame &frame, Operation *op) {
+  frame.set(op->getResult(0), Datum(frame.get(cast<tile::CommonBoundOp>(op).getOwn())));
+  return success();
+}
+
+/// Here no grid point loads for another one.
+static LogicalResult runSkipLoads(Frame &, Operation *) { return success(); }
+
 //===----------------------------------------------------------------------===//
 // Computation
 //===----------------------------------------------------------------------===//
@@ -307,6 +315,8 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);
+  table.add<tile::CommonBoundOp>(runCommonBound);
+  table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::ReduceOp>(runReduce);
   table.add<tile::BroadcastOp>(runBroadcast);

@@ -62,6 +62,12 @@ private:
       return cloneDot(dot, builder);
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return cloneStore(store, builder);
+    if (auto skip = dyn_cast<tile::SkipLoadsOp>(op))
+      return cloneSkip(skip, builder);
+    if (auto bound = dyn_cast<tile::CommonBoundOp>(op)) {
+      whole.map(bound.getResult(), whole.lookupOrDefault(bound.getOwn()));
+      return success();
+    }
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return cloneLoop(loop, builder);
     if (auto conditional = dyn_cast<scf::IfOp>(op))
@@ -120,6 +126,33 @@ private:
     auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), type, info.pipe);
     operands[load.getResult()] = {wait.getTile(), false};
     waits.push_back(wait);
+    return success();
+  }
+
+  /// Takes tiles that other grid points need from their pipes. The warps of the warpgroup meet for
+  /// each, so that one thread can give the slot back for all.
+  LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
+    if (loadsItself)
+      return skip.emitError("skips tiles that a producer loads for other grid points, and "
+                            "warp_specialize = false has none; use warp_specialize = true");
+    Location loc = skip.getLoc();
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+    };
+    auto loop = scf::ForOp::create(builder, loc, constant(0),
+                                   whole.lookupOrDefault(skip.getTimes()), constant(1));
+    OpBuilder inner = OpBuilder::atBlockBegin(loop.getBody());
+    for (int64_t number : skip.getPipes()) {
+      auto pipe = plan.pipes.find(PipeKey(nullptr, number));
+      if (pipe == plan.pipes.end())
+        return skip.emitError("skips tiles of loads with tile.pipe = ")
+               << number << ", of which the kernel has none";
+      PipeInfo &info = pipe->second;
+      auto type = hop::SharedType::get(skip.getContext(), info.tile, info.tile.getDimSize(0));
+      Value tile = hop::PipeWaitOp::create(inner, loc, type, info.pipe);
+      hop::WarpgroupSyncOp::create(inner, loc);
+      hop::PipeReleaseOp::create(inner, loc, info.pipe, tile);
+    }
     return success();
   }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/EvenLoops.h"
 #include "passes/WarpSpecialize/Slices.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -35,6 +36,8 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value))
       return needArgument(argument);
     Operation *op = value.getDefiningOp();
+    if (auto bound = dyn_cast<tile::CommonBoundOp>(op))
+      return need(bound.getLoads());
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return needArgument(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()));
     if (auto conditional = dyn_cast<scf::IfOp>(op)) {
@@ -102,7 +105,11 @@ private:
         cloneLoad(load, builder, mapping);
       else if (control.contains(&op))
         cloneControl(&op, builder, mapping);
-      else if (llvm::any_of(op.getResults(), [&](Value value) { return needed.contains(value); }))
+      else if (llvm::none_of(op.getResults(), [&](Value value) { return needed.contains(value); }))
+        continue;
+      else if (auto bound = dyn_cast<tile::CommonBoundOp>(op))
+        mapping.map(bound.getResult(), mapping.lookupOrDefault(bound.getLoads()));
+      else
         builder.clone(op, mapping);
     }
   }
@@ -111,8 +118,10 @@ private:
     SmallVector<Value> indices;
     for (Value index : load.getIndices())
       indices.push_back(mapping.lookupOrDefault(index));
-    hop::PipeLoadOp::create(builder, load.getLoc(), plan.pipeOf(load).pipe,
-                            mapping.lookup(load.getView()), indices, load.getBoxAttr());
+    auto copy = hop::PipeLoadOp::create(builder, load.getLoc(), plan.pipeOf(load).pipe,
+                                        mapping.lookup(load.getView()), indices, load.getBoxAttr());
+    if (Attribute alike = load->getAttr(kAlikeAttrName))
+      copy->setAttr(kAlikeAttrName, alike);
   }
 
   void cloneControl(Operation *op, OpBuilder &builder, IRMapping &mapping) {

@@ -41,6 +41,10 @@ SCHEDULES = tuple(
     "operands=shared", "operands=shared,overlap=1", "operands=shared,overlap=3", "operands=shared,pingpong=true,store=tma",
     "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "l2_hints=true", "l2_hints=true,cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
 )  # fmt: skip
+CAUSAL_CLUSTERS = (
+    "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
+    "cluster=2,speculate=false", "cluster=2,l2_hints=true", "cluster=2,pingpong=false", "cluster=2,operands=shared",
+)  # fmt: skip
 GEMM_SCHEDULES = ("l2_hints=true", "cluster=2", "cluster=4,persistent=dynamic")
 
 # What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
@@ -106,6 +110,14 @@ def schedule_configurations():
         yield attention("bf16", 128, 128, causal, schedule)
 
 
+def cluster_configurations():
+    """Causal masks, with which the loops of the blocks of a cluster have different lengths."""
+    types = ((64, 64, "bf16"), (128, 128, "bf16"), (128, 128, "f16"), (192, 128, "bf16"), (256, 256, "bf16"))
+    for (d, dv, dtype), schedule in itertools.product(types, CAUSAL_CLUSTERS):
+        parameters = {"T": dtype, "D": d, "DV": dv, "CAUSAL": True, "BACKWARD": False}
+        yield configuration(ATTENTION, parameters, schedule)
+
+
 def packed_configurations():
     for (d, dv), (heads, rows), causal in itertools.product(((64, 64), (128, 128), (192, 128)), PACKED_TILES, (False, True)):
         if rows > 128 and d > 64:
@@ -143,6 +155,7 @@ def gemm_configurations():
 GROUPS = {
     "attention": attention_configurations,
     "schedules": schedule_configurations,
+    "clusters": cluster_configurations,
     "packed": packed_configurations,
     "variants": variant_configurations,
     "gemm": gemm_configurations,
@@ -165,7 +178,7 @@ def attention_cases(mode, group):
         products = itertools.product(seqlens, ((16, 1), (32, 2)), ("BSHD",))
     elif mode == "memcheck":
         products = itertools.product(MEMCHECK_SEQLENS, ((6, 2),), ("BSHD",))
-    elif mode == "quick" or group == "schedules":
+    elif mode == "quick" or group in ("schedules", "clusters"):
         products = itertools.product(QUICK_SEQLENS, ((6, 2),), ("BSHD",))
     else:
         products = itertools.chain(

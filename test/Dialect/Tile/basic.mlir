@@ -14,6 +14,10 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
   tile.store %t, %y[%row, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] : !tile.view<[M, 64], f16> -> f16
   %e = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> f16
+  // CHECK: tile.common_bound %{{.*}} loads %{{.*}}{{$}}
+  %n = tile.common_bound %m loads %row
+  // CHECK: tile.skip_loads [1, 2] times %{{.*}}
+  tile.skip_loads [1, 2] times %n
   // CHECK-NOT: tile.return
   tile.return
 }

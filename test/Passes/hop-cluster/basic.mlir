@@ -120,3 +120,32 @@ hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.vi
     hop.pipe.load %p, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+// Loads that are marked as alike in all blocks may stand in loops that are not.
+// CHECK-LABEL: hop.kernel @alike
+hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // CHECK: "marked" multicast : !hop.pipe
+  // expected-remark@+1 {{'marked' is loaded once for the 2 blocks of a cluster}}
+  %p0 = hop.pipe.create "marked" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "half" : !hop.pipe
+  // expected-remark@+1 {{'half' is loaded by each block of a cluster: the number of iterations of the loop around its load depends on the first grid index}}
+  %p1 = hop.pipe.create "half" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = tile.dim "M"
+    scf.for %i = %c0 to %m step %c1 {
+      hop.pipe.load %p0, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p1, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+    scf.for %i = %m to %n step %c1 {
+      hop.pipe.load %p0, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p1, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+  }
+}

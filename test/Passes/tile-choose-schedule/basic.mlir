@@ -30,6 +30,11 @@
 // MANY: note: stages = [1, 2, 3]: the kernel loads 2 tiles in loops, and the list has 3 numbers
 // MANY: note: this would work: #tile.schedule<{{.*}}stages = 2,
 
+// A causal mask makes the loops of neighbours run to different columns, of which the blocks of a cluster load the most.
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2 | FileCheck %s --check-prefix=CAUSAL
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=4,overlap=1,stages=1 | FileCheck %s --check-prefix=CAUSAL
+// CAUSAL: schedule #tile.schedule<warp_specialize = true,{{.*}} cluster = {{[24]}},
+
 // P of 128 rows in shared memory takes 32 KB of it, and its 32 registers are free.
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=SHARED
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0

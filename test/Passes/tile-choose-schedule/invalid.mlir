@@ -11,7 +11,8 @@
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=1 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=persistent=none,order=descending 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=warp_specialize=false,order=descending | FileCheck %s --check-prefix=ORDERED
-// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2,stages=1 2>&1 | FileCheck %s --check-prefix=AHEAD
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2,warp_specialize=false 2>&1 | FileCheck %s --check-prefix=PRODUCER
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=pipes=1 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=many 2>&1 | FileCheck %s --check-prefix=VALUE
 
@@ -44,8 +45,10 @@
 // ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 // ONE: note: this would work: {{.*}}consumers = 2,
 
-// CLUSTER: note: cluster = 2: no tile is the same for neighbours in the first grid dimension (%q: its place depends on the first grid index; %k: the number of iterations of the loop around its load depends on the first grid index; %v: the number of iterations of the loop around its load depends on the first grid index); use cluster = 1
-// CLUSTER: note: this would work: {{.*}}cluster = 1,
+// AHEAD: note: stages = 1: in a cluster tiles are loaded up to 2 iterations ahead of a block whose loop is shorter, which takes stages = 2 or more; or use cluster = 1
+// AHEAD: note: this would work: {{.*}}stages = {{[2-4]}},{{.*}}cluster = 2,
+// PRODUCER: note: warp_specialize = false, overlap = 2, consumers = 1: the loops around what a cluster loads together run longer in some of its blocks, which takes a producer that loads for all of them; use warp_specialize = true or cluster = 1
+// PRODUCER: note: this would work: #tile.schedule<warp_specialize = true,{{.*}}cluster = 2,
 
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
 // VALUE: error: schedule field 'consumers' takes an integer, got 'many'
@@ -199,4 +202,132 @@ tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z
   %b_t = tile.transpose %b : tensor<160x64xf16> -> tensor<64x160xf16>
   %d = tile.dot %a, %b_t : tensor<256x64xf16>, tensor<64x160xf16> -> tensor<256x160xf32>
   tile.store %d, %z[%row, %col] : tensor<256x160xf32>, !tile.view<[M, N], f32>
+}
+
+// -----
+
+// What the blocks of a cluster cannot be made to load alike.
+
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{; %y: its place depends on the first grid index; a loop that walks from one place in all tiles would load alike); use cluster = 1}}
+tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %back = arith.subi %m, %j : index
+    %t = tile.load %y[%back, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{; %y: the number of iterations of the loop around its load depends on the first grid index, and its first iteration does too; a loop that starts alike for all tiles would work); use cluster = 1}}
+tile.kernel @window(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %sum = scf.for %j = %m to %n step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %t = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{; %y: the number of iterations of the loop around its load depends on the first grid index, and its upper bound neither only grows nor only falls with it); use cluster = 1}}
+tile.kernel @waves(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %bound = arith.remui %m, %c8 : index
+  %sum = scf.for %j = %c0 to %bound step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{; %y: the number of iterations of the loop around its load depends on the first grid index, and its upper bound takes more than arithmetic); use cluster = 1}}
+tile.kernel @chosen(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %late = arith.cmpi sgt, %m, %c8 : index
+  %bound = scf.if %late -> index {
+    scf.yield %m : index
+  } else {
+    scf.yield %c8 : index
+  }
+  %sum = scf.for %j = %c0 to %bound step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{; %y: the number of iterations of the loop around its load depends on the first grid index, and its load is in a nested region of its body); use cluster = 1}}
+tile.kernel @nested(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %more = arith.cmpi sgt, %n, %j : index
+    %r = scf.if %more -> tensor<64x64xf32> {
+      %t = tile.load %y[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    } else {
+      scf.yield %s : tensor<64x64xf32>
+    }
+    scf.yield %r : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @again(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+  // expected-error@+1 {{is made by tile-even-loops for the schedule of its kernel, which cannot be chosen again; start from the program before that pass}}
+  %n = tile.common_bound %m loads %m
 }

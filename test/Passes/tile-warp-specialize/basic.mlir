@@ -10,6 +10,8 @@
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-overlap --tile-split-loops --canonicalize --cse \
 // RUN:   --tile-warp-specialize | FileCheck %s --check-prefix=CAUSAL
+// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=1,split=false,cluster=2 --tile-even-loops \
+// RUN:   --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=EVEN
 // RUN: tessera-opt %s --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=VIEWS
 
 // The tile outside the loop has one slot, those inside have a slot per stage.
@@ -46,6 +48,39 @@
 // CHECK: %[[MINE:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
 // CHECK: tile.store %{{.*}}, %{{.*}}[%[[MINE]], %c0]
 // CHECK: tile.store %{{.*}}, %{{.*}}[%[[MINE]]] : tensor<64xf32>
+
+// The producer loads for the block of the cluster whose loop is longest; a consumer runs its own loop and lets the rest
+// pass, for which its warps meet so that one thread can release the slot.
+// EVEN: %[[K:.*]] = hop.pipe.create "k"
+// EVEN: %[[V:.*]] = hop.pipe.create "v"
+// EVEN: hop.role producer
+// EVEN-NOT: tile.common_bound
+// EVEN: %[[LAST:.*]] = arith.minui
+// EVEN: arith.muli %[[LAST]], %c64
+// EVEN: %[[ALL:.*]] = arith.ceildivsi
+// EVEN: scf.for %{{.*}} = %c0 to %[[ALL]] step %c1 {
+// EVEN: hop.pipe.load %[[K]], %{{.*}} {tile.alike}
+// EVEN: hop.pipe.load %[[V]], %{{.*}} {tile.alike}
+// EVEN-NEXT: }
+// EVEN: hop.role consumer
+// EVEN-NOT: tile.common_bound
+// EVEN: %[[OWN:.*]] = arith.ceildivsi
+// EVEN: %[[MOST:.*]] = arith.ceildivsi
+// EVEN: scf.for %{{.*}} = %c0 to %[[OWN]] step %c1 iter_args
+// EVEN: hop.mma
+// EVEN: scf.yield
+// EVEN: %[[M:.*]] = arith.maxsi %[[MOST]], %c0
+// EVEN: %[[O:.*]] = arith.maxsi %[[OWN]], %c0
+// EVEN: %[[REST:.*]] = arith.subi %[[M]], %[[O]]
+// EVEN: scf.for %{{.*}} = %c0 to %[[REST]] step %c1 {
+// EVEN-NEXT: %[[KT:.*]] = hop.pipe.wait %[[K]]
+// EVEN-NEXT: hop.warpgroup_sync
+// EVEN-NEXT: hop.pipe.release %[[K]], %[[KT]]
+// EVEN-NEXT: %[[VT:.*]] = hop.pipe.wait %[[V]]
+// EVEN-NEXT: hop.warpgroup_sync
+// EVEN-NEXT: hop.pipe.release %[[V]], %[[VT]]
+// EVEN-NEXT: }
+// EVEN-NOT: tile.skip_loads
 
 // ONE: hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
 // ONE: hop.role consumer warpgroups(1)

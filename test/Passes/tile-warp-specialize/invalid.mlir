@@ -312,3 +312,30 @@ tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
   %e = arith.addf %d, %f : tensor<192x64xf32>
   tile.store %e, %z[%m, %c0] : tensor<192x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// Tiles to skip that nobody loads.
+#s = #tile.schedule<warp_specialize = false, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2>
+tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  // expected-error@+1 {{skips tiles that a producer loads for other grid points, and warp_specialize = false has none; use warp_specialize = true}}
+  tile.skip_loads [1] times %m
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2>
+tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  // expected-error@+1 {{skips tiles of loads with tile.pipe = 7, of which the kernel has none}}
+  tile.skip_loads [7] times %m
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

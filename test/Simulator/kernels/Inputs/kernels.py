@@ -271,8 +271,50 @@ def clusters():
         yield attention([f"-DD={d}"], shapes, f"cluster={cluster}"), d % 96 == 0 and cluster == 4
     for order in ("ascending", "descending"):
         yield attention(["-DD=64"], [attention_shape(2, 1, 900, 100)], f"cluster=2,order={order}"), False
-    # How often K and V are loaded depends on the row.
+    # Where K and V are loaded depends on the row.
     yield attention(["-DD=64", "-DCAUSAL=true"], [attention_shape(1, 1, 64, 64)], "cluster=2"), True
+
+
+def clusters_causal():
+    """Loops that run longer in some blocks of a cluster: K and V are loaded for the longest, and what a block does not
+    read passes by. Tiles past the end, rows that see nothing, speculation that fails in some tiles."""
+    small = ["-DD=64", "-DBM=64", "-DBN=32", "-DCAUSAL=true", "-DBACKWARD=false"]
+    shapes = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 113, 300), attention_shape(2, 1, 300, 10)]
+    shapes += [attention_shape(1, 1, 1, 1), attention_shape(2, 1, 300, 300)]
+    for cluster, speculate, persistent, store in itertools.product(
+        (2, 4), (True, False), ("none", "static", "dynamic"), ("direct", "tma")
+    ):
+        fields = {"cluster": cluster, "speculate": speculate, "persistent": persistent, "store": store}
+        # Exponents that fit, and some that do not.
+        for scale in (0.125, 4):
+            options = ["--sim-blocks", str(2 * cluster)]
+            yield attention(small, shapes, schedule_text(**fields, consumers=1), options, scale), False
+    # Two warpgroups with and without turns, in every division of the loop into stages; rings that are shorter than the
+    # producer is ahead.
+    wide = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true", "-DBACKWARD=false"]
+    for cluster, (overlap, lead), pingpong, stages, split in itertools.product(
+        (2, 4), ((1, 0), (2, 0), (2, 1), (3, 1)), (True, False), (1, 2, 3), (True, False)
+    ):
+        schedule = schedule_text(
+            cluster=cluster, overlap=overlap, lead=lead, pingpong=pingpong, stages=stages, split=split
+        )
+        options = ["--sim-blocks", str(2 * cluster), "--seeds", "3"]
+        yield attention(wide, shapes, schedule, options), stages < overlap
+    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "operands=shared", "l2_hints=true", "pin_waits=true")
+    for schedule in (*schedules, "pdl=true", "order=ascending", "order=linear"):
+        yield attention(wide, shapes, f"cluster=2,{schedule}", ["--sim-blocks", "4"]), False
+    yield attention(wide, shapes, "cluster=2,warp_specialize=false"), True
+    # The tiles of every head dimension, and rows of several heads.
+    for (d, dv), cluster in itertools.product(((64, 64), (128, 128), (192, 128), (256, 256)), (2, 4)):
+        defines = [f"-DD={d}", f"-DDV={dv}", "-DCAUSAL=true", "-DBACKWARD=false"]
+        lengths = [attention_shape(2, 1, 300, 333), attention_shape(1, 1, 257, 203)]
+        yield attention(defines, lengths, f"cluster={cluster}"), False
+    # With the diagonal's block as the reference, K is each block's own and V is shared.
+    for reference in ("first", "diagonal"):
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DMASK=causal", "-DALIBI=true", "-DBACKWARD=false"]
+        yield variant([*defines, f"-DREFERENCE={reference}"], {}, shapes, "cluster=2"), False
+    packed = ["-DD=64", "-DBM=128", "-DBN=32", "-DHEADS=8", "-DCAUSAL=true", "-DBACKWARD=false"]
+    yield attention(packed, [attention_shape(8, 1, 77, 113)], "cluster=2"), False
 
 
 def attention_packed():
@@ -317,9 +359,9 @@ def boxes():
     for (*tile, consumers), store, ws in itertools.product(tiles, ("direct", "tma"), (True, False)):
         yield kernel(*tile, 1, consumers=consumers, store=store, warp_specialize=ws), False
     # The parts in which the blocks of a cluster load the keys end within a head, or are one or more.
-    # One loop with and without the mask: its pieces would depend on the row.
+    # The pieces of the loop with and without the mask depend on the row, but a producer loads the same tiles in them.
     for keys, cluster in itertools.product((1, 2, 4), (2, 4)):
-        yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=False), False
+        yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=cluster == 2), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
 
@@ -397,6 +439,7 @@ GROUPS = {
     "attention-variants-retries": attention_variants_retries,
     "cache-hints": cache_hints,
     "clusters": clusters,
+    "clusters-causal": clusters_causal,
     "pinned-waits": pinned_waits,
     "shared-operands": shared_operands,
     "gemm-kernels": gemm_kernels,
