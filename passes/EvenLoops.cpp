@@ -23,8 +23,10 @@ static bool isArithmetic(Value value, const IndexDependence &dependence, Value i
                       [&](Value operand) { return isArithmetic(operand, dependence, index); });
 }
 
-std::optional<std::string> tessera::whyNotEven(KernelOp kernel, const IndexDependence &dependence,
-                                               scf::ForOp loop) {
+/// Why `loop` cannot load as many tiles in each block of a cluster as in the one where it runs
+/// longest; nothing when it can.
+static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDependence &dependence,
+                                             scf::ForOp loop) {
   Value index = kernel.getGridIndex(0), upper = loop.getUpperBound();
   if (loop.getUnsignedCmp() || !upper.getType().isIndex())
     return "it does not count in signed index";

@@ -30,11 +30,6 @@ struct SharedTile {
 SharedTile shareTile(tile::KernelOp kernel, const IndexDependence &dependence,
                      const PipedTile &tile, int64_t blocks);
 
-/// Why no loop of `kernel` has as many iterations as `loop` has in the block of the cluster in
-/// which it has most, or why this would not do; nothing when it can be made even.
-std::optional<std::string> whyNotEven(tile::KernelOp kernel, const IndexDependence &dependence,
-                                      mlir::scf::ForOp loop);
-
 /// The loads of the body of `loop` that go through pipes, in their order.
 llvm::SmallVector<tile::LoadOp> pipedLoads(mlir::scf::ForOp loop);
 

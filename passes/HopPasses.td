@@ -240,8 +240,8 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
   let summary = "Let the thread blocks of a cluster load together what all of them read";
   let description = [{
     With `cluster = n` the blocks of a cluster run tiles that neighbour in the first grid dimension. A pipe
-    whose loads do not depend on that index, in their place or in the control flow around them, has the same
-    fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part for all. The
+    whose loads do not depend on that index, in their place or in the control flow around them, or are marked
+    (`tile.alike`), has the same fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part for all. The
     other pipes stay each block's own. A kernel without such a pipe is refused.
 
     The number of tiles need not be a multiple of `n`. The blocks past the end take part like the others, for
