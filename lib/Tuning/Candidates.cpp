@@ -98,6 +98,26 @@ CompileStatus Enumerator::fail(const Twine &message) {
 // What varies
 //===----------------------------------------------------------------------===//
 
+/// The values of the fields that are set in `schedule`, by name.
+static Values getFieldValues(ScheduleAttr schedule) {
+  Values values;
+  std::string text = tile::printScheduleFields(schedule);
+  SmallVector<StringRef> items;
+  StringRef(text).split(items, ", ", -1, /*KeepEmpty=*/false);
+  std::string last;
+  for (StringRef item : items) {
+    auto [name, value] = item.split(" = ");
+    // The rest of a list, as of "stages = [3, 2]".
+    if (value.empty()) {
+      values[last] += ", " + name.str();
+      continue;
+    }
+    last = name.str();
+    values[last] = value.str();
+  }
+  return values;
+}
+
 /// The fields that vary, with their values.
 CompileStatus Enumerator::readFields() {
   context.getOrLoadDialect<tile::TileDialect>();
@@ -107,14 +127,11 @@ CompileStatus Enumerator::readFields() {
   FailureOr<ScheduleAttr> fixed = ScheduleAttr::parseText(&context, space.schedule, emit);
   if (failed(fixed))
     return CompileStatus::UsageError;
-  std::set<std::string> fixedNames;
-  SmallVector<StringRef> items;
-  StringRef(space.schedule).split(items, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items)
-    fixedNames.insert(item.split('=').first.trim().str());
+  result.fixed = tile::printScheduleFields(*fixed);
+  Values kept = getFieldValues(*fixed);
   fields = tile::getScheduleFieldDomains(&context);
   for (const std::string &name : space.fields) {
-    if (fixedNames.count(name))
+    if (kept.count(name))
       return fail("the schedule field '" + name + "' is both fixed and varied");
     if (llvm::none_of(fields, [&](const auto &field) { return field.name == name; })) {
       std::string known;
@@ -124,7 +141,7 @@ CompileStatus Enumerator::readFields() {
     }
   }
   llvm::erase_if(fields, [&](const ScheduleFieldDomain &field) {
-    return fixedNames.count(field.name) ||
+    return kept.count(field.name) ||
            (!space.fields.empty() && !llvm::is_contained(space.fields, field.name));
   });
   return CompileStatus::Success;
@@ -303,19 +320,6 @@ void Enumerator::tryRequests(Tiles &tiles, ArrayRef<std::string> requests,
 //===----------------------------------------------------------------------===//
 // The order of the search
 //===----------------------------------------------------------------------===//
-
-/// The values of the fields that are set in `schedule`, by name.
-static Values getFieldValues(ScheduleAttr schedule) {
-  Values values;
-  std::string text = tile::printScheduleFields(schedule);
-  SmallVector<StringRef> items;
-  StringRef(text).split(items, ", ", -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [name, value] = item.split(" = ");
-    values[name.str()] = value.str();
-  }
-  return values;
-}
 
 /// What a field can change to from its value `current`.
 static std::vector<std::string> changesOf(const ScheduleFieldDomain &domain, StringRef current) {

@@ -50,6 +50,8 @@ struct Rejection {
 
 struct Enumeration {
   std::string kernel;
+  /// The fields that are fixed, as ScheduleAttr prints them.
+  std::string fixed;
   /// The first is the model's choice with the source's defaults.
   std::vector<Candidate> candidates;
   /// Tiles that nothing fits, and single fields that cannot change.

@@ -49,7 +49,7 @@ struct Entry {
   Values parameters;
   /// The names of those that tuning chose.
   std::vector<std::string> tuned;
-  /// Fields that all contestants had in common because tuning was told so, as "speculate=false".
+  /// Fields that all contestants had in common because tuning was told so, as "speculate = false".
   std::string fixed;
   /// Fields of a schedule, as "consumers = 2, stages = 2".
   std::string schedule;

@@ -103,7 +103,7 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
   target.kernel = found.kernel;
   target.scalars = spec.scalars;
   target.orders = spec.orders;
-  target.fixed = spec.space.schedule;
+  target.fixed = std::move(found.fixed);
   target.also = spec.also;
   target.rejections = std::move(found.rejections);
   target.isCut = found.isCut;

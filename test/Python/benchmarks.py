@@ -305,6 +305,11 @@ class Explanation(unittest.TestCase):
         self.assertEqual(records[2]["added"], [2.0, 0.0])
         # 1024^2 elements in 500000 cycles and two more instructions for each.
         self.assertAlmostEqual(records[2]["explained"], 500000 / (500000 + 1024**2 * 2 / 128))
+        # A base on fewer keys took its time for those alone.
+        short = {**listed[0], "keys": 256}
+        variants.add_explanations(records, [short, listed[1]], kernels, {"plain": loops, "ALiBi": more}, 132)
+        self.assertAlmostEqual(records[2]["explained"], 500000 / (500000 * 4 + 1024**2 * 2 / 128))
+        variants.add_explanations(records, listed, kernels, {"plain": loops, "ALiBi": more}, 132)
         row = variants.to_row(records[2], records)
         shown = [row[name] for name in ("to plain", "to speculating", "added", "explained", "to explained")]
         self.assertEqual(shown, ["0.62", "0.50", "2.0 (0.0)", "0.97", "0.65"])
