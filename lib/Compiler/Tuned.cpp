@@ -39,7 +39,7 @@ private:
   std::optional<tuning::Values> bind(ArrayRef<source::Define> defines);
   std::vector<source::Define> definesWith(const Entry &entry);
   bool matches(const Entry &entry, const tuning::Values &bound);
-  ScheduleAttr getAsked();
+  ScheduleAttr getAsked(KernelOp form);
   std::optional<ScheduleAttr> getFixed(const Entry &entry);
   bool isSameProgram(const Entry &entry);
   int64_t rank(const Entry &entry);
@@ -171,12 +171,12 @@ bool Lookup::matches(const Entry &entry, const tuning::Values &bound) {
   return false;
 }
 
-/// What the source and the options set.
-ScheduleAttr Lookup::getAsked() {
+/// What the source, read as `form`, and the options set.
+ScheduleAttr Lookup::getAsked(KernelOp form) {
   // Checked before anything is read.
   ScheduleAttr asked = *ScheduleAttr::parseText(
       context, options.schedule, [&] { return emitError(UnknownLoc::get(context)); });
-  ScheduleAttr written = kernel.getScheduleAttr();
+  ScheduleAttr written = form.getScheduleAttr();
   return written ? written.overriddenBy(asked) : asked;
 }
 
@@ -193,7 +193,7 @@ std::optional<ScheduleAttr> Lookup::getFixed(const Entry &entry) {
 bool Lookup::isSameProgram(const Entry &entry) {
   std::optional<ScheduleAttr> fixed = getFixed(entry);
   return !fixed || fixed->getSpeculate().value_or(true) || !findSpeculation(kernel) ||
-         !getAsked().getSpeculate().value_or(true);
+         !getAsked(kernel).getSpeculate().value_or(true);
 }
 
 /// How well the fields that the entry's contestants had in common go with those that are asked for:
@@ -203,7 +203,7 @@ int64_t Lookup::rank(const Entry &entry) {
   if (!fixed)
     return 0;
   int64_t rank = 0;
-  tile::ScheduleFields want(getAsked()), have(*fixed);
+  tile::ScheduleFields want(getAsked(kernel)), have(*fixed);
   want.visitWith(have, [&](StringRef, const auto &mine, const auto &theirs) {
     if (theirs)
       rank += mine == theirs ? 1 : -1;
@@ -265,10 +265,7 @@ bool Lookup::chooseSchedule(const Entry &entry, KernelOp tuned) {
     warn(entry, errors.getFirst());
     return false;
   }
-  // Checked before anything is read.
-  ScheduleAttr asked = *ScheduleAttr::parseText(context, options.schedule, emit);
-  if (ScheduleAttr written = tuned.getScheduleAttr())
-    asked = written.overriddenBy(asked);
+  ScheduleAttr asked = getAsked(tuned);
   auto choices = chooseSchedules(tuned, {stored->overriddenBy(asked), *stored});
   if (failed(choices) || !(*choices)[1].schedule) {
     warn(entry, failed(choices) ? errors.getFirst() : explain((*choices)[1]));
