@@ -177,12 +177,13 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     The launch has one thread block for each multiprocessor, and each role runs its program for one tile after
     another, so that the loads of the next tile start while the results of this one are stored. With
     `persistent = static` block `i` of `n` takes tiles i, i + n, ...; with `dynamic` the producer takes the
-    next number from a counter in global memory, a tile ahead, and hands it to the consumers through a pipe;
-    the last block sets the counter back, so that no second launch is needed. `order` says which tile a number
-    means. With `ascending` and `descending` the first grid index changes slowest within a section of the other
-    indices: as many of them, and at most 64, as have `section` tiles for each thread block. Then blocks that load
-    the same tensors run tiles of nearly the same length at the same time. In clusters a number stands for the tiles of a whole cluster, of which each
-    block takes the one of its rank; with `dynamic` the first block of a cluster fetches for all.
+    next number from a counter in global memory, after its last load of a tile, and hands it to the consumers
+    through a pipe; the last block sets the counter back, so that no second launch is needed. `order` says which
+    tile a number means. With `ascending` and `descending` the first grid index changes slowest within a section of
+    the other indices: as many of them as have `section` tiles for each thread block. Then blocks that load the same
+    tensors run tiles of nearly the same length at the same time. In clusters a number stands for the tiles of a
+    whole cluster, of which each block takes the one of its rank; with `dynamic` the first block of a cluster
+    fetches for all.
 
     ```mlir
     hop.role consumer warpgroups(2) {

@@ -60,10 +60,6 @@ Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
   return b.div(blocks, b.constant(kernel.getClusterSize()));
 }
 
-/// The most indices of a section. Each of them has tensors of its own, and when the L2 cache does
-/// not keep those of all from one round to the next, more than this take the memory's bandwidth.
-constexpr int64_t mostTogether = 64;
-
 /// The grid of a kernel, and the tile that a number means. Everything is computed from extents
 /// where it is needed: registers that live through a tile are dearer than a few divisions.
 class TileOrder {
@@ -99,8 +95,7 @@ public:
       Value one = b.constant(1);
       Value tilesOfRounds =
           b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
-      Value fitting =
-          b.min(b.constant(mostTogether), b.div(tilesOfRounds, b.max(one, counts.front())));
+      Value fitting = b.div(tilesOfRounds, b.max(one, counts.front()));
       Value section = b.min(outer, b.max(one, fitting));
       Value tilesOfSection = b.mul(counts.front(), section);
       Value start = b.mul(b.div(number, tilesOfSection), section);
@@ -177,20 +172,17 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     Value number = loopBody->getArgument(0);
     builder.setInsertionPointToEnd(loopBody);
     SmallVector<Value> indices = TileOrder(kernel, builder).indicesOf(number, builder, loc);
-    Value next;
-    if (numbers && role.getKind() == hop::RoleKind::Producer)
-      next = hop::NextTileOp::create(builder, loc, builder.getIndexType());
     for (Operation *op : program)
       op->moveBefore(loopBody, loopBody->end());
     for (auto [i, index] : llvm::enumerate(indices))
       kernel.getGridIndex(i).replaceUsesWithIf(
           index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });
     builder.setInsertionPointToEnd(loopBody);
-    if (numbers)
-      next = exchangeNumber(builder, loc, numbers, next);
-    else
-      next = arith::AddIOp::create(builder, loc, number,
-                                   perCluster<hop::BlockCountOp>(kernel, builder, loc));
+    Value next = numbers
+                     ? exchangeNumber(builder, role, numbers)
+                     : arith::AddIOp::create(builder, loc, number,
+                                             perCluster<hop::BlockCountOp>(kernel, builder, loc))
+                           .getResult();
     scf::YieldOp::create(builder, loc, next);
   }
 
@@ -207,11 +199,15 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
         [](OpBuilder &, Location, ValueRange) {});
   }
 
-  /// The producer hands on the number that it fetched; the consumers take it, and in a cluster,
-  /// where one producer's number counts, the producers too.
-  Value exchangeNumber(OpBuilder &builder, Location loc, Value numbers, Value fetched) {
+  /// The producer fetches the next number and hands it on; the consumers take it, and in a cluster,
+  /// where one producer's number counts, the producers too. It is fetched after the tile's last
+  /// load, which is as late as the tiles in the pipes hide the counter's latency: a block that took
+  /// its next tile when this one began would keep a long one waiting while others find none.
+  Value exchangeNumber(OpBuilder &builder, hop::RoleOp role, Value numbers) {
+    Location loc = role.getLoc();
     Type i32 = builder.getI32Type();
-    if (fetched) {
+    if (role.getKind() == hop::RoleKind::Producer) {
+      Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType());
       hop::PipePutOp::create(builder, loc, numbers,
                              arith::IndexCastOp::create(builder, loc, i32, fetched));
       if (!numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())

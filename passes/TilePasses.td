@@ -56,7 +56,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        the loads); 1 when no loop loads a tile for a dot. Where a loop has several dots,
        what shared memory is left in the end gives single pipes one slot more, up to 3.
 
-    The rest follows (`operands = registers`, `section = 4`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
+    The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
     work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and

@@ -13,7 +13,7 @@
 namespace tessera::tile {
 
 /// The usual value of `section` (docs/performance.md).
-constexpr int64_t usualSection = 4;
+constexpr int64_t usualSection = 2;
 
 struct ScheduleFields {
   std::optional<bool> warpSpecialize;

@@ -85,7 +85,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
-    | `section` | 1, 2, 4, 8, 16 | in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices, and at most 64, run together |
+    | `section` | 1, 2, 4, 8, 16 | in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices run together |
     | `cluster` | 1, 2, 4 | thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself |
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
     | `l2_hints` | bool | copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O) |
