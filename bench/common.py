@@ -39,7 +39,7 @@ def argument_parser(description, gpu=True, schedules=True):
             group.add_argument(
                 "--schedules", metavar="A;B;...", help="several, timed in turns; 'default' is the compiler's choice"
             )
-        parser.add_argument("--milliseconds", type=float, default=150, help="of timed work for each contestant")
+        parser.add_argument("--milliseconds", type=float, default=400, help="of timed work for each contestant, and as much before it that is not timed")
         parser.add_argument("--rounds", type=int, default=10, help="in which the contestants take turns; best a multiple of twice their number")
         parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
     return parser
@@ -121,9 +121,10 @@ class Stopwatch:
         return [start.elapsed_time(end) for start, end in pairs]
 
     def compare(self, contestants):
-        """Times the functions of a dict in turns. The card is at its power limit, so that a kernel runs slower after
-        one that takes more: the orders of the turns are balanced. Returns for each name {"ms": median, "ms_min", "ms_max", "spread": what lies between the
-        quartiles over the median, "mhz", "watts"}; the last two are None without pynvml."""
+        """Times the functions of a dict in turns. At its power limit a card takes a while to the clock that a kernel's
+        own power leaves: the first half of each turn is not timed, and the orders of the turns are balanced. Returns for
+        each name {"ms": median, "ms_min", "ms_max", "spread": what lies between the quartiles over the median, "mhz",
+        "watts"}; the last two are None without pynvml."""
         counts, times, samples = {}, {}, {}
         for name, function in contestants.items():
             self._time(function, 2)
@@ -134,6 +135,7 @@ class Stopwatch:
         for turn in range(self.rounds):
             for name in (names[number] for number in orders[turn % len(orders)]):
                 function = contestants[name]
+                self._time(function, counts[name])
                 with self.monitor.sampling(samples[name]):
                     times[name] += self._time(function, counts[name])
         return {name: self._summary(times[name], samples[name]) for name in contestants}
