@@ -4,9 +4,11 @@
     dims    the same for d = 96, d = 192, and d = 192 with values of 128
     gqa     d = 128 with eight query heads for each head of K and V
     long    a single sequence of 32k tokens, d = 128
+    decode  one query against the keys of 128k tokens, d = 128, 32 query heads on 4; also with the eight query heads of
+            a key head in the rows of a tile (variant "packed")
 
-All have 16k tokens (batch = 16384 / seqlen) but the last, and hidden size 2048 (heads = 2048 / d). FLOPs are
-2 s^2 (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends; FlashAttention-3 when
+The first three have 16k tokens (batch = 16384 / seqlen), and all but the last hidden size 2048 (heads = 2048 / d). FLOPs
+are 2 q s (d + dv) h b for q queries and s keys, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends; FlashAttention-3 when
 flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp80.so; and when --peers names
 them, FlexAttention and a kernel in Triton, which take seconds to compile for each point. A peer that does not run a
 point is left out there, and a line says why.
@@ -35,11 +37,16 @@ JUDGES = ("fa3", "cudnn")
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The points of all pairs (D, DV), sequence lengths and masks; `sharing` query heads have one head of K and V."""
+    """The points of all pairs (D, DV), sequence lengths and masks; `sharing` query heads have one head of K and V. A
+    sequence has as many queries as keys (queries = None) or so many."""
 
     dims: tuple
     seqlens: tuple = SEQLENS
     sharing: int = 1
+    hidden: int = HIDDEN
+    tokens: int = TOKENS
+    queries: int | None = None
+    masks: tuple = MASKS
 
 
 GROUPS = {
@@ -47,6 +54,7 @@ GROUPS = {
     "dims": Group(((96, 96), (192, 192), (192, 128))),
     "gqa": Group(((128, 128),), sharing=8),
     "long": Group(((128, 128),), seqlens=(32768,)),
+    "decode": Group(((128, 128),), (2048, 8192, 32768), 8, hidden=4096, tokens=131072, queries=1, masks=("full",)),
 }
 
 
@@ -59,6 +67,7 @@ class Point:
     dv: int
     mask: str
     seqlen: int
+    queries: int
     batch: int
     heads: int
     kv_heads: int
@@ -69,12 +78,12 @@ def points(groups, dims=None, seqlens=None, masks=MASKS):
     for name in groups:
         group = GROUPS[name]
         for d, dv in group.dims:
-            heads = HIDDEN // d
+            heads = group.hidden // d
             for mask in masks:
-                for seqlen in group.seqlens:
+                for seqlen in group.seqlens if mask in group.masks else ():
                     if (dims is None or d in dims) and (seqlens is None or seqlen in seqlens):
-                        batch = max(1, TOKENS // seqlen)
-                        yield Point(name, d, dv, mask, seqlen, batch, heads, heads // group.sharing)
+                        batch, queries = max(1, group.tokens // seqlen), group.queries or seqlen
+                        yield Point(name, d, dv, mask, seqlen, queries, batch, heads, heads // group.sharing)
 
 
 def parse_arguments(arguments=None):
@@ -96,9 +105,13 @@ def parse_arguments(arguments=None):
 def configurations(point, options):
     """The kernels to time at a point."""
     causal = point.mask == "causal"
-    shape = {"B": point.batch, "H": point.heads, "HK": point.kv_heads, "SQ": point.seqlen, "SK": point.seqlen}
+    shape = {"B": point.batch, "H": point.heads, "HK": point.kv_heads, "SQ": point.queries, "SK": point.seqlen}
     for schedule in common.wanted_schedules(options):
         yield cases.attention(options.dtype, point.d, point.dv, causal, schedule, shape)
+    sharing = point.heads // point.kv_heads
+    if point.queries * sharing <= 64 and sharing > 1:
+        packed = {"T": options.dtype, "D": point.d, "DV": point.dv, "CAUSAL": causal, "HEADS": sharing, "BM": 64}
+        yield dict(cases.configuration(cases.ATTENTION, packed, shape=shape), variant="packed")
     if options.exact:
         scores = {"DV": point.dv, "MASK": "causal" if causal else "none"}
         yield dict(cases.variant(options.dtype, point.d, scores, "speculate=false", shape), variant="exact")
@@ -128,29 +141,32 @@ def numbers(text):
 
 
 class Problem:
-    """Tensors of a problem: Q [B, S, H, D], K [B, S, HK, D], V [B, S, HK, DV], LSE [B, H, S]. By default the batch and
-    heads of the paper, DV = D and HK = H."""
+    """Tensors of a problem: Q [B, SQ, H, D], K [B, S, HK, D], V [B, S, HK, DV], LSE [B, H, SQ]. By default the batch and
+    heads of the paper, DV = D, HK = H and SQ = S."""
 
-    def __init__(self, d, seqlen, causal, dtype, batch=None, heads=None, dv=None, kv_heads=None):
+    def __init__(self, d, seqlen, causal, dtype, batch=None, heads=None, dv=None, kv_heads=None, queries=None):
         import torch
 
-        self.d, self.dv, self.seqlen, self.causal = d, dv or d, seqlen, causal
+        self.d, self.dv, self.seqlen, self.queries, self.causal = d, dv or d, seqlen, queries or seqlen, causal
         self.batch, self.heads = batch or max(1, TOKENS // seqlen), heads or HIDDEN // d
         self.kv_heads = kv_heads or self.heads
         self.scale = 1 / math.sqrt(d)
         self.dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
 
-        def random(heads, depth):
-            return torch.randn((self.batch, seqlen, heads, depth), device="cuda", dtype=self.dtype)
+        def random(*shape):
+            return torch.randn((self.batch, *shape), device="cuda", dtype=self.dtype)
 
-        self.q, self.k, self.v = random(self.heads, d), random(self.kv_heads, d), random(self.kv_heads, self.dv)
-        self.lse = torch.empty((self.batch, self.heads, seqlen), device="cuda")
-        self.flops = 2 * seqlen**2 * (d + self.dv) * self.heads * self.batch / (2 if causal else 1)
+        self.q = random(self.queries, self.heads, d)
+        self.k, self.v = random(seqlen, self.kv_heads, d), random(seqlen, self.kv_heads, self.dv)
+        self.lse = torch.empty((self.batch, self.heads, self.queries), device="cuda")
+        pairs = self.queries * seqlen / (2 if causal else 1)
+        self.flops = 2 * pairs * (d + self.dv) * self.heads * self.batch
 
     def __str__(self):
         dims = f"d {self.d}" if self.d == self.dv else f"d {self.d}/{self.dv}"
         heads = f"{self.heads}" if self.heads == self.kv_heads else f"{self.heads}:{self.kv_heads}"
-        return f"{dims}, {'causal' if self.causal else 'full'}, {self.batch} x {self.seqlen}, {heads} heads"
+        queries = "" if self.queries == self.seqlen else f"{self.queries} on "
+        return f"{dims}, {'causal' if self.causal else 'full'}, {self.batch} x {queries}{self.seqlen}, {heads} heads"
 
     def transposed(self):
         return tuple(tensor.transpose(1, 2) for tensor in (self.q, self.k, self.v))
@@ -246,6 +262,7 @@ def main():
             point.heads,
             point.dv,
             point.kv_heads,
+            point.queries,
         )
         measured = measure(kernels, problem, dataclasses.asdict(point), options, stopwatch)
         for record in measured:

@@ -131,7 +131,7 @@ def fa3_library(problem, directory):
     out, lse = torch.empty_like(problem.q), torch.empty_like(problem.lse)
     semaphore = torch.zeros(1024, dtype=torch.int32, device="cuda")
     multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
-    b, s, h, hk = problem.batch, problem.seqlen, problem.heads, problem.kv_heads
+    b, sq, sk, h, hk = problem.batch, problem.queries, problem.seqlen, problem.heads, problem.kv_heads
     pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (problem.q, problem.k, problem.v, out, lse)]
     null = ctypes.c_void_p(0)
 
@@ -139,7 +139,7 @@ def fa3_library(problem, directory):
         if problem.causal:
             semaphore.zero_()
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        function(*pointers, b, s, s, h, hk, ctypes.c_float(problem.scale), multiprocessors,
+        function(*pointers, b, sq, sk, h, hk, ctypes.c_float(problem.scale), multiprocessors,
                  ctypes.c_void_p(semaphore.data_ptr()), null, null, null, stream)  # fmt: skip
         return out.transpose(1, 2)
 
@@ -155,7 +155,7 @@ def flex(problem, score=None, sees=None):
     import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    blocks = None if sees is None else create_block_mask(sees, None, None, problem.seqlen, problem.seqlen)
+    blocks = None if sees is None else create_block_mask(sees, None, None, problem.queries, problem.seqlen)
     scale, grouped = problem.scale, problem.kv_heads != problem.heads
 
     def attend(q, k, v):
@@ -189,7 +189,7 @@ def refuse_unfused(run, problem):
     torch.cuda.synchronize()
     taken = torch.cuda.max_memory_allocated() - before
     # In f32, and its exponentials in f32 or the type of the inputs.
-    if taken >= 6 * problem.batch * problem.heads * problem.seqlen**2:
+    if taken >= 6 * problem.batch * problem.heads * problem.queries * problem.seqlen:
         raise Unavailable(f"is not fused: a call takes {taken >> 20} MiB")
 
 
@@ -204,6 +204,6 @@ def triton(problem):
     import triton_attention
 
     sizes = (problem.d, problem.dv)
-    if problem.seqlen % 128 or any(size & (size - 1) for size in sizes):
-        raise Unavailable("takes sequences of multiples of 128 and head dimensions that are powers of two")
+    if problem.queries != problem.seqlen or problem.seqlen % 128 or any(size & (size - 1) for size in sizes):
+        raise Unavailable("takes as many queries as keys, a multiple of 128, and head dimensions that are powers of two")
     return triton_attention.contestant(problem.q, problem.k, problem.v, problem.causal, problem.scale)

@@ -171,6 +171,9 @@ class Points(unittest.TestCase):
         self.assertEqual({(p.d, p.dv) for p in attention.points(["dims"])}, {(96, 96), (192, 192), (192, 128)})
         self.assertEqual({(p.heads, p.kv_heads) for p in attention.points(["gqa"])}, {(16, 2)})
         self.assertEqual([(p.batch, p.seqlen) for p in attention.points(["long"])], [(1, 32768)] * 2)
+        decode = list(attention.points(["decode"]))
+        self.assertEqual({(p.batch * p.seqlen, p.queries, p.heads, p.kv_heads) for p in decode}, {(131072, 1, 32, 4)})
+        self.assertEqual({p.mask for p in decode}, {"full"})
 
     def options(self, *arguments):
         return attention.parse_arguments(arguments)
@@ -211,6 +214,15 @@ class Points(unittest.TestCase):
         for point in options.points:
             names = [configuration["name"] for configuration in attention.configurations(point, options)]
             self.assertTrue(set(names) <= set(found))
+
+    def test_packed(self):
+        """Few queries are also tried with the heads that share keys in one tile."""
+        options = self.options("--groups", "decode,gqa", "--seqlens", "2048", "--masks", "full")
+        decode, gqa = sorted(options.points, key=lambda point: point.group)
+        default, packed = attention.configurations(decode, options)
+        self.assertEqual((packed["variant"], packed["parameters"]["HEADS"]), ("packed", 8))
+        self.assertEqual((default["shape"], default["shape"]["SQ"]), (packed["shape"], 1))
+        self.assertEqual(len(list(attention.configurations(gqa, options))), 1)
 
 
 class Peers(unittest.TestCase):
