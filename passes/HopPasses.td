@@ -144,6 +144,34 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     hop.warpgroup_sync
     hop.bulk_store %s, %O[%row, %c0] : ...
     ```
+
+    With `staging = own` the shared memory is the store's own. With `shared` it is that of slots of the pipe that the
+    program reads last, of those that have room: as many as hold the rows of every warpgroup, of which none lies in
+    two slots. The producer lends them after its last load, when their readers are done, and the next load into
+    them waits until all warpgroups have stored; loads into other slots and pipes go on. Refused where there is no
+    producer, where tiles are read after the store, and where no pipe has room; a remark says which pipe lends.
+
+    ```mlir
+    hop.role producer warpgroups(1) {
+      hop.pipe.load %v, ...
+    }
+    hop.role consumer warpgroups(2) {
+      tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, ...
+    }
+    ==>
+    hop.role producer warpgroups(1) {
+      hop.pipe.load %v, ...
+      hop.pipe.lend %v
+    }
+    hop.role consumer warpgroups(2) {
+      %slot = hop.pipe.wait %v
+      %mine = hop.overlay %slot[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+      hop.stage %o, %mine : ...
+      hop.warpgroup_sync
+      hop.bulk_store %mine, %O[%row, %c0] : ...
+      hop.pipe.release %v, %slot
+    }
+    ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }

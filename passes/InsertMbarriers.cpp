@@ -45,6 +45,8 @@ using Positions = llvm::MapVector<Cursor, Position>;
 std::optional<Cursor> cursorOf(Operation *op) {
   if (auto load = dyn_cast<hop::PipeLoadOp>(op))
     return Cursor(load.getPipe(), Side::Fill);
+  if (auto lend = dyn_cast<hop::PipeLendOp>(op))
+    return Cursor(lend.getPipe(), Side::Fill);
   if (auto put = dyn_cast<hop::PipePutOp>(op))
     return Cursor(put.getPipe(), Side::Fill);
   if (auto get = dyn_cast<hop::PipeGetOp>(op))
@@ -159,6 +161,8 @@ private:
         rewriteWait(wait, positions);
       else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
         rewriteRelease(release);
+      else if (auto lend = dyn_cast<hop::PipeLendOp>(op))
+        rewriteLend(lend, positions);
       else if (auto put = dyn_cast<hop::PipePutOp>(op))
         rewritePut(put, positions);
       else if (auto get = dyn_cast<hop::PipeGetOp>(op))
@@ -204,6 +208,18 @@ private:
                                  indexOfSlot.lookup(release.getTile()), ring.releasedByAll,
                                  ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
+  }
+
+  /// The arrival that a load makes, without bytes to wait for.
+  void rewriteLend(hop::PipeLendOp lend, Positions &positions) {
+    const Ring &ring = rings.find(lend.getPipe())->second;
+    Position &position = positions.find({lend.getPipe(), Side::Fill})->second;
+    Location loc = lend.getLoc();
+    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+    hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true,
+                                 /*blocks=*/nullptr);
+    advance(loc, ring, position);
+    lend.erase();
   }
 
   void rewritePut(hop::PipePutOp put, Positions &positions) {

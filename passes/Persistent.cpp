@@ -177,12 +177,17 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     for (auto [i, index] : llvm::enumerate(indices))
       kernel.getGridIndex(i).replaceUsesWithIf(
           index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });
-    builder.setInsertionPointToEnd(loopBody);
+    // Slots are lent when consumers are done with them, for which the next number need not wait.
+    Block::iterator end = loopBody->end();
+    while (end != loopBody->begin() && isa<hop::PipeLendOp>(*std::prev(end)))
+      --end;
+    builder.setInsertionPoint(loopBody, end);
     Value next = numbers
                      ? exchangeNumber(builder, role, numbers)
                      : arith::AddIOp::create(builder, loc, number,
                                              perCluster<hop::BlockCountOp>(kernel, builder, loc))
                            .getResult();
+    builder.setInsertionPointToEnd(loopBody);
     scf::YieldOp::create(builder, loc, next);
   }
 

@@ -1,6 +1,7 @@
 //===- ResourceModel.cpp - What a kernel needs of a Hopper SM -------------===//
 
 #include "passes/ResourceModel.h"
+#include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -73,6 +74,46 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
         use.staging += llvm::alignTo(tileBytes(type), 1024);
     });
   return use;
+}
+
+/// The slots that tiles of `part` take in a pipe of `tile`, one for each of `consumers`
+/// warpgroups; 0 when a slot has no room for one.
+static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t consumers) {
+  std::optional<hop::SharedLayout> slot = hop::getSharedLayout(tile),
+                                   layout = hop::getSharedLayout(part);
+  int64_t perSlot = slot && layout ? hop::tilesInSlot(*slot, *layout) : 0;
+  return perSlot ? llvm::divideCeil(consumers, perSlot) : 0;
+}
+
+std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const StageCounts &stages,
+                                                     int64_t outerStages, int64_t consumers) {
+  std::optional<std::string> refusal;
+  kernel.walk([&](StoreOp store) {
+    auto tile = cast<RankedTensorType>(store.getValue().getType());
+    if (tile.getRank() != 2 || tile.getElementTypeBitWidth() != 16)
+      return;
+    auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
+                                      tile.getElementType());
+    size_t loopTiles = 0;
+    int64_t fewest = 0;
+    for (const PipedTile &piped : pipedTiles(kernel)) {
+      int64_t slots = piped.inLoop ? stages.of(loopTiles++) : outerStages;
+      LoadOp load = piped.loads.front();
+      int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
+      if (needed && needed <= slots)
+        return;
+      fewest = needed && fewest ? std::min(needed, fewest) : std::max(needed, fewest);
+    }
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "staging = shared takes slots that have room for " << part << " of each warpgroup, ";
+    if (fewest)
+      os << fewest << " of a pipe; use more stages or staging = own";
+    else
+      os << "and no tile that is loaded for a dot has; use staging = own";
+    refusal = text;
+  });
+  return refusal;
 }
 
 /// The operands of the dots of `kernel` that are computed.

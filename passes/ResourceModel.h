@@ -83,6 +83,11 @@ ComputedOperands computedOperands(tile::KernelOp kernel);
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
                                 int64_t outerStages, tile::StoreKind store);
 
+/// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
+/// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
+std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
+                                            int64_t outerStages, int64_t consumers);
+
 /// Registers per thread of each role.
 struct RegisterSplit {
   /// 0 when there is no producer.

@@ -102,6 +102,8 @@ SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t out
                                           StoreKind store) const {
   SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, store);
   use.operands = operandBytes;
+  if (lendsSlots)
+    use.staging = 0;
   return use;
 }
 
@@ -120,7 +122,11 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, 
   bool unordered = requested.getPersistent() == PersistentKind::None &&
                    requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
   OperandKind operands = requested.getOperands().value_or(OperandKind::registers);
-  return {warpSpecialize, shape, consumers, operands, pingpong, dynamic, unordered, split};
+  StagingKind staging = requested.getStaging().value_or(StagingKind::own);
+  StoreKind store = requested.getStore().value_or(
+      staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct);
+  return {warpSpecialize, shape,    consumers, operands,  store,
+          staging,        pingpong, dynamic,   unordered, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -174,6 +180,12 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (candidate.pingpong && !worksBetweenDots)
     return "ping-pong needs a loop with work between dependent dots, and the kernel has none";
 
+  if (candidate.staging == StagingKind::shared && candidate.store == StoreKind::direct)
+    return "staging = shared is for results that leave through shared memory; use store = tma or "
+           "staging = own";
+  if (candidate.staging == StagingKind::shared && !candidate.warpSpecialize)
+    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
+           "or staging = own";
   if (candidate.operands == OperandKind::shared)
     if (std::optional<std::string> reason = computedOperands(rotated(candidate)).refusal)
       return *reason + "; use operands = registers";
@@ -231,8 +243,9 @@ bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const
 
 /// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
 /// of what is loaded before the loop, so it is taken only beside that.
-std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, StoreKind store,
-                                                      int64_t overlap) {
+std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
+                                                      const Candidate &candidate) {
+  int64_t overlap = candidate.shape.stages;
   for (const StageCounts &stages : stageChoices(requested)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
@@ -254,11 +267,17 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested, St
     }
     bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
     int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
-    SharedMemoryUse shared = sharedUse(stages, outer, store);
+    if (lendsSlots)
+      if (std::optional<std::string> reason =
+              whyNoSlotsToLend(kernel, stages, outer, candidate.consumers)) {
+        rejections.push_back({text, *reason});
+        continue;
+      }
+    SharedMemoryUse shared = sharedUse(stages, outer, candidate.store);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
-                                        stringifyStoreKind(store))
+                                        stringifyStoreKind(candidate.store))
                               .str(),
                           llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
                                         hopper::kSharedMemory)
@@ -349,8 +368,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
                                                      const Candidate &candidate) {
   operandBytes =
       candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
-  StoreKind store = requested.getStore().value_or(StoreKind::direct);
-  std::optional<StageCounts> stages = findStages(requested, store, candidate.shape.stages);
+  lendsSlots = candidate.staging == StagingKind::shared;
+  std::optional<StageCounts> stages = findStages(requested, candidate);
   if (!stages)
     return std::nullopt;
   ScheduleFields fields(requested);
@@ -365,7 +384,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.pinWaits = requested.getPinWaits().value_or(false);
   fields.pingpong = candidate.pingpong;
   fields.split = requested.getSplit().value_or(true);
-  fields.store = store;
+  fields.store = candidate.store;
+  fields.staging = candidate.staging;
   fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
   fields.consumerRegisters = candidate.registers.consumer;
   fields.speculate = findSpeculation(kernel) != nullptr;

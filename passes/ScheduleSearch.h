@@ -34,6 +34,8 @@ private:
     OverlapShape shape;
     int64_t consumers;
     tile::OperandKind operands;
+    tile::StoreKind store;
+    tile::StagingKind staging;
     bool pingpong, dynamic, unordered;
     RegisterSplit registers;
   };
@@ -62,8 +64,8 @@ private:
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
-  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested, tile::StoreKind store,
-                                              int64_t overlap);
+  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested,
+                                              const Candidate &candidate);
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
   void chooseGrid(tile::ScheduleFields &fields) const;
   std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
@@ -81,6 +83,7 @@ private:
   llvm::SmallVector<size_t> evened;
   /// Of the candidate that is being completed.
   int64_t operandBytes = 0;
+  bool lendsSlots = false;
 };
 
 } // namespace tessera

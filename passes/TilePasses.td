@@ -57,7 +57,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        what shared memory is left in the end gives single pipes one slot more, up to 3.
 
     The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
-    work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use;
+    work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
+    the pipes lend when `staging = shared` is asked for and `store` is not;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
     `producer_registers` has no meaning. Thread blocks work by themselves (`cluster = 1`) unless the author asks
@@ -67,7 +68,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
 
     What fits is decided by `passes/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of
-    stores, mbarriers) and registers of a
+    stores with `staging = own`, mbarriers) and registers of a
     consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
     preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
     overridden cannot hold, the error says what would work.
@@ -86,7 +87,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
         stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,
         operands = registers, pingpong = true, split = true,
-        store = direct, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
+        store = direct, staging = own, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
   let options = [

@@ -190,17 +190,26 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
   return {};
 }
 
-/// Reports a product that reads `tile` and may still be in flight at `release`.
+/// Reports a product that reads `tile` and may still be in flight at `release`, and a write or a
+/// store of it that comes later.
 static LogicalResult verifyReadersDone(PipeReleaseOp release, Value tile) {
+  auto isBefore = [&](Operation *op) {
+    Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
+    return ancestor && ancestor->isBeforeInBlock(release);
+  };
   for (Operation *user : tile.getUsers()) {
-    if (isa<SliceOp>(user) && failed(verifyReadersDone(release, user->getResult(0))))
+    if (isa<SliceOp, OverlayOp>(user) && failed(verifyReadersDone(release, user->getResult(0))))
       return failure();
+    if (isa<StageOp, BulkStoreOp>(user) && !isBefore(user)) {
+      InFlightDiagnostic diag = release.emitOpError("gives back a slot that is used later");
+      diag.attachNote(user->getLoc()) << "the use";
+      return diag;
+    }
     auto issue = dyn_cast<MmaIssueOp>(user);
     if (!issue || !issue.getFlight().hasOneUse())
       continue;
     MmaWaitOp wait = waitOf(issue);
-    Operation *ancestor = wait ? release->getBlock()->findAncestorOpInBlock(*wait) : nullptr;
-    if (ancestor && ancestor->isBeforeInBlock(release))
+    if (wait && isBefore(wait))
       continue;
     InFlightDiagnostic diag =
         release.emitOpError("gives back a slot that a product in flight reads; wait for it first");
@@ -237,6 +246,18 @@ LogicalResult SliceOp::verify() {
   // A slice starts at a whole repeat of the swizzle.
   if (rows % 8 != 0)
     return emitOpError("takes rows in multiples of 8, got ") << rows;
+  return success();
+}
+
+LogicalResult OverlayOp::verify() {
+  if (getSlots().empty() || !llvm::all_equal(getSlots().getTypes()))
+    return emitOpError("lies over slots of one type");
+  auto slot = cast<SharedType>(getSlots().front().getType());
+  SharedType result = getResult().getType();
+  // The types' verifiers have checked that there are layouts.
+  if (tilesInSlot(*getSharedLayout(slot.getTile(), slot.getStoredRows()),
+                  *getSharedLayout(result.getTile(), result.getStoredRows())) == 0)
+    return emitOpError("finds no room for ") << result << " in a slot of " << slot;
   return success();
 }
 

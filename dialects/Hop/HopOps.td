@@ -169,11 +169,27 @@ def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
 def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
   let summary = "Gives a slot back to the role that fills it";
   let description = [{
-    `tile` is the result of `hop.pipe.wait`; every product that reads it must have been waited for.
+    `tile` is the result of `hop.pipe.wait`; every product that reads it must have been waited for, and what lies
+    over it must have been stored.
   }];
   let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);
   let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
   let hasVerifier = 1;
+}
+
+def Hop_PipeLendOp : Hop_Op<"pipe.lend"> {
+  let summary = "Acquires the next slot and hands it to the readers without a load";
+  let description = [{
+    Waits until every reader has released the slot. What the slot holds is undefined: the readers, who wait for it
+    and release it as they do after a load, may write it meanwhile (`hop.overlay`). Of a multicast pipe each
+    block lends a slot of its own.
+
+    ```mlir
+    hop.pipe.lend %v : !hop.pipe<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
 }
 
 def Hop_PipePutOp : Hop_Op<"pipe.put"> {
@@ -199,6 +215,24 @@ def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
   let results = (outs Hop_SharedType:$result);
   let assemblyFormat =
     "$source `[` $index `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Hop_OverlayOp : Hop_Op<"overlay", [Pure]> {
+  let summary = "Room for tile number `index` in slots that hold something else otherwise";
+  let description = [{
+    Each slot has room for as many whole tiles of the result's type as fit in its bytes; they are numbered slot by
+    slot. The slots are of one type, and their bytes repeat in multiples of the result's swizzle.
+
+    ```mlir
+    %part = hop.overlay %a, %b[%wg] : !hop.shared<tensor<80x256xbf16>, rows = 80>,
+      !hop.shared<tensor<80x256xbf16>, rows = 80> -> !hop.shared<tensor<64x256xbf16>, rows = 64>
+    ```
+  }];
+  let arguments = (ins Variadic<Hop_SharedType>:$slots, Index:$index);
+  let results = (outs Hop_SharedType:$result);
+  let assemblyFormat =
+    "$slots `[` $index `]` attr-dict `:` qualified(type($slots)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 

@@ -21,6 +21,12 @@ std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile,
   return std::nullopt;
 }
 
+int64_t tessera::hop::tilesInSlot(const SharedLayout &slot, const SharedLayout &layout) {
+  bool aligned =
+      slot.atomBytes() % layout.atomBytes() == 0 && layout.bytes() % layout.atomBytes() == 0;
+  return aligned ? slot.bytes() / layout.bytes() : 0;
+}
+
 std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, int64_t blocks) {
   TileParts parts;
   parts.ofChunks = std::gcd(layout.chunks(), blocks);

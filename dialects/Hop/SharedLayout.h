@@ -39,6 +39,10 @@ struct TileParts {
 /// whole repeat of the swizzle.
 std::optional<TileParts> splitAmong(const SharedLayout &layout, int64_t blocks);
 
+/// How many tiles of `layout` have room in the bytes of a buffer of `slot`; 0 when they would not
+/// start at a whole repeat of their swizzle there.
+int64_t tilesInSlot(const SharedLayout &slot, const SharedLayout &layout);
+
 /// The layout of a tile that is stored with `rows` rows; nothing when no swizzle
 /// fits (the row is not a multiple of 32 bytes, or the rows not one of 8).
 std::optional<SharedLayout> getSharedLayout(mlir::RankedTensorType tile, int64_t rows);

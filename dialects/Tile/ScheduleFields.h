@@ -24,6 +24,7 @@ struct ScheduleFields {
   std::optional<OperandKind> operands;
   std::optional<bool> pinWaits, pingpong, split, speculate;
   std::optional<StoreKind> store;
+  std::optional<StagingKind> staging;
   std::optional<PersistentKind> persistent;
   std::optional<OrderKind> order;
   std::optional<int64_t> section, cluster;
@@ -50,6 +51,7 @@ struct ScheduleFields {
     visit("split", split, other.split);
     visit("speculate", speculate, other.speculate);
     visit("store", store, other.store);
+    visit("staging", staging, other.staging);
     visit("persistent", persistent, other.persistent);
     visit("order", order, other.order);
     visit("section", section, other.section);

@@ -31,24 +31,24 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
       operands(attr.getOperands()), pinWaits(attr.getPinWaits()), pingpong(attr.getPingpong()),
       split(attr.getSplit()), speculate(attr.getSpeculate()), store(attr.getStore()),
-      persistent(attr.getPersistent()), order(attr.getOrder()), section(attr.getSection()),
-      cluster(attr.getCluster()), l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
-      producerRegisters(attr.getProducerRegisters()),
+      staging(attr.getStaging()), persistent(attr.getPersistent()), order(attr.getOrder()),
+      section(attr.getSection()), cluster(attr.getCluster()), l2Hints(attr.getL2Hints()),
+      pdl(attr.getPdl()), producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
                            rescale, pack, operands, pinWaits, pingpong, split, speculate, store,
-                           persistent, order, section, cluster, l2Hints, pdl, producerRegisters,
-                           consumerRegisters);
+                           staging, persistent, order, section, cluster, l2Hints, pdl,
+                           producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
-  return ScheduleAttr::getChecked(emitError, context, warpSpecialize, consumers, stages,
-                                  outerStages, overlap, lead, rescale, pack, operands, pinWaits,
-                                  pingpong, split, speculate, store, persistent, order, section,
-                                  cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
+  return ScheduleAttr::getChecked(
+      emitError, context, warpSpecialize, consumers, stages, outerStages, overlap, lead, rescale,
+      pack, operands, pinWaits, pingpong, split, speculate, store, staging, persistent, order,
+      section, cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
@@ -110,6 +110,10 @@ StringRef readField(std::optional<StoreKind> &field, StringRef text) {
   field = symbolizeStoreKind(text);
   return field ? StringRef() : "direct or tma";
 }
+StringRef readField(std::optional<StagingKind> &field, StringRef text) {
+  field = symbolizeStagingKind(text);
+  return field ? StringRef() : "own or shared";
+}
 StringRef readField(std::optional<OperandKind> &field, StringRef text) {
   field = symbolizeOperandKind(text);
   return field ? StringRef() : "registers or shared";
@@ -132,6 +136,7 @@ void printField(raw_ostream &os, bool value) { os << (value ? "true" : "false");
 void printField(raw_ostream &os, int64_t value) { os << value; }
 void printField(raw_ostream &os, const StageCounts &value) { os << value; }
 void printField(raw_ostream &os, StoreKind value) { os << stringifyEnum(value); }
+void printField(raw_ostream &os, StagingKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, OperandKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, PersistentKind value) { os << stringifyEnum(value); }
 void printField(raw_ostream &os, OrderKind value) { os << stringifyEnum(value); }
@@ -169,9 +174,9 @@ LogicalResult ScheduleAttr::verify(
     std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
     std::optional<JoinKind>, std::optional<JoinKind>, std::optional<OperandKind>,
     std::optional<bool>, std::optional<bool>, std::optional<bool>, std::optional<bool>,
-    std::optional<StoreKind>, std::optional<PersistentKind>, std::optional<OrderKind>,
-    std::optional<int64_t> section, std::optional<int64_t> cluster, std::optional<bool>,
-    std::optional<bool>, std::optional<int64_t> producerRegisters,
+    std::optional<StoreKind>, std::optional<StagingKind>, std::optional<PersistentKind>,
+    std::optional<OrderKind>, std::optional<int64_t> section, std::optional<int64_t> cluster,
+    std::optional<bool>, std::optional<bool>, std::optional<int64_t> producerRegisters,
     std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {

@@ -17,6 +17,11 @@ def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches glo
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_StagingKind : I32EnumAttr<"StagingKind", "Whose shared memory holds results on their way", [
+    I32EnumAttrCase<"own", 0>, I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
     I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
   let cppNamespace = "::tessera::tile";
@@ -83,6 +88,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `split` | bool | iterations that need no mask run in a loop without one |
     | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
+    | `staging` | own, shared | with `store = tma`, where in shared memory results are on their way: in memory of their own, or in slots that the loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has read them (FlashAttention-3, section 3.1). `shared` takes `warp_specialize = true` |
     | `persistent` | none, static, dynamic | a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes the next tile from a counter |
     | `order` | linear, ascending, descending | which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` the order is the launch's: `linear` |
     | `section` | 1, 2, 4, 8, 16 | in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices run together |
@@ -111,6 +117,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<bool>">:$split,
     OptionalParameter<"std::optional<bool>">:$speculate,
     OptionalParameter<"std::optional<::tessera::tile::StoreKind>">:$store,
+    OptionalParameter<"std::optional<::tessera::tile::StagingKind>">:$staging,
     OptionalParameter<"std::optional<::tessera::tile::PersistentKind>">:$persistent,
     OptionalParameter<"std::optional<::tessera::tile::OrderKind>">:$order,
     OptionalParameter<"std::optional<int64_t>">:$section,

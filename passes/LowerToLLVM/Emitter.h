@@ -145,6 +145,7 @@ private:
   mlir::LogicalResult emitSync(mlir::Operation *op);
   void emitSlot(hop::SlotOp op);
   void emitSlice(hop::SliceOp op);
+  void emitOverlay(hop::OverlayOp op);
   void emitStaging(hop::StagingOp op);
   void emitBulkLoad(hop::BulkLoadOp op);
   void emitBulkStore(hop::BulkStoreOp op);

@@ -4,6 +4,9 @@
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=overlap=2 2>&1 | FileCheck %s --check-prefix=OVERLAP
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=operands=shared 2>&1 | FileCheck %s --check-prefix=OPERANDS
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,stages=3 2>&1 | FileCheck %s --check-prefix=FULL
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,store=direct 2>&1 | FileCheck %s --check-prefix=DIRECT
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,warp_specialize=false 2>&1 | FileCheck %s --check-prefix=LENDER
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,stages=1 2>&1 | FileCheck %s --check-prefix=SLOTS
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=pingpong=true 2>&1 | FileCheck %s --check-prefix=PINGPONG
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=stages=8 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumers=3 2>&1 | FileCheck %s --check-prefix=CONSUMERS
@@ -24,6 +27,13 @@
 // OPERANDS: note: this would work: {{.*}}operands = registers,
 // FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}), and a CTA can have 232448
 // FULL: note: this would work:
+
+// DIRECT: consumers = 2: staging = shared is for results that leave through shared memory; use store = tma or staging = own
+// DIRECT: note: this would work: {{.*}}store = tma, staging = shared,
+// LENDER: consumers = 2: staging = shared needs a producer, which lends the slots; use warp_specialize = true or staging = own
+// LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}staging = shared,
+// SLOTS: note: stages = 1: staging = shared takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or staging = own
+// SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}staging = shared,
 
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns

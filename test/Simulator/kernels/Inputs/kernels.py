@@ -16,7 +16,7 @@ import sys
 SEEDS = 6
 REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
 # What a refusal names: the limit that the schedule breaks.
-REASONS = ("bytes of shared memory", "a consumer thread needs", "warpgroups take")
+REASONS = ("bytes of shared memory", "a consumer thread needs", "warpgroups take", "slots that have room")
 
 
 def trip_counts(stages):
@@ -426,6 +426,39 @@ def shared_operands():
         yield attention([f"-DD={d}", "-DBM=192", f"-DBN={bn}"], shapes, "operands=shared,overlap=2"), False
 
 
+def lent_slots():
+    """Results in slots that the producer lends: one slot or several, of tiles of each swizzle, read last or not; every
+    way of taking tiles; tiles that run twice; clusters; and products, which have one loop."""
+    lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 64), attention_shape(4, 1, 300, 10)]
+
+    def lent(defines, shapes=lengths, scale=0.125, **fields):
+        return attention(defines, shapes, schedule_text(staging="shared", **fields), ["--sim-blocks", "4"], scale)
+
+    for persistent, causal, stages, overlap, speculate in itertools.product(
+        ("none", "static", "dynamic"), ("false", "true"), (1, 2, 3), (1, 2), (True, False)
+    ):
+        defines = ["-DD=64", "-DBM=128", "-DBN=128", f"-DCAUSAL={causal}"]
+        yield lent(defines, persistent=persistent, stages=stages, overlap=overlap, speculate=speculate), False
+    # Scores so wide that nearly all tiles run a second time.
+    for persistent, bn in itertools.product(("none", "static", "dynamic"), (64, 128)):
+        yield lent(["-DD=64", "-DBM=128", f"-DBN={bn}", "-DCAUSAL=true"], scale=16, persistent=persistent, stages=2), False
+    for d, dv in ((64, 64), (96, 96), (128, 128), (192, 128), (192, 192), (256, 256)):
+        for causal, pingpong in itertools.product(("false", "true"), (True, False)):
+            shapes = [attention_shape(2, 1, 203, 333)]
+            yield lent([f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}"], shapes, pingpong=pingpong), None
+    for consumers, bn in itertools.product((1, 2, 3, 4), (16, 48, 80, 112)):
+        yield lent(["-DD=64", f"-DBM={64 * consumers}", f"-DBN={bn}"], consumers=consumers, outer_stages=2), None
+    for cluster, persistent, d in itertools.product((2, 4), ("none", "static", "dynamic"), (64, 256)):
+        yield lent([f"-DD={d}", "-DBM=128"], cluster=cluster, persistent=persistent), None
+    for heads in (2, 8):
+        yield lent(["-DD=128", f"-DHEADS={heads}"], [attention_shape(8, 1, 77, 113)], l2_hints=True), False
+    for persistent, bm, bn, bk, transposed in itertools.product(
+        ("none", "static", "dynamic"), (64, 192), (64, 160), (64, 128), ("true", "false")
+    ):
+        defines = [f"-DBM={bm}", f"-DBN={bn}", f"-DBK={bk}", f"-DB_TRANSPOSED={transposed}"]
+        yield gemm(defines, [(300, 200, 104), (1, 8, 8)], f"staging=shared,persistent={persistent}"), None
+
+
 GROUPS = {
     "attention-packed": attention_packed,
     "boxes": boxes,
@@ -442,6 +475,7 @@ GROUPS = {
     "clusters-causal": clusters_causal,
     "pinned-waits": pinned_waits,
     "shared-operands": shared_operands,
+    "lent-slots": lent_slots,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
 }
