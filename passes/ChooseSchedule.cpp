@@ -200,6 +200,8 @@ private:
     for (const ScheduleRejection &rejection : search.rejections)
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
+    if (std::optional<std::string> why = search.explainExponentials(*found->getPolynomialExp()))
+      kernel.emitRemark(*why);
     kernel.setScheduleAttr(*found);
     return success();
   }

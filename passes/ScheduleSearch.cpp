@@ -1,8 +1,6 @@
 //===- ScheduleSearch.cpp - Which schedules of a kernel fit the machine ---===//
 
 #include "passes/ScheduleSearch.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/EvenLoops.h"
 #include "passes/GridOrder.h"
 #include "passes/RowPartition.h"
@@ -12,25 +10,6 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
-
-/// Cycles of an SM in the dots of loops for each cycle in the special functions between them: 4096
-/// floating-point operations against 16 results a cycle.
-static double dotsPerSpecialFunction(KernelOp kernel) {
-  double dots = 0, functions = 0;
-  for (scf::ForOp loop : loopsWithDots(kernel))
-    loop.walk([&](Operation *op) {
-      auto tile = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
-                                           : RankedTensorType();
-      if (!tile || tile.getRank() != 2)
-        return;
-      if (auto dot = dyn_cast<DotOp>(op))
-        dots += tile.getNumElements() * cast<RankedTensorType>(dot.getA().getType()).getDimSize(1) /
-                2048.0;
-      else if (isa<math::MathDialect>(op->getDialect()) || isa<arith::DivFOp>(op))
-        functions += tile.getNumElements() / 16.0;
-    });
-  return functions ? dots / functions : std::numeric_limits<double>::infinity();
-}
 
 /// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds
 /// in 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head
@@ -52,7 +31,9 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   }
   // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
   // special functions, turns cost more than they bring.
-  turnsPay = dotsPerSpecialFunction(kernel) < 3.0;
+  CycleBudget all = cycleBudget(loopsWithDots(kernel));
+  turnsPay = all.dots < 3.0 * all.functions;
+  budget = cycleBudget(firstLoopsWithDots(kernel));
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
@@ -381,6 +362,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
   fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
   fields.operands = candidate.operands;
+  fields.polynomialExp = requested.getPolynomialExp().value_or(balancingShare(budget));
   fields.pinWaits = requested.getPinWaits().value_or(false);
   fields.pingpong = candidate.pingpong;
   fields.split = requested.getSplit().value_or(true);
@@ -411,6 +393,18 @@ OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) 
   return shape;
 }
 
+std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) const {
+  if (!budget.exponentials || budget.functions <= std::max(budget.dots, budget.instructions))
+    return std::nullopt;
+  return llvm::formatv("polynomial_exp = {0}: an iteration takes {1:F0} cycles of the tensor "
+                       "cores, {2:F0} of the "
+                       "special functions ({3:F0} without) and {4:F0} of instructions ({5:F0} "
+                       "without)",
+                       share, budget.dots, budget.functionsWith(share), budget.functions,
+                       budget.instructionsWith(share), budget.instructions)
+      .str();
+}
+
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
   sharesByProducer = false;
@@ -421,6 +415,13 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
       rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
       return std::nullopt;
     }
+  if (requested.getPolynomialExp().value_or(0) > 0 && !budget.exponentials) {
+    rejections.push_back(
+        {llvm::formatv("polynomial_exp = {0}", *requested.getPolynomialExp()).str(),
+         "no loop with dots has an exponential whose results are only rounded to 16 bits and "
+         "summed; use polynomial_exp = 0"});
+    return std::nullopt;
+  }
   for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
     for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
       OverlapShape shape = makeShape(requested, overlap);

@@ -4,6 +4,7 @@
 #define TESSERA_PASSES_SCHEDULESEARCH_H
 
 #include "dialects/Tile/ScheduleFields.h"
+#include "passes/Exponentials.h"
 #include "passes/LoopOverlap.h"
 #include "passes/ResourceModel.h"
 #include "passes/ScheduleChoice.h"
@@ -27,6 +28,10 @@ public:
   /// What the last run rejected, and what the schedule it found takes.
   llvm::SmallVector<ScheduleRejection> rejections;
   std::string use;
+
+  /// What `share` sixteenths of polynomials do where the special functions are the scarcest;
+  /// nothing where they are not.
+  std::optional<std::string> explainExponentials(int64_t share) const;
 
 private:
   struct Candidate {
@@ -76,6 +81,8 @@ private:
   tile::KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool worksBetweenDots = false, turnsPay = false, severalDots = false, scalesWideTiles = false;
+  /// Of the loops that run first.
+  CycleBudget budget;
   size_t tilesInLoops = 0;
   /// Of the cluster that is asked for: whether what it shares takes a producer, and which of the
   /// tiles that are loaded in loops are loaded for other blocks too.

@@ -56,6 +56,12 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        the loads); 1 when no loop loads a tile for a dot. Where a loop has several dots,
        what shared memory is left in the end gives single pipes one slot more, up to 3.
 
+    `polynomial_exp` follows from what an iteration of the loops with dots takes, in cycles: dots (4096 floating-point
+    operations a cycle), special functions (16 results) and instructions (128). Where the special functions take the
+    longest, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
+    leaves the busiest of the three busy the least, and a remark tells the numbers; else it is 0. Of a kernel that
+    speculates the loops of the fast region count.
+
     The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
     work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
     the pipes lend when `staging = shared` is asked for and `store` is not;
@@ -262,6 +268,31 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
+  let summary = "Marks exponentials that are computed without special functions";
+  let description = [{
+    A multiprocessor of Hopper evaluates 16 special functions a cycle, and issues 128 instructions of threads. Where the
+    special functions are what a loop waits for, a part of its exponentials is computed by polynomials of third degree
+    on the pipes of multiply-adds, as FlashAttention-4 does on Blackwell. This pass gives the exponentials of loops with
+    dots the attribute `tile.polynomial` with the schedule's `polynomial_exp`: of 16 neighbouring elements of a thread, how
+    many. Nothing happens where that is 0.
+
+    A polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16. So only
+    exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and where they
+    are used. An exponent of -127 or less, as that of masked elements, gives exactly 0. One of 128 or more gives NaN
+    where the special function gives infinity, and NaN gives NaN.
+
+    ```mlir
+    %p = math.exp2 %e : tensor<128x64xf32>
+    %sum = tile.reduce sum %p axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+    %p16 = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
+    // with polynomial_exp = 8 becomes
+    %p = math.exp2 %e {tile.polynomial = 8 : i64} : tensor<128x64xf32>
+    ...
+    ```
+  }];
 }
 
 def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {

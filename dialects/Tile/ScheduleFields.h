@@ -22,6 +22,7 @@ struct ScheduleFields {
   std::optional<int64_t> outerStages, overlap, lead;
   std::optional<JoinKind> rescale, pack;
   std::optional<OperandKind> operands;
+  std::optional<int64_t> polynomialExp;
   std::optional<bool> pinWaits, pingpong, split, speculate;
   std::optional<StoreKind> store;
   std::optional<StagingKind> staging;
@@ -46,6 +47,7 @@ struct ScheduleFields {
     visit("rescale", rescale, other.rescale);
     visit("pack", pack, other.pack);
     visit("operands", operands, other.operands);
+    visit("polynomial_exp", polynomialExp, other.polynomialExp);
     visit("pin_waits", pinWaits, other.pinWaits);
     visit("pingpong", pingpong, other.pingpong);
     visit("split", split, other.split);

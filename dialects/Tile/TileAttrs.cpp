@@ -29,26 +29,27 @@ ScheduleFields::ScheduleFields(ScheduleAttr attr)
     : warpSpecialize(attr.getWarpSpecialize()), consumers(attr.getConsumers()),
       stages(attr.getStages()), outerStages(attr.getOuterStages()), overlap(attr.getOverlap()),
       lead(attr.getLead()), rescale(attr.getRescale()), pack(attr.getPack()),
-      operands(attr.getOperands()), pinWaits(attr.getPinWaits()), pingpong(attr.getPingpong()),
-      split(attr.getSplit()), speculate(attr.getSpeculate()), store(attr.getStore()),
-      staging(attr.getStaging()), persistent(attr.getPersistent()), order(attr.getOrder()),
-      section(attr.getSection()), cluster(attr.getCluster()), l2Hints(attr.getL2Hints()),
-      pdl(attr.getPdl()), producerRegisters(attr.getProducerRegisters()),
+      operands(attr.getOperands()), polynomialExp(attr.getPolynomialExp()),
+      pinWaits(attr.getPinWaits()), pingpong(attr.getPingpong()), split(attr.getSplit()),
+      speculate(attr.getSpeculate()), store(attr.getStore()), staging(attr.getStaging()),
+      persistent(attr.getPersistent()), order(attr.getOrder()), section(attr.getSection()),
+      cluster(attr.getCluster()), l2Hints(attr.getL2Hints()), pdl(attr.getPdl()),
+      producerRegisters(attr.getProducerRegisters()),
       consumerRegisters(attr.getConsumerRegisters()) {}
 
 ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
   return ScheduleAttr::get(context, warpSpecialize, consumers, stages, outerStages, overlap, lead,
-                           rescale, pack, operands, pinWaits, pingpong, split, speculate, store,
-                           staging, persistent, order, section, cluster, l2Hints, pdl,
-                           producerRegisters, consumerRegisters);
+                           rescale, pack, operands, polynomialExp, pinWaits, pingpong, split,
+                           speculate, store, staging, persistent, order, section, cluster, l2Hints,
+                           pdl, producerRegisters, consumerRegisters);
 }
 
 ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
                                         function_ref<InFlightDiagnostic()> emitError) const {
   return ScheduleAttr::getChecked(
       emitError, context, warpSpecialize, consumers, stages, outerStages, overlap, lead, rescale,
-      pack, operands, pinWaits, pingpong, split, speculate, store, staging, persistent, order,
-      section, cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
+      pack, operands, polynomialExp, pinWaits, pingpong, split, speculate, store, staging,
+      persistent, order, section, cluster, l2Hints, pdl, producerRegisters, consumerRegisters);
 }
 
 std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
@@ -173,11 +174,11 @@ LogicalResult ScheduleAttr::verify(
     std::optional<int64_t> consumers, std::optional<StageCounts> stages,
     std::optional<int64_t> outerStages, std::optional<int64_t> overlap, std::optional<int64_t> lead,
     std::optional<JoinKind>, std::optional<JoinKind>, std::optional<OperandKind>,
-    std::optional<bool>, std::optional<bool>, std::optional<bool>, std::optional<bool>,
-    std::optional<StoreKind>, std::optional<StagingKind>, std::optional<PersistentKind>,
-    std::optional<OrderKind>, std::optional<int64_t> section, std::optional<int64_t> cluster,
-    std::optional<bool>, std::optional<bool>, std::optional<int64_t> producerRegisters,
-    std::optional<int64_t> consumerRegisters) {
+    std::optional<int64_t> polynomialExp, std::optional<bool>, std::optional<bool>,
+    std::optional<bool>, std::optional<bool>, std::optional<StoreKind>, std::optional<StagingKind>,
+    std::optional<PersistentKind>, std::optional<OrderKind>, std::optional<int64_t> section,
+    std::optional<int64_t> cluster, std::optional<bool>, std::optional<bool>,
+    std::optional<int64_t> producerRegisters, std::optional<int64_t> consumerRegisters) {
   auto inRange = [&](StringRef name, std::optional<int64_t> value, int64_t low,
                      int64_t high) -> LogicalResult {
     if (value && (*value < low || *value > high))
@@ -187,7 +188,9 @@ LogicalResult ScheduleAttr::verify(
   };
   if (failed(inRange("consumers", consumers, 1, 4)) ||
       failed(inRange("outer_stages", outerStages, 1, 2)) ||
-      failed(inRange("overlap", overlap, 1, 3)) || failed(inRange("lead", lead, 0, 1)))
+      failed(inRange("overlap", overlap, 1, 3)) ||
+      failed(inRange("polynomial_exp", polynomialExp, 0, 16)) ||
+      failed(inRange("lead", lead, 0, 1)))
     return failure();
   if (stages)
     for (int64_t count : stages->getCounts())

@@ -71,7 +71,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let description = [{
     Every field is optional; `tile-choose-schedule` fills in what is absent, and `--schedule` of the command
     line overrides what is written. A schedule never changes what a kernel computes, except for the order of
-    floating-point accumulation.
+    floating-point accumulation and, with `polynomial_exp`, the last bits of numbers that are rounded to 16 bits.
 
     | field | values | meaning |
     |---|---|---|
@@ -83,6 +83,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `rescale` | before, after | where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3` |
     | `pack` | before, after | likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot unrounded, in twice the registers |
     | `operands` | registers, shared | where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the thread block, and the registers are free |
+    | `polynomial_exp` | 0..16 | of 16 exponentials, how many are polynomials (FMA pipes) and not special functions, where the results are only rounded to 16 bits and summed (`tile-polynomial-exp`) |
     | `pin_waits` | bool | work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move the wait up |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
     | `split` | bool | iterations that need no mask run in a loop without one |
@@ -112,6 +113,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$rescale,
     OptionalParameter<"std::optional<::tessera::tile::JoinKind>">:$pack,
     OptionalParameter<"std::optional<::tessera::tile::OperandKind>">:$operands,
+    OptionalParameter<"std::optional<int64_t>">:$polynomialExp,
     OptionalParameter<"std::optional<bool>">:$pinWaits,
     OptionalParameter<"std::optional<bool>">:$pingpong,
     OptionalParameter<"std::optional<bool>">:$split,

@@ -27,6 +27,7 @@ void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
   TileChooseScheduleOptions options;
   options.schedule = schedule.str();
   pm.addPass(createTileChooseSchedule(options));
+  pm.addPass(createTilePolynomialExp());
   pm.addPass(createTileCompleteSpeculation());
   addCleanup(pm);
   pm.addPass(createTileEvenLoops());

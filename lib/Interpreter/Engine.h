@@ -102,9 +102,12 @@ public:
   /// The value of an integer scalar.
   int64_t scalar(mlir::Value value) const { return ints(value).front(); }
 
+  /// Whether values are rounded to their types.
+  bool isRounded() const { return program.precision == Precision::Kernel; }
+
   /// Gives `value` new elements; in Kernel precision rounds them to its element type.
   void set(mlir::Value value, Floats elements) {
-    if (program.precision == Precision::Kernel)
+    if (isRounded())
       roundAll(mlir::getElementTypeOrSelf(value.getType()), elements);
     values[value] = Datum::of(std::move(elements));
   }

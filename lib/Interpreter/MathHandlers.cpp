@@ -1,9 +1,11 @@
 //===- MathHandlers.cpp - Operations of the math dialect ------------------===//
 //
-// Each function is computed in double by the C library and rounded once.
+// Each function is computed in double by the C library and rounded once, but for exponentials that
+// tile-polynomial-exp marks.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/PolynomialExp.h"
 #include "lib/Interpreter/Elementwise.h"
 #include "lib/Support/Rounding.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,9 +16,25 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
+/// exp2(scale * x) as `function` gives it, or as the machine does where that is marked: by a
+/// polynomial. Which elements are polynomials depends on their places in registers; here all are.
+template <typename OpT, typename Fn>
+static void addMarkedExponential(HandlerTable &table, double scale, Fn function) {
+  table.add<OpT>([scale, function](Frame &frame, Operation *op) {
+    ArrayRef<double> x = frame.floats(op->getOperand(0));
+    Floats out(x.size());
+    bool isPolynomial = frame.isRounded() && op->hasAttr(tile::kPolynomialAttrName);
+    for (size_t i = 0, e = x.size(); i != e; ++i)
+      out[i] = isPolynomial ? tile::polynomialExp2(scale * x[i]) : function(x[i]);
+    frame.set(op->getResult(0), std::move(out));
+    return success();
+  });
+}
+
 static void addExponentialHandlers(HandlerTable &table) {
-  addFloatUnary<math::ExpOp>(table, [](double x) { return std::exp(x); });
-  addFloatUnary<math::Exp2Op>(table, [](double x) { return std::exp2(x); });
+  addMarkedExponential<math::ExpOp>(table, 1.4426950408889634,
+                                    [](double x) { return std::exp(x); });
+  addMarkedExponential<math::Exp2Op>(table, 1.0, [](double x) { return std::exp2(x); });
   addFloatUnary<math::ExpM1Op>(table, [](double x) { return std::expm1(x); });
   addFloatUnary<math::LogOp>(table, [](double x) { return std::log(x); });
   addFloatUnary<math::Log2Op>(table, [](double x) { return std::log2(x); });

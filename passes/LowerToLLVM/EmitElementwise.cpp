@@ -1,5 +1,6 @@
 //===- EmitElementwise.cpp - arith and math on scalars and tiles ----------===//
 
+#include "dialects/Tile/PolynomialExp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/LowerToLLVM/Emitter.h"
@@ -30,6 +31,11 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   bool done = false;
   if (failed(emitAffine(op, done)) || done)
     return success(done);
+
+  if (auto share = op->getAttrOfType<IntegerAttr>(tile::kPolynomialAttrName)) {
+    emitExponentials(op, share.getInt());
+    return success();
+  }
 
   SmallVector<Values> operands;
   size_t count = 1;

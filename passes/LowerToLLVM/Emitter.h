@@ -97,6 +97,10 @@ private:
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
 
+  // Exponentials on the FMA pipes: EmitExponentials.cpp.
+  void emitExponentials(mlir::Operation *op, int64_t sixteenths);
+  mlir::Value polynomialExp2(mlir::Value position);
+
   // Tile operations: EmitTile.cpp.
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);

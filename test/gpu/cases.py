@@ -40,7 +40,7 @@ SCHEDULES = tuple(
     "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=2,lead=1", "rescale=before",
     "operands=shared", "operands=shared,overlap=1", "operands=shared,overlap=3", "operands=shared,pingpong=true,store=tma",
     "store=tma,staging=shared", "store=tma,staging=shared,persistent=none", "store=tma,staging=shared,speculate=false",
-    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "l2_hints=true", "l2_hints=true,cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
+    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "l2_hints=true", "l2_hints=true,cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
 )  # fmt: skip
 CAUSAL_CLUSTERS = (
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
@@ -142,6 +142,11 @@ def variant_configurations():
         yield variant("f16", 64, scores)
     for scores in SCORES:
         yield variant("bf16", 128, scores, "speculate=false")
+    for d, dtype, cap, share, speculate in itertools.product(
+        (64, 128), DTYPES, ("exact", "approx"), (8, 16), ("true", "false")
+    ):
+        scores = {"MASK": "causal" if speculate == "true" else "none", "SOFTCAP": cap}
+        yield variant(dtype, d, scores, f"polynomial_exp={share},speculate={speculate}")
 
 
 def gemm_configurations():

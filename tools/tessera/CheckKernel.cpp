@@ -94,7 +94,9 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
     llvm::raw_string_ostream os(comparison);
     if (failed(runner.run(source.getKernel(), results.getValues()))) {
       failure = runner.getReport().diagnostics.empty() ? "an error" : "a hazard";
-    } else if (!data.reference->check(source.getKernel(), results, os)) {
+    } else if (!data.reference->check(source.getKernel(),
+                                      runner.getSchedule(source.getKernel().getContext()), results,
+                                      os)) {
       llvm::errs() << comparison;
       failure = "wrong results";
     }

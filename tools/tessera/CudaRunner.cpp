@@ -25,6 +25,10 @@ public:
     return success();
   }
 
+  tile::ScheduleAttr getSchedule(MLIRContext *context) const override {
+    return launched ? readSchedule(launched->getInfo().description, context) : tile::ScheduleAttr();
+  }
+
   Expected<timeline::Timeline> readTimeline() override {
     Expected<std::vector<char>> memory = launched->readTimeline(firstDevice, /*stream=*/nullptr);
     if (!memory)

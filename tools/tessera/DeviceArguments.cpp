@@ -2,7 +2,9 @@
 
 #include "tools/tessera/DeviceArguments.h"
 #include "lib/Interpreter/Numerics.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -58,4 +60,10 @@ runtime::Argument tessera::describeArgument(Type type, const KernelArgument &val
     argument.scalar.i64 = std::get<int64_t>(value);
   }
   return argument;
+}
+
+tile::ScheduleAttr tessera::readSchedule(StringRef description, MLIRContext *context) {
+  llvm::json::Value kernel = cantFail(llvm::json::parse(description));
+  StringRef text = kernel.getAsObject()->getString("schedule").value_or("");
+  return dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
 }

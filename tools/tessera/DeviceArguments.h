@@ -20,6 +20,9 @@ void decodeTensor(llvm::ArrayRef<char> storage, tile::KernelOp kernel, unsigned 
 /// Describes a scalar, or all of a view but its address. Points into `value`.
 runtime::Argument describeArgument(mlir::Type type, const KernelArgument &value);
 
+/// The schedule in the description of a kernel in a bundle.
+tile::ScheduleAttr readSchedule(llvm::StringRef description, mlir::MLIRContext *context);
+
 } // namespace tessera
 
 #endif // TESSERA_TOOLS_TESSERA_DEVICEARGUMENTS_H

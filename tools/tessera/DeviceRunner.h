@@ -19,6 +19,9 @@ public:
   virtual llvm::LogicalResult run(tile::KernelOp kernel,
                                   llvm::ArrayRef<KernelArgument> arguments) = 0;
 
+  /// The schedule that the kernel was compiled with; null for what compiles none.
+  virtual tile::ScheduleAttr getSchedule(mlir::MLIRContext *) const { return {}; }
+
   /// What the last launch recorded of its stages, for a kernel compiled to do so.
   virtual llvm::Expected<timeline::Timeline> readTimeline() {
     return llvm::createStringError("this device records no timeline");

@@ -34,7 +34,7 @@ private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
   int saveTrace(DeviceRunner &runner);
-  int check(const RunArguments &results);
+  int check(const DeviceRunner &runner, const RunArguments &results);
 
   const RunOptions &options;
   tile::KernelOp kernel;
@@ -87,14 +87,15 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
   return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
-int KernelRun::check(const RunArguments &results) {
+int KernelRun::check(const DeviceRunner &runner, const RunArguments &results) {
   if (!reference) {
     FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
     if (failed(computed))
       return ExitFailed;
     reference.emplace(std::move(*computed));
   }
-  return reference->check(kernel, results, llvm::outs()) ? ExitSuccess : ExitFailed;
+  tile::ScheduleAttr schedule = runner.getSchedule(kernel.getContext());
+  return reference->check(kernel, schedule, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
 int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
@@ -108,7 +109,7 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
     return code;
   if (int code = saveTrace(runner))
     return code;
-  return options.check ? check(results) : ExitSuccess;
+  return options.check ? check(runner, results) : ExitSuccess;
 }
 
 //===----------------------------------------------------------------------===//

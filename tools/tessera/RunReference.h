@@ -15,14 +15,21 @@ public:
   static llvm::FailureOr<RunReference> compute(tile::KernelOp kernel,
                                                const RunArguments &arguments);
 
-  /// Applies `checkOutput` to every output and says whether all are good enough.
-  bool check(tile::KernelOp kernel, const RunArguments &results, llvm::raw_ostream &os) const;
+  /// Applies `checkOutput` to every output and says whether all are good enough. `schedule` is what
+  /// the kernel was compiled with, or null.
+  bool check(tile::KernelOp kernel, tile::ScheduleAttr schedule, const RunArguments &results,
+             llvm::raw_ostream &os);
 
 private:
-  RunReference(RunArguments exact, RunArguments baseline)
-      : exact(std::move(exact)), baseline(std::move(baseline)) {}
+  RunReference(const RunArguments &arguments)
+      : arguments(arguments), exact(arguments.cloneForRun()), baseline(arguments.cloneForRun()) {}
+  const RunArguments *findBaseline(tile::KernelOp kernel, tile::ScheduleAttr schedule);
 
+  const RunArguments &arguments;
   RunArguments exact, baseline;
+  /// In the kernel's precision, with polynomials for exponentials; computed when a schedule has
+  /// them.
+  std::optional<RunArguments> polynomial;
 };
 
 /// Whether argument `index` is a view that the kernel stores.

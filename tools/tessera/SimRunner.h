@@ -6,6 +6,7 @@
 #include "lib/Runtime/Launch.h"
 #include "lib/Simulator/Simulator.h"
 #include "tessera/Compiler.h"
+#include "tools/tessera/DeviceArguments.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunKernel.h"
 #include <memory>
@@ -27,6 +28,10 @@ public:
   void setSeed(uint64_t seed) { simulation.seed = seed; }
 
   llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
+
+  tile::ScheduleAttr getSchedule(mlir::MLIRContext *context) const override {
+    return readSchedule(info.description, context);
+  }
 
   llvm::Expected<timeline::Timeline> readTimeline() override {
     return timeline::decode(info.description, recorded, timeline::ClockUnit::Instructions);

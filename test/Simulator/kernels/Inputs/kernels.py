@@ -387,6 +387,25 @@ def pinned_waits():
         yield attention(["-DD=256", "-DCAUSAL=true"], shapes, f"pin_waits=true,speculate={str(speculate).lower()}"), False
 
 
+def polynomial_exp():
+    """Exponentials by polynomials, some and all: soft caps, masks, rows that see nothing or one key, and scores that are
+    too large for the speculation, whose tiles run again."""
+    shapes = [attention_shape(2, 1, 203, 113), attention_shape(3, 1, 1, 1), attention_shape(1, 1, 300, 10)]
+    for d, cap, share, speculate in itertools.product((64, 128), ("exact", "approx"), (0, 8, 16), (True, False)):
+        schedule = schedule_text(polynomial_exp=share, speculate=speculate)
+        yield variant([f"-DD={d}", f"-DSOFTCAP={cap}"], {"cap": 1.5}, shapes, schedule), False
+    for dtype, share, mask in itertools.product(("bf16", "f16"), (3, 8, 16), ("causal", "window")):
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DT={dtype}", f"-DMASK={mask}", "-DALIBI=true"]
+        settings = {"left": 40, "right": 17} if mask == "window" else {}
+        yield variant(defines, settings, shapes, schedule_text(polynomial_exp=share)), False
+    for scale, speculate in itertools.product((0.125, 40), (True, False)):
+        schedule = schedule_text(polynomial_exp=16, speculate=speculate)
+        yield attention(["-DD=64", "-DBM=128", "-DBN=64"], shapes, schedule, ["--sim-blocks", "2"], scale), False
+    for schedule in ("overlap=1", "overlap=3", "overlap=2,pack=before", "operands=shared", "warp_specialize=false", "pin_waits=true"):
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
+        yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
+
+
 def shared_operands():
     """P in shared memory: tiles of each swizzle, 64 and 2 x 64 rows for a warpgroup, every division of the loop, turns,
     one or two forms of the program, and results that leave through shared memory too."""
@@ -474,6 +493,7 @@ GROUPS = {
     "clusters": clusters,
     "clusters-causal": clusters_causal,
     "pinned-waits": pinned_waits,
+    "polynomial-exp": polynomial_exp,
     "shared-operands": shared_operands,
     "lent-slots": lent_slots,
     "gemm-kernels": gemm_kernels,

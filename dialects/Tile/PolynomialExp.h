@@ -1,0 +1,51 @@
+//===- PolynomialExp.h - Exponentials by polynomials ----------------------===//
+//
+// How an exponential that tile-polynomial-exp marks is computed.
+//
+// 2^x = 2^i 2^f with f in 0 to 1 (W. Cody, W. Waite, "Software Manual for the Elementary
+// Functions", 1980), and 2^f is the polynomial of third degree that is the best of those that are 1
+// at 0. x is brought to 0 to 1 first, from the top down, as saturation to that interval is part of
+// an instruction.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_DIALECTS_TILE_POLYNOMIALEXP_H
+#define TESSERA_DIALECTS_TILE_POLYNOMIALEXP_H
+
+#include "llvm/ADT/StringRef.h"
+#include <array>
+#include <cstdint>
+
+namespace tessera::tile {
+
+/// The attribute of a math.exp2 or math.exp that says how many of 16 elements are polynomials: an
+/// i64 from 1 to 16, set by tile-polynomial-exp and kept by the passes that copy.
+constexpr llvm::StringLiteral kPolynomialAttrName = "tile.polynomial";
+constexpr int64_t kExponentialShares = 16;
+
+namespace polynomial_exp {
+/// Exponents from -127, where the power is 0, to 128 are octaves 255 to 0.
+constexpr int64_t kOctaves = 255;
+/// Where an exponent of 0 is among the octaves, as a part of them: 128 / 255 rounded down, so that
+/// it is in the octave that it begins.
+constexpr float kTop = 0x1.0101p-1f;
+/// Added to an octave, it leaves the octave in the lowest bits of a float; its own bits are
+/// 0x4B0000EA.
+constexpr float kFirst = 0x1p23f + 234;
+/// The bits of octave + kFirst times this, plus those of the polynomial, are those of the power:
+/// kFirst becomes 0x40000000 - 234, which makes the exponent field of 1, 127, 255 in octave 0, and
+/// each octave takes 1 of the field and an ulp.
+constexpr uint32_t kFieldFactor = 0u - (1u << 23) - 1;
+/// From the third degree down. The last is 234 + 255 ulps above 1, of which nothing is left in the
+/// lowest octave, and 255 in octave 0: NaN, not infinity.
+constexpr std::array<float, 4> kCoefficients = {0.07686872780323029f, 0.22796599566936493f,
+                                                0.6949759721755981f, 1 + (234 + 255) * 0x1p-23f};
+} // namespace polynomial_exp
+
+/// 2^exponent as the instructions compute it, to 1.2e-4 of it. Between 2^-127 and 2^-126 at most
+/// 2^-126, and exactly 0 below; NaN from 2^128 on and of NaN.
+float polynomialExp2(float exponent);
+
+} // namespace tessera::tile
+
+#endif // TESSERA_DIALECTS_TILE_POLYNOMIALEXP_H

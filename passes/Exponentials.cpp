@@ -1,0 +1,171 @@
+//===- Exponentials.cpp - Exponentials that may be polynomials ------------===//
+
+#include "passes/Exponentials.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/LoopOverlap.h"
+#include "passes/ResourceModel.h"
+#include "passes/Speculation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Results of an SM each cycle: special functions, and instructions of threads.
+static constexpr double kFunctionsPerCycle = 16, kInstructionsPerCycle = 128;
+/// Multiplications and additions of an SM each cycle in dots of 16-bit elements.
+static constexpr double kDotStepsPerCycle = 2048;
+/// Instructions that a polynomial takes more than a special function.
+static constexpr double kPolynomialInstructions = 6;
+/// What a warpgroup issues in an iteration beside the work on tiles: descriptors, products, waits
+/// and counters. Counted in the machine code of attention.
+static constexpr double kLoopInstructions = 90;
+
+double CycleBudget::functionsWith(int64_t share) const {
+  return functions - exponentials * share / kExponentialShares;
+}
+
+double CycleBudget::instructionsWith(int64_t share) const {
+  double moved = exponentials * kFunctionsPerCycle * share / kExponentialShares;
+  return instructions + moved * kPolynomialInstructions / kInstructionsPerCycle;
+}
+
+namespace {
+/// What an operation takes for each element.
+struct ElementCost {
+  double functions = 0, instructions = 0;
+};
+} // namespace
+
+/// True when `op` becomes part of a fused multiply-add.
+static bool isFused(arith::MulFOp op) {
+  return op->hasOneUse() && isa<arith::AddFOp, arith::SubFOp>(*op->user_begin());
+}
+
+static ElementCost costOf(Operation *op) {
+  return TypeSwitch<Operation *, ElementCost>(op)
+      .Case([](arith::DivFOp div) -> ElementCost {
+        bool isReciprocal = matchPattern(div.getLhs(), m_OneFloat());
+        return {1, isReciprocal ? 1.0 : 2.0};
+      })
+      .Case([](arith::MulFOp mul) -> ElementCost { return {0, isFused(mul) ? 0.0 : 1.0}; })
+      .Case([](math::TanhOp tanh) -> ElementCost {
+        bool approximate = arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn);
+        return approximate ? ElementCost{1, 1} : ElementCost{2, 5};
+      })
+      .Case<math::ExpOp, math::LogOp>([](auto) -> ElementCost { return {1, 2}; })
+      // Two elements are rounded at once.
+      .Case<arith::TruncFOp>([](auto) -> ElementCost { return {0, 0.5}; })
+      // Modifiers of operands.
+      .Case<arith::NegFOp, math::AbsFOp>([](auto) -> ElementCost { return {}; })
+      .Case<math::FmaOp, math::FloorOp, math::CeilOp>([](auto) -> ElementCost { return {0, 1}; })
+      .Default([](Operation *op) -> ElementCost {
+        if (isa<math::MathDialect>(op->getDialect()))
+          return {1, 1};
+        bool isFloat = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+        bool isWork =
+            op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::ConstantOp>(op);
+        return {0, isFloat && isWork ? 1.0 : 0.0};
+      });
+}
+
+static int64_t elementsOfTile(Value value) {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  return tile && tile.getRank() == 2 ? tile.getNumElements() : 0;
+}
+
+static void addDot(DotOp dot, CycleBudget &budget) {
+  int64_t depth = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
+  budget.dots += elementsOfTile(dot.getResult()) * depth / kDotStepsPerCycle;
+}
+
+/// The instructions beside the work on tiles, of the warpgroups that share the rows of the dots.
+static double loopInstructions(scf::ForOp loop) {
+  int64_t rows = 0;
+  for (DotOp dot : loop.getBody()->getOps<DotOp>())
+    rows = std::max(rows, cast<RankedTensorType>(dot.getType()).getDimSize(0));
+  return kLoopInstructions * rows / hopper::kMmaRows * hopper::kWarpgroupThreads /
+         kInstructionsPerCycle;
+}
+
+CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops) {
+  CycleBudget budget;
+  for (scf::ForOp loop : loops) {
+    budget.instructions += loopInstructions(loop);
+    loop.walk([&](Operation *op) {
+      if (auto dot = dyn_cast<DotOp>(op))
+        return addDot(dot, budget);
+      if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        budget.instructions += elementsOfTile(reduce.getSource()) / kInstructionsPerCycle;
+        return;
+      }
+      if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
+        return;
+      double elements = elementsOfTile(op->getResult(0));
+      ElementCost cost = costOf(op);
+      budget.functions += cost.functions * elements / kFunctionsPerCycle;
+      budget.instructions += cost.instructions * elements / kInstructionsPerCycle;
+      if (isExponential(op) && !findExactUse(op))
+        budget.exponentials += elements / kFunctionsPerCycle;
+    });
+  }
+  return budget;
+}
+
+int64_t tessera::balancingShare(const CycleBudget &budget) {
+  if (!budget.exponentials)
+    return 0;
+  auto busiest = [&](int64_t share) {
+    return std::max({budget.dots, budget.functionsWith(share), budget.instructionsWith(share)});
+  };
+  // With 10 to 12 of 16 ptxas wants more registers, and spills where the model has given out all.
+  int64_t best = 0;
+  for (int64_t share : {4, 8, 16})
+    if (busiest(share) < busiest(best))
+      best = share;
+  return best;
+}
+
+bool tessera::isExponential(Operation *op) {
+  return isa<math::Exp2Op, math::ExpOp>(op) && elementsOfTile(op->getResult(0)) > 0 &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+}
+
+Operation *tessera::findExactUse(Operation *op) {
+  for (Operation *user : op->getUsers()) {
+    auto rounding = dyn_cast<arith::TruncFOp>(user);
+    if (rounding && getElementTypeOrSelf(rounding.getType()).getIntOrFloatBitWidth() <= 16)
+      continue;
+    auto reduce = dyn_cast<ReduceOp>(user);
+    if (reduce && reduce.getKind() == ReduceKind::sum)
+      continue;
+    return user;
+  }
+  return nullptr;
+}
+
+SmallVector<scf::ForOp> tessera::firstLoopsWithDots(KernelOp kernel) {
+  SmallVector<scf::ForOp> loops = loopsWithDots(kernel);
+  if (SpeculateOp speculation = findSpeculation(kernel))
+    llvm::erase_if(loops, [&](scf::ForOp loop) {
+      return speculation.getExact().isAncestor(loop->getParentRegion());
+    });
+  return loops;
+}
+
+SmallVector<Operation *> tessera::exponentialsInLoops(KernelOp kernel) {
+  SmallVector<Operation *> exponentials;
+  for (scf::ForOp loop : loopsWithDots(kernel))
+    loop.walk([&](Operation *op) {
+      if (isExponential(op) && !llvm::is_contained(exponentials, op))
+        exponentials.push_back(op);
+    });
+  return exponentials;
+}
+
+void tessera::markPolynomial(Operation *op, int64_t share) {
+  op->setAttr(kPolynomialAttrName, Builder(op->getContext()).getI64IntegerAttr(share));
+}

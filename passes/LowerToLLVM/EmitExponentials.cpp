@@ -1,0 +1,134 @@
+//===- EmitExponentials.cpp - Exponentials on the FMA pipes ---------------===//
+
+#include "dialects/Tile/PolynomialExp.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile::polynomial_exp;
+
+/// True for a tile of few different values: what is made of them once serves many elements.
+static bool isUniform(Value tile) {
+  Operation *source = tile.getDefiningOp();
+  return source && isa<tile::SplatOp, tile::BroadcastOp, arith::ConstantOp>(source);
+}
+
+/// The operand of `op` on the given side, where it is uniform and `op` has no use but the one that
+/// asks.
+static bool hasUniform(Operation *op, unsigned side) {
+  return op->hasOneUse() && isUniform(op->getOperand(side));
+}
+
+namespace {
+/// tile * factors + offsets, element by element, where factors and offsets have few different
+/// values.
+class LinearForm {
+public:
+  using Values = SmallVector<Value>;
+  LinearForm(OpBuilder &builder, Location loc, Value tile, Value factor, Value offset, size_t size)
+      : tile(tile), factors(size, factor), offsets(size, offset), builder(builder), loc(loc) {}
+
+  /// Takes a multiplication or an addition of uniform values into the form, so that it need not be
+  /// computed; `elements` gives those of a tile. False when the tile is nothing of that kind.
+  bool takeIn(llvm::function_ref<Values(Value)> elements) {
+    Operation *op = tile.getDefiningOp();
+    if (!op || !isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op))
+      return false;
+    unsigned side = hasUniform(op, 1) ? 1 : 0;
+    if (!hasUniform(op, side))
+      return false;
+    const Values uniform = elements(op->getOperand(side));
+    // b - t = (-1) t + b; t - b = t + (-1) b.
+    bool negatesTile = isa<arith::SubFOp>(op) && side == 0;
+    bool negatesOffset = isa<arith::SubFOp>(op) && side == 1;
+    for (auto [value, factor, offset] : llvm::zip_equal(uniform, factors, offsets)) {
+      if (isa<arith::MulFOp>(op)) {
+        factor = times(value, factor);
+        continue;
+      }
+      offset = plus(offset, value, negatesOffset ? negated(factor) : factor);
+      if (negatesTile)
+        factor = negated(factor);
+    }
+    tile = op->getOperand(1 - side);
+    return true;
+  }
+
+  Value tile;
+  Values factors, offsets;
+
+private:
+  Value times(Value a, Value b) {
+    Value &result = made[{a, {b, Value()}}];
+    if (!result)
+      result = LLVM::FMulOp::create(builder, loc, a.getType(), a, b);
+    return result;
+  }
+  Value negated(Value a) {
+    Value &result = made[{a, {Value(), Value()}}];
+    if (!result)
+      result = LLVM::FNegOp::create(builder, loc, a);
+    return result;
+  }
+  /// sum + a * b
+  Value plus(Value sum, Value a, Value b) {
+    Value &result = made[{sum, {a, b}}];
+    if (!result)
+      result = LLVM::FMAOp::create(builder, loc, a.getType(), a, b, sum);
+    return result;
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  /// What is the same for several elements is computed once.
+  llvm::DenseMap<std::pair<Value, std::pair<Value, Value>>, Value> made;
+};
+} // namespace
+
+/// tile::polynomialExp2 behind `position`, in seven instructions.
+Value Emitter::polynomialExp2(Value position) {
+  Type f32Type = builder.getF32Type(), i32Type = builder.getI32Type();
+  auto fma = [&](StringRef mode, Value a, Value b, Value c) {
+    return intrinsic(("llvm.nvvm.fma." + mode + ".f").str(), f32Type, {a, b, c});
+  };
+  Value octave = fma("rp", position, f32(kOctaves), f32(kFirst));
+  Value number = LLVM::FAddOp::create(builder, loc, f32Type, octave, f32(-kFirst));
+  Value fraction = fma("rn", position, f32(-kOctaves), number);
+  Value power = f32(kCoefficients.front());
+  for (float coefficient : ArrayRef<float>(kCoefficients).drop_front())
+    power = fma("rn", power, fraction, f32(coefficient));
+  Value octaveBits = LLVM::BitcastOp::create(builder, loc, i32Type, octave);
+  Value powerBits = LLVM::BitcastOp::create(builder, loc, i32Type, power);
+  Value scaled =
+      LLVM::MulOp::create(builder, loc, octaveBits, i32(static_cast<int32_t>(kFieldFactor)));
+  Value bits = LLVM::AddOp::create(builder, loc, scaled, powerBits);
+  return LLVM::BitcastOp::create(builder, loc, f32Type, bits);
+}
+
+/// `sixteenths` of 16 elements by polynomials, evenly among the others, so that both pipes have
+/// work all the time. The position of an exponent is how many octaves it is below the largest, as a
+/// part of all of them, saturated to 0 to 1, which costs nothing. What the exponent is multiplied
+/// with and what is added to it is part of the same instruction.
+void Emitter::emitExponentials(Operation *op, int64_t sixteenths) {
+  double scale = -1.0 / kOctaves * (isa<math::ExpOp>(op) ? 1.4426950408889634 : 1.0);
+  const Values exponents = elements(op->getOperand(0));
+  LinearForm form(builder, loc, op->getOperand(0), f32(scale), f32(kTop), exponents.size());
+  while (form.takeIn([&](Value tile) { return elements(tile); }))
+    ;
+  const Values tile = elements(form.tile);
+  Values results;
+  for (size_t i = 0; i < exponents.size(); ++i) {
+    bool isPolynomial =
+        (i + 1) * sixteenths / tile::kExponentialShares > i * sixteenths / tile::kExponentialShares;
+    if (!isPolynomial) {
+      results.push_back(emitScalar(op, exponents[i]));
+      continue;
+    }
+    Value position = intrinsic("llvm.nvvm.fma.rn.sat.f", builder.getF32Type(),
+                               {tile[i], form.factors[i], form.offsets[i]});
+    results.push_back(polynomialExp2(position));
+  }
+  bind(op->getResult(0), std::move(results));
+}
