@@ -150,14 +150,23 @@ llvm::Error ArgumentChecker::checkLayout() const {
 
 static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   for (Requirement requirement : kernel.requirements) {
-    int64_t divisor = dims[requirement.divisor], dividend = dims[requirement.dividend];
+    int64_t dividend = dims[requirement.dividend];
+    if (!requirement.divisor && dividend % requirement.factor != 0)
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': '{1}' is {2} and must be a multiple of {3}, for bulk stores "
+                       "write 16 bytes at a time; with store = direct it may be anything",
+                       kernel.name, kernel.dims[requirement.dividend], dividend,
+                       requirement.factor);
+    if (!requirement.divisor)
+      continue;
+    int64_t divisor = dims[*requirement.divisor];
     int64_t product = requirement.factor * divisor;
     std::string factor =
         requirement.factor == 1 ? "" : std::to_string(requirement.factor) + " times ";
     if (dividend != 0 && (product == 0 || dividend % product != 0))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': '{1}' is {2} and '{3}' is {4}; {5}'{1}' must divide '{3}'",
-                       kernel.name, kernel.dims[requirement.divisor], divisor,
+                       kernel.name, kernel.dims[*requirement.divisor], divisor,
                        kernel.dims[requirement.dividend], dividend, factor);
   }
   return llvm::Error::success();

@@ -284,14 +284,22 @@ bool KernelReader::readArguments(const json::Array &array, json::Path path) {
 bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     Requirement requirement;
+    const json::Value *divisor = object.get("divisor");
     const json::Object *product = object.getObject("divisor");
     json::Path within = at.field("divisor");
-    if (product && (!readDimName(*product, "dim", within, requirement.divisor) ||
-                    !readInteger(product->get("factor"), within.field("factor"), 1, kMaxExtent,
-                                 "expected an integer from 1 to 2^31 - 1", requirement.factor)))
+    bool isNumber = divisor && divisor->getAsInteger();
+    if ((product || isNumber) &&
+        !readInteger(product ? product->get("factor") : divisor,
+                     product ? within.field("factor") : within, 1, kMaxExtent,
+                     "expected an integer from 1 to 2^31 - 1", requirement.factor))
       return false;
-    if ((!product && !readDimName(object, "divisor", at, requirement.divisor)) ||
-        !readDimName(object, "dividend", at, requirement.dividend))
+    unsigned dim = 0;
+    if (!isNumber && !(product ? readDimName(*product, "dim", within, dim)
+                               : readDimName(object, "divisor", at, dim)))
+      return false;
+    if (!isNumber)
+      requirement.divisor = dim;
+    if (!readDimName(object, "dividend", at, requirement.dividend))
       return false;
     kernel.requirements.push_back(requirement);
     return true;

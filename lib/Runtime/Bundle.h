@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,11 @@ struct ArgumentInfo {
   llvm::SmallVector<unsigned, 2> tensorMaps;
 };
 
-/// `factor` times `divisor` divides `dividend`; both are indices into KernelInfo::dims.
+/// `factor` times `divisor`, or without one `factor`, divides `dividend`; both are indices into
+/// KernelInfo::dims.
 struct Requirement {
-  unsigned divisor, dividend;
+  std::optional<unsigned> divisor;
+  unsigned dividend;
   int64_t factor = 1;
 };
 

@@ -33,6 +33,8 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
       hop::SharedType tile = store.getSource().getType();
+      if (failed(result.addStoredRows(store)))
+        return failure();
       return result.addCopy(op, store.getView(), store.getIndices(), tile,
                             boxOf(store.getView(), tile, store.getBox()), /*blocks=*/1);
     }
@@ -62,6 +64,19 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
            std::tie(b.kind, b.argument, b.index, b.name);
   });
   return result;
+}
+
+/// A bulk store writes 16 bytes at a time, also where the rows of the view end.
+LogicalResult LaunchParameters::addStoredRows(hop::BulkStoreOp store) {
+  auto view = cast<tile::ViewType>(store.getView().getType());
+  int64_t dim = view.getRank() - 1, columns = view.getStaticDim(dim);
+  int64_t unit = 16 * 8 / view.getElementType().getIntOrFloatBitWidth();
+  if (columns == ShapedType::kDynamic)
+    storedRows.insert({view.getDimName(dim), unit});
+  else if (columns % unit != 0)
+    return store.emitError("writes rows of ") << columns << " elements, and bulk stores write "
+                                              << unit << " at a time; use store = direct";
+  return success();
 }
 
 void LaunchParameters::addUnique(LaunchParameter parameter) {
@@ -388,6 +403,10 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
       requirements.push_back(
           b.getDictionaryAttr({b.getNamedAttr("divisor", describeDivisor(divides)),
                                b.getNamedAttr("dividend", divides.getDividend())}));
+  for (auto [dim, unit] : storedRows)
+    requirements.push_back(
+        b.getDictionaryAttr({b.getNamedAttr("divisor", b.getI64IntegerAttr(unit)),
+                             b.getNamedAttr("dividend", b.getStringAttr(dim))}));
   auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset,
                       int64_t bytes) {
     list.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),

@@ -12,6 +12,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/TileBox.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera {
 
@@ -78,6 +79,7 @@ public:
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
                               hop::SharedType shared, const tile::TileBox &box, int64_t blocks);
+  mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
   const TensorMap *findMap(mlir::Value view, hop::SharedType shared, const tile::TileBox &box,
                            int64_t blocks) const;
   void addAccess(mlir::Value view, mlir::Type moved);
@@ -92,6 +94,8 @@ private:
   mlir::SmallVector<TensorMap> maps;
   llvm::SmallDenseMap<unsigned, unsigned> access; ///< per view: 1 read, 2 written
   llvm::SmallDenseMap<unsigned, unsigned> alignment;
+  /// Extents along which bulk stores write, and the elements that they write at a time.
+  llvm::SmallSetVector<std::pair<mlir::StringRef, int64_t>, 2> storedRows;
 };
 
 } // namespace tessera

@@ -57,10 +57,26 @@ class Case:
         return c
 
 
+# Bulk stores write 16 bytes at a time.
+STORED_COLUMNS = 8
+
+
+def check_refusal(kernel, data, case):
+    """Lines about a launch that has to be refused because the rows of C end where bulk stores do not."""
+    try:
+        data.run(kernel)
+    except ValueError as error:
+        expected = f"'N' is {case['n']} and must be a multiple of {STORED_COLUMNS}"
+        return [] if expected in str(error) else [f"the launch is refused because: {error}"]
+    return ["the launch is not refused, and bulk stores write behind the rows of C"]
+
+
 def check(kernel, configuration, case, seed):
     """(largest share of the limit that was used, lines about what is wrong)."""
     data = Case(configuration, case, seed)
     data.poison()
+    if "store=tma" in configuration["schedule"] and case["n"] % STORED_COLUMNS:
+        return 0.0, check_refusal(kernel, data, case)
     data.run(kernel)
     torch.cuda.synchronize()
     exact, same = data.reference(torch.float64), data.reference(data.dtype)
@@ -95,7 +111,8 @@ def probes(kernel, configuration, case):
 
 
 def check_repetition(kernel, configuration, repetitions, seed):
-    data = Case(configuration, {"m": 1000, "n": 999, "k": 1001}, seed)
+    columns = 1000 if "store=tma" in configuration["schedule"] else 999
+    data = Case(configuration, {"m": 1000, "n": columns, "k": 1001}, seed)
     data.run(kernel)
     first = data.c.clone()
     differing = torch.zeros((), dtype=torch.int64, device="cuda")

@@ -278,3 +278,17 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %b = tile.splat %z : bf16 -> tensor<64x64xbf16, #hop.layout<accumulator>>
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 100], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 8192 : i64} {
+^bb0(%x: !tile.view<[M, 100], bf16>, %m: index):
+  %s = hop.staging "x" at 0 : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{writes rows of 100 elements, and bulk stores write 8 at a time; use store = direct}}
+    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 100], bf16>
+  }
+}

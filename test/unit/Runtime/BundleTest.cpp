@@ -116,6 +116,21 @@ TEST(BundleTest, ReadsRequirementsWithAFactor) {
               "bundle.kernels[0].requirements[0].divisor.factor");
 }
 
+TEST(BundleTest, ReadsRequirementsOfANumber) {
+  auto change = [](json::Value divisor) {
+    return [divisor](json::Object &kernel) {
+      (*(*kernel.getArray("requirements"))[0].getAsObject())["divisor"] = divisor;
+    };
+  };
+  json::Value bundle = makeBundle();
+  change(8)(getKernel(bundle));
+  Requirement requirement = llvm::cantFail(readBundle(toText(bundle))).kernels[0].requirements[0];
+  EXPECT_EQ(requirement.divisor, std::nullopt);
+  EXPECT_EQ(requirement.factor, 8);
+  EXPECT_EQ(readChanged(change(0)), "damaged bundle: expected an integer from 1 to 2^31 - 1 at "
+                                    "bundle.kernels[0].requirements[0].divisor");
+}
+
 TEST(BundleTest, ChecksTensorMaps) {
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["argument"] = "scale"; }),
             "damaged bundle: expected a view at bundle.kernels[0].launch_parameters[0].argument");

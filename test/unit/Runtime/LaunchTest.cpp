@@ -328,6 +328,17 @@ TEST_F(LaunchTest, RefusesRequirementsWithAFactor) {
             "kernel 'attend': 'HK' is 4 and 'H' is 4; 2 times 'HK' must divide 'H'");
 }
 
+TEST_F(LaunchTest, RefusesRowsThatBulkStoresWouldWriteBehind) {
+  json::Value description = makeBundle();
+  json::Array *requirements = getKernel(description).getArray("requirements");
+  (*requirements)[0] = json::Object{{"divisor", 2}, {"dividend", "H"}};
+  EXPECT_EQ(launch(*load(description), arguments), "");
+  (*requirements)[0] = json::Object{{"divisor", 8}, {"dividend", "H"}};
+  EXPECT_EQ(launch(*load(description), arguments),
+            "kernel 'attend': 'H' is 4 and must be a multiple of 8, for bulk stores write 16 bytes "
+            "at a time; with store = direct it may be anything");
+}
+
 TEST_F(LaunchTest, RefusesStrides) {
   arguments.strides[TestArguments::Q][3] = 2;
   EXPECT_EQ(
