@@ -30,9 +30,9 @@ struct CycleBudget {
 /// The budget of `loops`. Masks do not count, as most iterations run without them.
 CycleBudget cycleBudget(llvm::ArrayRef<mlir::scf::ForOp> loops);
 
-/// The share of the exponentials with which the busiest of tensor cores, special functions and
-/// instruction slots is busy the least: 0, a quarter, a half or all.
-int64_t balancingShare(const CycleBudget &budget);
+/// The share of the exponentials with which an iteration should take the least: 0, a quarter, a
+/// half or all.
+int64_t fastestShare(const CycleBudget &budget);
 
 /// True for an exponential of a tile.
 bool isExponential(mlir::Operation *op);

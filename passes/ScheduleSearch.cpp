@@ -362,7 +362,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
   fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
   fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
   fields.operands = candidate.operands;
-  fields.polynomialExp = requested.getPolynomialExp().value_or(balancingShare(budget));
+  fields.polynomialExp = requested.getPolynomialExp().value_or(fastestShare(budget));
   fields.pinWaits = requested.getPinWaits().value_or(false);
   fields.pingpong = candidate.pingpong;
   fields.split = requested.getSplit().value_or(true);

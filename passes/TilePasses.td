@@ -57,9 +57,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
        what shared memory is left in the end gives single pipes one slot more, up to 3.
 
     `polynomial_exp` follows from what an iteration of the loops with dots takes, in cycles: dots (4096 floating-point
-    operations a cycle), special functions (16 results) and instructions (128). Where the special functions take the
-    longest, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
-    leaves the busiest of the three busy the least, and a remark tells the numbers; else it is 0. Of a kernel that
+    operations a cycle), special functions (16 results) and instructions (128). Where the special functions are what it
+    waits for, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
+    should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the instructions of a
+    polynomial cost more than its special function. Of a kernel that
     speculates the loops of the fast region count.
 
     The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have

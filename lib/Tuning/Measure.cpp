@@ -234,7 +234,8 @@ Error ShapeMeasurement::time(Runner &runner, unsigned count) {
 Error ShapeMeasurement::settle(Runner &runner) {
   std::vector<double> samples;
   std::vector<runtime::PowerMeter::Reading> readings;
-  Error error = stopwatch.time([&] { return launch(runner); }, runner.runsPerTurn, samples, readings);
+  Error error =
+      stopwatch.time([&] { return launch(runner); }, runner.runsPerTurn, samples, readings);
   return error ? giveUp(runner, std::move(error)) : Error::success();
 }
 
