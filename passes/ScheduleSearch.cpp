@@ -30,9 +30,9 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
       severalDots = true;
   }
   // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
-  // special functions, turns cost more than they bring.
+  // special functions, or for much shorter, turns cost more than they bring.
   CycleBudget all = cycleBudget(loopsWithDots(kernel));
-  turnsPay = all.dots < 3.0 * all.functions;
+  turnsPay = all.dots < 3.0 * all.functions && all.functions < 2.5 * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel));
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
