@@ -7,11 +7,11 @@
     decode  one query against the keys of 128k tokens, d = 128, 32 query heads on 4; also with the eight query heads of
             a key head in the rows of a tile (variant "packed")
 
-The first three have 16k tokens (batch = 16384 / seqlen), and all but the last hidden size 2048 (heads = 2048 / d). FLOPs
-are 2 q s (d + dv) h b for q queries and s keys, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends; FlashAttention-3 when
-flash_attn_interface can be imported or --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp80.so; and when --peers names
-them, FlexAttention and a kernel in Triton, which take seconds to compile for each point. A peer that does not run a
-point is left out there, and a line says why.
+The first three have 16k tokens (batch = 16384 / seqlen), and all but the last hidden size 2048 (heads = 2048 / d).
+FLOPs are 2 q s (d + dv) h b for q queries and s keys, half of that with a causal mask. Peers: PyTorch's cuDNN and flash
+backends; FlashAttention-3 when flash_attn_interface can be imported or --fa3 names a directory with
+fa3_fwd_d<D>_c<0|1>_fp80.so; and when --peers names them, FlexAttention and a kernel in Triton, which take seconds to
+compile for each point. A peer that does not run a point is left out there, and a line says why.
 
 Each point has the kernel that is compiled for its shape. --exact also times attention_variants.tile without a change of
 the scores: the online softmax, without speculation. Bundles: --list FILE with the options of the run, then

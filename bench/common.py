@@ -39,7 +39,8 @@ def argument_parser(description, gpu=True, schedules=True):
             group.add_argument(
                 "--schedules", metavar="A;B;...", help="several, timed in turns; 'default' is the compiler's choice"
             )
-        parser.add_argument("--milliseconds", type=float, default=400, help="of timed work for each contestant, and as much before it that is not timed")
+        timed = "of timed work for each contestant, and as much before it that is not timed"
+        parser.add_argument("--milliseconds", type=float, default=400, help=timed)
         parser.add_argument("--rounds", type=int, default=10, help="in which the contestants take turns; best a multiple of twice their number")
         parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
     return parser

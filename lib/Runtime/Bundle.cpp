@@ -284,21 +284,26 @@ bool KernelReader::readArguments(const json::Array &array, json::Path path) {
 bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     Requirement requirement;
-    const json::Value *divisor = object.get("divisor");
-    const json::Object *product = object.getObject("divisor");
-    json::Path within = at.field("divisor");
-    bool isNumber = divisor && divisor->getAsInteger();
-    if ((product || isNumber) &&
-        !readInteger(product ? product->get("factor") : divisor,
-                     product ? within.field("factor") : within, 1, kMaxExtent,
-                     "expected an integer from 1 to 2^31 - 1", requirement.factor))
-      return false;
     unsigned dim = 0;
-    if (!isNumber && !(product ? readDimName(*product, "dim", within, dim)
-                               : readDimName(object, "divisor", at, dim)))
-      return false;
-    if (!isNumber)
+    json::Path within = at.field("divisor");
+    auto readFactor = [&](const json::Value *value, json::Path factor) {
+      return readInteger(value, factor, 1, kMaxExtent, "expected an integer from 1 to 2^31 - 1",
+                         requirement.factor);
+    };
+    const json::Value *divisor = object.get("divisor");
+    if (divisor && divisor->getAsInteger()) {
+      if (!readFactor(divisor, within))
+        return false;
+    } else if (const json::Object *product = object.getObject("divisor")) {
+      if (!readDimName(*product, "dim", within, dim) ||
+          !readFactor(product->get("factor"), within.field("factor")))
+        return false;
       requirement.divisor = dim;
+    } else {
+      if (!readDimName(object, "divisor", at, dim))
+        return false;
+      requirement.divisor = dim;
+    }
     if (!readDimName(object, "dividend", at, requirement.dividend))
       return false;
     kernel.requirements.push_back(requirement);
