@@ -34,7 +34,7 @@ private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
   int saveTrace(DeviceRunner &runner);
-  int check(const DeviceRunner &runner, const RunArguments &results);
+  int check(tile::ScheduleAttr schedule, const RunArguments &results);
 
   const RunOptions &options;
   tile::KernelOp kernel;
@@ -87,14 +87,13 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
   return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
-int KernelRun::check(const DeviceRunner &runner, const RunArguments &results) {
+int KernelRun::check(tile::ScheduleAttr schedule, const RunArguments &results) {
   if (!reference) {
     FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
     if (failed(computed))
       return ExitFailed;
     reference.emplace(std::move(*computed));
   }
-  tile::ScheduleAttr schedule = runner.getSchedule(kernel.getContext());
   return reference->check(kernel, schedule, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
@@ -109,7 +108,13 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
     return code;
   if (int code = saveTrace(runner))
     return code;
-  return options.check ? check(runner, results) : ExitSuccess;
+  if (!options.check)
+    return ExitSuccess;
+  // The interpreter runs a schedule only where it was given a later form of the kernel.
+  tile::ScheduleAttr schedule = runner.getSchedule(kernel.getContext());
+  if (!schedule && executed != kernel)
+    schedule = executed.getScheduleAttr();
+  return check(schedule, results);
 }
 
 //===----------------------------------------------------------------------===//
