@@ -80,10 +80,10 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
-                                          StoreKind store) const {
+                                          StoreKind store, StagingKind staging) const {
   SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, store);
   use.operands = operandBytes;
-  if (lendsSlots)
+  if (staging == StagingKind::shared)
     use.staging = 0;
   return use;
 }
@@ -248,13 +248,13 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
     }
     bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
     int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
-    if (lendsSlots)
+    if (candidate.staging == StagingKind::shared)
       if (std::optional<std::string> reason =
               whyNoSlotsToLend(kernel, stages, outer, candidate.consumers)) {
         rejections.push_back({text, *reason});
         continue;
       }
-    SharedMemoryUse shared = sharedUse(stages, outer, candidate.store);
+    SharedMemoryUse shared = sharedUse(stages, outer, candidate.store, candidate.staging);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
@@ -271,7 +271,8 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
 std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
                        neededRegisters(candidate), usableRegisters(candidate.registers.consumer),
-                       describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store)),
+                       describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store,
+                                          *fields.staging)),
                        hopper::kSharedMemory)
       .str();
 }
@@ -340,7 +341,8 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   bool loadsOutside =
       llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits = sharedUse(*fields.stages, 2, *fields.store).total() <= hopper::kSharedMemory;
+  bool fits =
+      sharedUse(*fields.stages, 2, *fields.store, *fields.staging).total() <= hopper::kSharedMemory;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
@@ -349,7 +351,6 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
                                                      const Candidate &candidate) {
   operandBytes =
       candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
-  lendsSlots = candidate.staging == StagingKind::shared;
   std::optional<StageCounts> stages = findStages(requested, candidate);
   if (!stages)
     return std::nullopt;

@@ -60,7 +60,7 @@ private:
   OverlapShape makeShape(tile::ScheduleAttr requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
-                            tile::StoreKind store) const;
+                            tile::StoreKind store, tile::StagingKind staging) const;
   int64_t neededRegisters(const Candidate &candidate);
   Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
@@ -90,7 +90,6 @@ private:
   llvm::SmallVector<size_t> evened;
   /// Of the candidate that is being completed.
   int64_t operandBytes = 0;
-  bool lendsSlots = false;
 };
 
 } // namespace tessera

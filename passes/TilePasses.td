@@ -60,8 +60,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     operations a cycle), special functions (16 results) and instructions (128). Where the special functions are what it
     waits for, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
     should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the instructions of a
-    polynomial cost more than its special function. Of a kernel that
-    speculates the loops of the fast region count.
+    polynomial cost more than its special function. Of a kernel that speculates the loops of the fast region count.
 
     The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
     work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
