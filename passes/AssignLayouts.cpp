@@ -17,6 +17,7 @@ namespace tessera {
 using namespace mlir;
 using namespace tessera;
 using hop::LayoutKind;
+using tile::ReduceKind;
 
 namespace {
 
@@ -118,39 +119,92 @@ private:
   DenseMap<Value, LayoutKind> axes;
 };
 
-/// Which row tiles may stay sums over their quad: see the pass description.
-class PartialSums {
+/// Which row tiles may stay what each thread combined of its own elements: see the pass
+/// description.
+class PartialReductions {
 public:
-  PartialSums(hop::RoleOp role, const VectorAxes &axes) {
+  PartialReductions(hop::RoleOp role, const VectorAxes &axes) {
+    SmallVector<Value> rows;
+    auto addRow = [&](Value value) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (isVector(value) && type.getElementType().isF32() && axes.lookup(value) == LayoutKind::Row)
+        rows.push_back(value);
+    };
     role.walk([&](Operation *op) {
-      for (Value result : op->getResults())
-        if (mayBePartial(result) && axes.lookup(result) == LayoutKind::Row &&
-            isa<tile::ReduceOp, arith::AddFOp, arith::MulFOp, scf::ForOp, scf::IfOp>(op))
-          partial.insert(result);
+      llvm::for_each(op->getResults(), addRow);
       if (auto loop = dyn_cast<scf::ForOp>(op))
-        for (Value argument : loop.getRegionIterArgs())
-          if (mayBePartial(argument) && axes.lookup(argument) == LayoutKind::Row)
-            partial.insert(argument);
+        llvm::for_each(loop.getRegionIterArgs(), addRow);
     });
+    for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min, ReduceKind::maximum,
+                            ReduceKind::minimum}) {
+      llvm::erase_if(rows, [&](Value row) { return kinds.contains(row); });
+      findPartial(kind, rows);
+    }
+  }
+
+  /// How the quad's parts are combined; nothing for what each thread has whole.
+  std::optional<ReduceKind> lookup(Value value) const {
+    auto found = kinds.find(value);
+    return found == kinds.end() ? std::nullopt : std::optional(found->second);
+  }
+
+private:
+  void findPartial(ReduceKind kind, ArrayRef<Value> rows) {
+    llvm::SetVector<Value> partial(rows.begin(), rows.end());
     bool changed;
     do {
       changed = false;
       for (Value value : llvm::to_vector(partial.getArrayRef()))
-        if (!staysPartial(value)) {
+        if (!staysPartial(value, kind, partial) || isNeededWhole(value, partial)) {
           partial.remove(value);
           changed = true;
         }
     } while (changed);
+    for (Value value : partial)
+      kinds[value] = kind;
   }
 
-  bool contains(Value value) const { return partial.contains(value); }
-
-private:
-  static bool mayBePartial(Value value) {
-    return isVector(value) && cast<RankedTensorType>(value.getType()).getElementType().isF32();
+  /// The kind of reduction that `op` continues, of two parts.
+  static std::optional<ReduceKind> combinedKind(Operation *op) {
+    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
+        .Case([](arith::AddFOp) { return ReduceKind::sum; })
+        .Case([](arith::MaxNumFOp) { return ReduceKind::max; })
+        .Case([](arith::MinNumFOp) { return ReduceKind::min; })
+        .Case([](arith::MaximumFOp) { return ReduceKind::maximum; })
+        .Case([](arith::MinimumFOp) { return ReduceKind::minimum; })
+        .Default([](Operation *) { return std::nullopt; });
   }
 
-  bool staysPartial(Value value) const {
+  /// The value by whose parts `use` goes on, if those of its operand are parts.
+  static Value continuation(OpOperand &use) {
+    Operation *op = use.getOwner();
+    unsigned index = use.getOperandNumber();
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return index < loop.getNumControlOperands()
+                 ? Value()
+                 : loop.getRegionIterArg(index - loop.getNumControlOperands());
+    if (isa<scf::YieldOp>(op))
+      return op->getParentOp()->getResult(index);
+    return combinedKind(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
+  }
+
+  /// True for a reduction with which nothing goes on by parts, and when a loop that carries rows
+  /// would have to combine the parts in every iteration, for something else than the reduction it
+  /// carries.
+  static bool isNeededWhole(Value value, const llvm::SetVector<Value> &partial) {
+    auto goesOn = [&](OpOperand &use) { return partial.contains(continuation(use)); };
+    if (value.getDefiningOp<tile::ReduceOp>() && llvm::none_of(value.getUses(), goesOn))
+      return true;
+    Operation *parent = value.getParentBlock()->getParentOp();
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop)
+      loop = parent->getParentOfType<scf::ForOp>();
+    if (!loop || llvm::none_of(loop.getRegionIterArgs(), isVector))
+      return false;
+    return !llvm::all_of(value.getUses(), goesOn);
+  }
+
+  static bool staysPartial(Value value, ReduceKind kind, const llvm::SetVector<Value> &partial) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
       return partial.contains(loop.getYieldedValues()[argument.getArgNumber() - 1]);
@@ -158,29 +212,31 @@ private:
     Operation *op = value.getDefiningOp();
     unsigned i = cast<OpResult>(value).getResultNumber();
     return TypeSwitch<Operation *, bool>(op)
-        .Case([](tile::ReduceOp reduce) { return reduce.getKind() == tile::ReduceKind::sum; })
-        // A sum is partial as soon as one side is; the other side is then spread too.
-        .Case([&](arith::AddFOp add) {
-          return partial.contains(add.getLhs()) || partial.contains(add.getRhs());
-        })
+        .Case([&](tile::ReduceOp reduce) { return reduce.getKind() == kind; })
         .Case([&](arith::MulFOp mul) {
-          return partial.contains(mul.getLhs()) != partial.contains(mul.getRhs());
+          return kind == ReduceKind::sum &&
+                 partial.contains(mul.getLhs()) != partial.contains(mul.getRhs());
         })
-        .Case([&](scf::ForOp loop) { return partial.contains(loop.getYieldedValues()[i]); })
+        .Case([&](scf::ForOp loop) { return partial.contains(loop.getRegionIterArg(i)); })
         .Case([&](scf::IfOp conditional) {
           return partial.contains(conditional.thenYield().getOperand(i)) ||
                  partial.contains(conditional.elseYield().getOperand(i));
         })
-        .Default([](Operation *) { return false; });
+        // Partial as soon as one side is; the other side is then spread too.
+        .Default([&](Operation *op) {
+          return combinedKind(op) == kind && llvm::any_of(op->getOperands(), [&](Value operand) {
+                   return partial.contains(operand);
+                 });
+        });
   }
 
-  llvm::SetVector<Value> partial;
+  DenseMap<Value, ReduceKind> kinds;
 };
 
 class LayoutAssigner {
 public:
-  LayoutAssigner(hop::RoleOp role, const VectorAxes &axes, const PartialSums &sums)
-      : role(role), axes(axes), sums(sums) {}
+  LayoutAssigner(hop::RoleOp role, const VectorAxes &axes, const PartialReductions &partial)
+      : role(role), axes(axes), partial(partial) {}
 
   void run() {
     SmallVector<Operation *> ops;
@@ -202,9 +258,9 @@ private:
     if (!isTile(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    LayoutKind kind = type.getRank() == 2    ? LayoutKind::Accumulator
-                      : sums.contains(value) ? LayoutKind::RowPartial
-                                             : axes.lookup(value);
+    LayoutKind kind = type.getRank() == 2     ? LayoutKind::Accumulator
+                      : partial.lookup(value) ? LayoutKind::RowPartial
+                                              : axes.lookup(value);
     RankedTensorType laidOut = hop::withLayout(type, kind);
     value.setType(laidOut);
     if (auto constant = value.getDefiningOp<arith::ConstantOp>())
@@ -212,24 +268,26 @@ private:
         constant.setValueAttr(dense.reshape(laidOut));
   }
 
-  /// The layout in which `operand`'s owner takes a row tile.
-  LayoutKind wanted(OpOperand &operand) {
+  /// How the parts that `operand`'s owner takes are combined; nothing where it takes whole rows.
+  std::optional<ReduceKind> wanted(OpOperand &operand) {
     Operation *op = operand.getOwner();
     unsigned index = operand.getOperandNumber();
-    auto layoutOf = [](Value value) { return *hop::getLayout(value.getType()); };
-    return TypeSwitch<Operation *, LayoutKind>(op)
-        .Case([&](arith::AddFOp add) { return layoutOf(add.getResult()); })
+    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
+        // The factor that is itself partial stays so, the other one is whole.
         .Case([&](arith::MulFOp mul) {
-          // The factor that is itself partial stays so, the other one is whole.
-          bool keeps =
-              layoutOf(mul.getResult()) == LayoutKind::RowPartial && sums.contains(operand.get());
-          return keeps ? LayoutKind::RowPartial : LayoutKind::Row;
+          auto kind = partial.lookup(operand.get());
+          return kind == partial.lookup(mul) ? kind : std::nullopt;
         })
+        .Case<arith::AddFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp,
+              arith::MinimumFOp>(
+            [&](auto combined) { return partial.lookup(combined.getResult()); })
         .Case([&](scf::ForOp loop) {
-          return layoutOf(loop.getRegionIterArg(index - loop.getNumControlOperands()));
+          return partial.lookup(loop.getRegionIterArg(index - loop.getNumControlOperands()));
         })
-        .Case([&](scf::YieldOp yield) { return layoutOf(yield->getParentOp()->getResult(index)); })
-        .Default([](Operation *) { return LayoutKind::Row; });
+        .Case([&](scf::YieldOp yield) {
+          return partial.lookup(yield->getParentOp()->getResult(index));
+        })
+        .Default([](Operation *) { return std::nullopt; });
   }
 
   void convertOperands(Operation *op) {
@@ -238,25 +296,35 @@ private:
       auto kind = hop::getLayout(value.getType());
       if (!kind || (*kind != LayoutKind::Row && *kind != LayoutKind::RowPartial))
         continue;
-      LayoutKind target = wanted(operand);
-      if (target == *kind)
+      std::optional<ReduceKind> given = partial.lookup(value), target = wanted(operand);
+      if (given == target)
         continue;
       OpBuilder builder(op);
-      operand.set(convert(builder, value, target));
+      if (given)
+        value = combine(builder, value, *given);
+      operand.set(target ? spread(builder, value, *target) : value);
     }
     // A product by a row value keeps its result's type; only MulF mixes layouts.
     if (auto mul = dyn_cast<arith::MulFOp>(op); mul && isVector(mul.getResult()))
       makeProduct(mul);
   }
 
-  Value convert(OpBuilder &builder, Value value, LayoutKind target) {
-    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), target);
-    // Zero is its own partial sum.
+  /// Parts of whole rows.
+  Value spread(OpBuilder &builder, Value value, ReduceKind kind) {
+    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), LayoutKind::RowPartial);
+    // Zero is its own partial sum, and every number its own maximum and minimum.
     if (auto constant = value.getDefiningOp<arith::ConstantOp>())
       if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
-          dense && dense.isSplat() && dense.getSplatValue<APFloat>().isZero())
+          dense && dense.isSplat() &&
+          (kind != ReduceKind::sum || dense.getSplatValue<APFloat>().isZero()))
         return arith::ConstantOp::create(builder, constant.getLoc(), dense.reshape(type));
-    return hop::ConvertLayoutOp::create(builder, value.getLoc(), type, value);
+    return hop::ConvertLayoutOp::create(builder, value.getLoc(), type, kind, value);
+  }
+
+  /// Whole rows of their parts.
+  Value combine(OpBuilder &builder, Value value, ReduceKind kind) {
+    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), LayoutKind::Row);
+    return hop::ConvertLayoutOp::create(builder, value.getLoc(), type, kind, value);
   }
 
   /// partial * row: the operands' types differ, so say that the row value is taken as it is.
@@ -272,7 +340,7 @@ private:
 
   hop::RoleOp role;
   const VectorAxes &axes;
-  const PartialSums &sums;
+  const PartialReductions &partial;
 };
 
 struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
@@ -289,8 +357,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
       return failure();
     if (failed(checkVectors(role, axes)))
       return failure();
-    PartialSums sums(role, axes);
-    LayoutAssigner(role, axes, sums).run();
+    PartialReductions partial(role, axes);
+    LayoutAssigner(role, axes, partial).run();
     return success();
   }
 

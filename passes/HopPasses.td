@@ -82,7 +82,8 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     Tiles of rank 2 are spread like the accumulator of wgmma, which is also its 16-bit A operand; tiles of
     rank 1 follow the rows or the columns, as their uses ask. A sum along the rows stays a partial sum of
     each thread for as long as only additions and products by row values follow, so that an online softmax
-    needs its cross-lane sum once, after the loop. A tile that would need both kinds is an error.
+    needs its cross-lane sum once, after the loop. In the same way a maximum or minimum stays that of each
+    thread while it is only combined with others of its kind. A tile that would need both layouts is an error.
 
     ```mlir
     %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>

@@ -300,11 +300,12 @@ def Hop_MmaWaitOp : Hop_Op<"mma_wait", [AttrSizedOperandSegments]> {
 def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let summary = "Changes how a rank-1 tile is spread over the warpgroup";
   let description = [{
-    From `row_partial` to `row` (a sum over each quad) or back (all but one lane of a quad become 0).
+    From `row_partial` to `row`: the four lanes of a quad are combined, by a sum or as a maximum or minimum. Or
+    back: of a sum all but one lane of a quad become 0, and a maximum or minimum is one in every lane.
   }];
-  let arguments = (ins Hop_Fragment:$source);
+  let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source);
   let results = (outs Hop_Fragment:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = "$kind $source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 

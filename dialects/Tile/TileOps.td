@@ -175,8 +175,10 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let summary = "Combines the elements of a tile along one axis";
   let description = [{
-    `sum`, `max` or `min` of floating-point elements along `axis`, which the result lacks. `max` and `min`
-    return the number when one side is NaN (IEEE 754 maximumNumber). The order of a sum is not specified.
+    `sum`, `max`, `min`, `maximum` or `minimum` of floating-point elements along `axis`, which the result lacks.
+    `max` and `min` return the number when one side is NaN (IEEE 754-2019 maximumNumber, as `arith.maxnumf`),
+    `maximum` and `minimum` the NaN (IEEE 754-2019 maximum, as `arith.maximumf`). The order of a sum is not
+    specified.
 
     ```mlir
     %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>

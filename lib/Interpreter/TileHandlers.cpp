@@ -238,6 +238,12 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
   case tile::ReduceKind::min:
     out = reduce(in, shape, axis, Type(), minimumNumber);
     break;
+  case tile::ReduceKind::maximum:
+    out = reduce(in, shape, axis, Type(), maximum);
+    break;
+  case tile::ReduceKind::minimum:
+    out = reduce(in, shape, axis, Type(), minimum);
+    break;
   }
   frame.set(reduction.getResult(), std::move(out));
   return success();

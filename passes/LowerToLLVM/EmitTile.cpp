@@ -15,6 +15,10 @@ Value Emitter::combine(tile::ReduceKind kind, Value a, Value b) {
     return LLVM::MaxNumOp::create(builder, loc, a, b);
   case tile::ReduceKind::min:
     return LLVM::MinNumOp::create(builder, loc, a, b);
+  case tile::ReduceKind::maximum:
+    return LLVM::MaximumOp::create(builder, loc, a, b);
+  case tile::ReduceKind::minimum:
+    return LLVM::MinimumOp::create(builder, loc, a, b);
   }
   return {};
 }
@@ -26,6 +30,29 @@ Value Emitter::quadReduce(Value value, tile::ReduceKind kind) {
   return value;
 }
 
+/// True when no element can have its sign set, be it NaN.
+static bool hasNoSign(Value value) {
+  if (auto product = value.getDefiningOp<LLVM::FMulOp>())
+    return product.getLhs() == product.getRhs();
+  if (auto choice = value.getDefiningOp<LLVM::SelectOp>())
+    return hasNoSign(choice.getTrueValue()) && hasNoSign(choice.getFalseValue());
+  FloatAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return !constant.getValue().isNegative();
+  return bool(value.getDefiningOp<LLVM::FAbsOp>());
+}
+
+/// The bits of `elements` when their order as integers is that of a maximum that NaN wins: then one
+/// instruction (VIMNMX3) combines three.
+static std::optional<SmallVector<Value>>
+orderedBits(OpBuilder &builder, Location loc, tile::ReduceKind kind, ArrayRef<Value> elements) {
+  if (kind != tile::ReduceKind::maximum || !llvm::all_of(elements, hasNoSign))
+    return std::nullopt;
+  return llvm::map_to_vector(elements, [&](Value element) -> Value {
+    return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), element);
+  });
+}
+
 LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   auto sourceType = cast<RankedTensorType>(op.getSource().getType());
   if (!sourceType.getElementType().isF32())
@@ -34,11 +61,20 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   // Two chains for each row: the latency of one addition is hidden behind the other.
   constexpr int64_t chains = 2;
   SmallVector<Value> partial(resultLayout.size() * chains);
-  const Values source = elements(op.getSource());
-  for (auto [i, element] : llvm::enumerate(source)) {
-    Value &sum = partial[layout.rowIndex(i) * chains + i % chains];
-    sum = sum ? combine(op.getKind(), sum, element) : element;
+  Values source = elements(op.getSource());
+  auto bits = orderedBits(builder, loc, op.getKind(), source);
+  for (auto [i, element] : llvm::enumerate(bits ? *bits : source)) {
+    Value &part = partial[layout.rowIndex(i) * chains + i % chains];
+    if (!part)
+      part = element;
+    else if (bits)
+      part = LLVM::SMaxOp::create(builder, loc, part, element);
+    else
+      part = combine(op.getKind(), part, element);
   }
+  if (bits)
+    for (Value &part : partial)
+      part = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), part);
   Values results;
   for (int64_t row = 0; row < resultLayout.size(); ++row) {
     Value result = combine(op.getKind(), partial[row * chains], partial[row * chains + 1]);
@@ -56,7 +92,11 @@ LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
   const Values source = elements(op.getSource());
   for (Value element : source) {
     if (toWhole) {
-      results.push_back(quadReduce(element, tile::ReduceKind::sum));
+      results.push_back(quadReduce(element, op.getKind()));
+      continue;
+    }
+    if (op.getKind() != tile::ReduceKind::sum) {
+      results.push_back(element);
       continue;
     }
     Value isFirst =

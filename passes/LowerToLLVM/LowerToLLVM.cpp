@@ -67,9 +67,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
              (broadcast.getAxis() == 1 ? hop::LayoutKind::Row : hop::LayoutKind::Column);
     if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       auto layout = hop::getLayout(reduce.getType());
-      bool isPartial =
-          layout == hop::LayoutKind::RowPartial && reduce.getKind() == tile::ReduceKind::sum;
-      return reduce.getAxis() == 1 && (layout == hop::LayoutKind::Row || isPartial);
+      return reduce.getAxis() == 1 &&
+             (layout == hop::LayoutKind::Row || layout == hop::LayoutKind::RowPartial);
     }
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return hop::getLayout(store.getValue().getType()) != hop::LayoutKind::RowPartial;

@@ -59,8 +59,8 @@ hop.kernel @pipes attributes {
     // CHECK: hop.pipe.release %[[K]], %[[KT]] : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %kp, %kt : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %r = tile.reduce sum %d axis 1 : tensor<64x64xf32, #tile> -> tensor<64xf32, #hop.layout<row_partial>>
-    // CHECK: hop.convert_layout %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
-    %w = hop.convert_layout %r : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: hop.convert_layout sum %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    %w = hop.convert_layout sum %r : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
     // CHECK: hop.row_factor %{{.*}} : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
     %x = hop.row_factor %w : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
     %h = arith.truncf %d : tensor<64x64xf32, #tile> to tensor<64x64xbf16, #tile>

@@ -794,7 +794,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
-    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
+    %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
   }
 }
 
@@ -807,7 +807,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
-    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<column>>
+    %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<column>>
   }
 }
 
@@ -820,7 +820,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
-    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
 }
 
@@ -833,7 +833,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
-    %b = hop.convert_layout %a : tensor<64xf32, #hop.layout<row>> -> tensor<128xf32, #hop.layout<row_partial>>
+    %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<128xf32, #hop.layout<row_partial>>
   }
 }
 

@@ -9,7 +9,7 @@
 // ATTENTION: tile.reduce sum {{.*}} -> tensor<64xf32, #hop.layout<row_partial>>
 // ATTENTION-NOT: hop.convert_layout
 // ATTENTION: scf.yield
-// ATTENTION: %[[SUM:.*]] = hop.convert_layout {{.*}} -> tensor<64xf32, #hop.layout<row>>
+// ATTENTION: %[[SUM:.*]] = hop.convert_layout sum {{.*}} -> tensor<64xf32, #hop.layout<row>>
 // ATTENTION-NOT: hop.convert_layout
 // ATTENTION: tile.broadcast %[[SUM]] axis 1
 // ATTENTION: tile.store %[[SUM]]
@@ -46,12 +46,43 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
       %next = arith.addf %scaled, %r : tensor<64xf32>
       scf.yield %next, %j, %i : tensor<64xf32>, tensor<64xi32>, tensor<64xi32>
     }
-    // CHECK: %[[WHOLE:.*]] = hop.convert_layout %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: %[[WHOLE:.*]] = hop.convert_layout sum %{{.*}} : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
     // CHECK: math.log %[[WHOLE]] : tensor<64xf32, #hop.layout<row>>
     %log = math.log %sum : tensor<64xf32>
     tile.store %log, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
     %ij = arith.subi %i0, %j0 : tensor<64xi32>
     %f = arith.sitofp %ij : tensor<64xi32> to tensor<64xf32>
     tile.store %f, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
+
+    // A maximum stays each thread's own, as every number is one.
+    // CHECK: %[[MOST:.*]] = tile.reduce maximum {{.*}} -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: %[[FLOOR:.*]] = math.floor %[[MOST]]
+    // CHECK: %[[START:.*]] = hop.convert_layout maximum %[[FLOOR]] : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %most = tile.reduce maximum %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+    %rounded = math.floor %most : tensor<64xf32>
+    %low = arith.constant dense<-1.0> : tensor<64xf32>
+    // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[START]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<64xf32, #hop.layout<row_partial>>, tensor<64xf32, #hop.layout<row_partial>>, tensor<64xf32, #hop.layout<row>>)
+    %m1, %m2, %m3 = scf.for %t = %c0 to %m step %c1 iter_args(%a1 = %rounded, %a2 = %low, %a3 = %low) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+      // CHECK: tile.reduce maximum {{.*}} -> tensor<64xf32, #hop.layout<row_partial>>
+      %r1 = tile.reduce maximum %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %n1 = arith.maximumf %a1, %r1 : tensor<64xf32>
+      // CHECK: tile.reduce min {{.*}} -> tensor<64xf32, #hop.layout<row_partial>>
+      %r2 = tile.reduce min %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %n2 = arith.minnumf %a2, %r2 : tensor<64xf32>
+      // But not where each iteration needs it whole.
+      // CHECK: arith.maxnumf {{.*}} : tensor<64xf32, #hop.layout<row>>
+      %r3 = tile.reduce max %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %n3 = arith.maxnumf %a3, %r3 : tensor<64xf32>
+      %d3 = arith.subf %n3, %a3 : tensor<64xf32>
+      tile.store %d3, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
+      // CHECK-NOT: hop.convert_layout
+      scf.yield %n1, %n2, %n3 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+    }
+    // CHECK: %[[M1:.*]] = hop.convert_layout maximum %{{.*}}#0 : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: %[[M2:.*]] = hop.convert_layout min %{{.*}}#1 : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: arith.subf %[[M1]], %[[M2]]
+    %m12 = arith.subf %m1, %m2 : tensor<64xf32>
+    tile.store %m12, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
+    tile.store %m3, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
   }
 }

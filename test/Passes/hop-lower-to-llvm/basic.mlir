@@ -83,9 +83,29 @@ hop.kernel @tiles attributes {argument_names = ["x", "y", "n"], argument_types =
     // TILES: llvm.intr.maxnum
     // TILES: shfl.sync.bfly.f32
     %max = tile.reduce max %s axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row>>
+    // With NaN as the largest. Where no element can have its sign set, the order of the bits as integers is that of the
+    // numbers, and one instruction of the machine takes three of those.
+    // TILES-COUNT-31: llvm.intr.maximum
+    // TILES: shfl.sync.bfly.f32
+    // TILES-COUNT-32: llvm.bitcast {{.*}} : f32 to i32
+    // TILES-COUNT-14: llvm.intr.smax
+    // TILES: llvm.bitcast {{.*}} : i32 to f32
+    // TILES: llvm.intr.maximum
+    // TILES-NOT: shfl.sync
+    // TILES: llvm.fadd
+    %maximum = tile.reduce maximum %s axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row>>
+    %squares = arith.mulf %s, %s : tensor<64x64xf32, #hop.layout<accumulator>>
+    %masked = arith.select %both, %squares, %z : tensor<64x64xi1, #hop.layout<accumulator>>, tensor<64x64xf32, #hop.layout<accumulator>>
+    %largest = tile.reduce maximum %masked axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %maximum_parts = hop.convert_layout maximum %maximum : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %parts = arith.addf %largest, %maximum_parts : tensor<64xf32, #hop.layout<row_partial>>
     // One lane of each quad stores a row.
     // TILES-COUNT-2: st.global.b32
     tile.store %max, %y[%c0] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
+    // TILES: shfl.sync.bfly.f32
+    // TILES: llvm.intr.maximum
+    %whole = hop.convert_layout maximum %parts : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row>>
+    tile.store %whole, %y[%c0] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
     // 8 columns a unit once the quad has exchanged its parts.
     // TILES: shfl.sync.bfly
     // TILES-COUNT-4: st.global.v4.b32

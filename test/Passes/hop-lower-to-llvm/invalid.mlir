@@ -116,7 +116,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
     // expected-error@+1 {{mixes layouts}}
-    %b = tile.reduce max %z axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
+    %b = tile.reduce max %z axis 0 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<column>>
   }
 }
 

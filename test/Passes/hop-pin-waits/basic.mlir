@@ -38,7 +38,7 @@ hop.kernel @softmax attributes {argument_names = ["x", "y"], argument_types = [!
     %sum_p = arith.addf %sum_o, %else : !acc
     tile.store %sum_p, %x[%m, %m] : !acc, !tile.view<[M, 64], f32>
     %l = arith.addf %total, %apart : !partial
-    %row = hop.convert_layout %l : !partial -> tensor<64xf32, #hop.layout<row>>
+    %row = hop.convert_layout sum %l : !partial -> tensor<64xf32, #hop.layout<row>>
     tile.store %row, %y[%m] : tensor<64xf32, #hop.layout<row>>, !tile.view<[M], f32>
   }
 }

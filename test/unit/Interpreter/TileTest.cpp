@@ -45,12 +45,22 @@ TEST(Tile, Reductions) {
   EXPECT_EQ(run("min", 0), (V{1, -2, -60}));
 }
 
-TEST(Tile, MaximumIgnoresNaN) {
-  EXPECT_EQ(applyToMatrix("%nan = arith.constant dense<[[0x7FC00000, 1.0], [2.0, 0x7FC00000]]> : "
-                          "tensor<2x2xf32>\n"
-                          "%r = tile.reduce max %nan axis 1 : tensor<2x2xf32> -> tensor<2xf32>",
-                          "tensor<2xf32>", {2}),
-            (V{1, 2}));
+TEST(Tile, NaNInMaximum) {
+  auto run = [](std::string kind) {
+    return applyToMatrix(
+        "%nan = arith.constant dense<[[0x7FC00000, 1.0], [2.0, 0x7FC00000], [3.0, 4.0]]> : "
+        "tensor<3x2xf32>\n"
+        "%r = tile.reduce " +
+            kind + " %nan axis 1 : tensor<3x2xf32> -> tensor<3xf32>",
+        "tensor<3xf32>", {3});
+  };
+  EXPECT_EQ(run("max"), (V{1, 2, 4}));
+  EXPECT_EQ(run("min"), (V{1, 2, 3}));
+  for (auto [kind, last] : {std::pair("maximum", 4.0), std::pair("minimum", 3.0)}) {
+    V found = run(kind);
+    EXPECT_TRUE(std::isnan(found[0]) && std::isnan(found[1])) << kind;
+    EXPECT_EQ(found[2], last) << kind;
+  }
 }
 
 TEST(Tile, SumRoundsInOrder) {
