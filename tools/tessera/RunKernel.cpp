@@ -24,7 +24,8 @@ namespace {
 class KernelRun {
 public:
   KernelRun(const RunOptions &options, tile::KernelOp kernel, RunArguments arguments)
-      : options(options), kernel(kernel), arguments(std::move(arguments)) {}
+      : options(options), kernel(kernel), arguments(std::move(arguments)),
+        reference(kernel, this->arguments) {}
 
   /// Runs `executed`, a later form of the kernel or the kernel itself, on `runner`; reports, saves
   /// and checks.
@@ -34,13 +35,11 @@ private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
   int saveTrace(DeviceRunner &runner);
-  int check(tile::ScheduleAttr schedule, const RunArguments &results);
 
   const RunOptions &options;
   tile::KernelOp kernel;
   RunArguments arguments;
-  /// Computed by the first check.
-  std::optional<RunReference> reference;
+  RunReference reference;
 };
 } // namespace
 
@@ -87,16 +86,6 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
   return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
-int KernelRun::check(tile::ScheduleAttr schedule, const RunArguments &results) {
-  if (!reference) {
-    FailureOr<RunReference> computed = RunReference::compute(kernel, arguments);
-    if (failed(computed))
-      return ExitFailed;
-    reference.emplace(std::move(*computed));
-  }
-  return reference->check(kernel, schedule, results, llvm::outs()) ? ExitSuccess : ExitFailed;
-}
-
 int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   RunArguments results = arguments.cloneForRun();
   if (failed(runner.run(executed, results.getValues())))
@@ -114,7 +103,7 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   tile::ScheduleAttr schedule = runner.getSchedule(kernel.getContext());
   if (!schedule && executed != kernel)
     schedule = executed.getScheduleAttr();
-  return check(schedule, results);
+  return reference.check(schedule, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
 //===----------------------------------------------------------------------===//

@@ -5,31 +5,32 @@
 
 #include "tools/tessera/RunArguments.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 
 namespace tessera {
 
-/// The results of the interpreter on some arguments, exact and in the kernel's precision.
+/// The results of the interpreter on some arguments, exact and in the kernel's precision, for each
+/// form of the kernel that schedules run.
 class RunReference {
 public:
-  /// Computes both. `arguments` must outlive the result. Fails after a diagnostic.
-  static llvm::FailureOr<RunReference> compute(tile::KernelOp kernel,
-                                               const RunArguments &arguments);
+  /// `kernel` and `arguments` must outlive this.
+  RunReference(tile::KernelOp kernel, const RunArguments &arguments)
+      : kernel(kernel), arguments(arguments) {}
 
   /// Applies `checkOutput` to every output and says whether all are good enough. `schedule` is what
-  /// the kernel was compiled with, or null.
-  bool check(tile::KernelOp kernel, tile::ScheduleAttr schedule, const RunArguments &results,
-             llvm::raw_ostream &os);
+  /// the kernel was compiled with, or null. False after a diagnostic when the interpreter fails.
+  bool check(tile::ScheduleAttr schedule, const RunArguments &results, llvm::raw_ostream &os);
 
 private:
-  RunReference(const RunArguments &arguments)
-      : arguments(arguments), exact(arguments.cloneForRun()), baseline(arguments.cloneForRun()) {}
-  const RunArguments *findBaseline(tile::KernelOp kernel, tile::ScheduleAttr schedule);
+  struct Expected {
+    RunArguments exact, rounded;
+  };
+  const Expected *find(tile::ScheduleAttr schedule);
 
+  tile::KernelOp kernel;
   const RunArguments &arguments;
-  RunArguments exact, baseline;
-  /// In the kernel's precision, with polynomials for exponentials; computed when a schedule has
-  /// them.
-  std::optional<RunArguments> polynomial;
+  /// By whether the kernel speculates, and how many sixteenths of its exponentials are polynomials.
+  std::map<std::pair<bool, int64_t>, Expected> forms;
 };
 
 /// Whether argument `index` is a view that the kernel stores.
