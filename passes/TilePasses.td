@@ -243,6 +243,11 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     select folded to that arm and dead code removed; the iterations before and after it run in copies of the
     loop that keep the mask. The loops are chained through their iter_args.
 
+    Where there are iterations before it and after it (a window), one of these copies keeps only what its own end needs
+    of a condition that `andi` combines, or `ori` when the fill is the true arm: that of the end does not look whether a
+    column is before the window. It is the one that has more to leave out. The other one keeps the whole condition and
+    also runs the iterations that need both, when the window is narrower than a block.
+
     The loops that keep their masks are marked `tile.boundary`: they run few iterations.
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that

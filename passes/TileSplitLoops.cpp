@@ -19,13 +19,23 @@ using namespace tessera;
 using namespace tessera::tile;
 
 namespace {
+/// Iterations of the loop: those in the middle need no mask.
+enum class Part { Start, Middle, End };
+
+/// Of a condition that is combined with others by andi, or by ori: whether it is true, or false, as
+/// long as no mask of the end is needed, and from where on no mask of the start is.
+struct Term {
+  bool atStart, atEnd;
+};
+
 /// A select that becomes its true or its false value where `bounds` hold.
 struct FoldableSelect {
   arith::SelectOp op;
   bool arm;
   SmallVector<InductionBound> bounds;
-
-  Value value() { return arm ? op.getTrueValue() : op.getFalseValue(); }
+  /// Of the condition: of its conjunction when the select becomes its true value, else of its
+  /// disjunction.
+  SmallVector<Term> terms;
 };
 
 /// Splits one loop in up to three.
@@ -43,8 +53,11 @@ private:
   Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset);
   void narrow(const InductionBound &bound);
   Value toGrid(Value position);
-  void appendLoop(Value from, Value to, bool folded);
-  void foldSelects(scf::ForOp copy);
+  SmallVector<Term> findTerms(Value condition, bool arm);
+  bool isKnown(const Term &term, Part part);
+  void appendLoop(Value from, Value to, Part part);
+  void foldSelects(scf::ForOp copy, Part part);
+  void foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part);
 
   scf::ForOp loop;
   ImplicitLocOpBuilder builder;
@@ -52,6 +65,9 @@ private:
   SmallVector<FoldableSelect> selects;
   /// Whether some select needs its mask at the start, or at the end.
   bool maskedStart = false, maskedEnd = false;
+  /// The part beside the middle whose masks are reduced to those that it needs. It is the other one
+  /// that runs where masks of the start and of the end overlap.
+  Part reduced = Part::End;
   /// As indices: the loop's own bounds and the part in which all selects fold.
   Value lower, upper, step, first, past;
   SmallVector<Value> carried;
@@ -88,6 +104,29 @@ static bool isFill(Value value) {
   return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
 }
 
+/// What `condition` is combined of, by andi or else by ori.
+static SmallVector<Value> termsOf(Value condition, bool byAnd) {
+  Operation *op = condition.getDefiningOp();
+  if (!op || !(byAnd ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op)))
+    return {condition};
+  SmallVector<Value> terms = termsOf(op->getOperand(0), byAnd);
+  llvm::append_range(terms, termsOf(op->getOperand(1), byAnd));
+  return terms;
+}
+
+SmallVector<Term> LoopSplitter::findTerms(Value condition, bool arm) {
+  return llvm::map_to_vector(termsOf(condition, arm), [&](Value value) -> Term {
+    std::string reason;
+    std::optional<MaskRanges> ranges = analyzeMask(value, loop, reason);
+    if (!ranges || !(arm ? ranges->allTrue : ranges->allFalse))
+      return {false, false};
+    ArrayRef<InductionBound> bounds = arm ? *ranges->allTrue : *ranges->allFalse;
+    // What holds from some iteration on is known at the end, what holds up to one at the start.
+    auto isOfStart = [](const InductionBound &bound) { return bound.slope < 0; };
+    return {llvm::none_of(bounds, isOfStart), llvm::all_of(bounds, isOfStart)};
+  });
+}
+
 /// Fills `selects` and explains each mask that cannot be folded.
 void LoopSplitter::findSelects() {
   llvm::DenseSet<Value> explained;
@@ -111,13 +150,21 @@ void LoopSplitter::findSelects() {
     std::optional<SmallVector<InductionBound>> &bounds =
         wantsTrue ? ranges->allTrue : ranges->allFalse;
     if (bounds)
-      selects.push_back({select, wantsTrue, std::move(*bounds)});
+      selects.push_back({select, wantsTrue, std::move(*bounds), findTerms(condition, wantsTrue)});
     else
       keep(reason.empty() ? "the iterations that do not need it are not consecutive" : reason);
   }
-  for (const FoldableSelect &select : selects)
+  int64_t numAtStart = 0, numAtEnd = 0;
+  for (const FoldableSelect &select : selects) {
     for (const InductionBound &bound : select.bounds)
       (bound.slope < 0 ? maskedStart : maskedEnd) = true;
+    for (const Term &term : select.terms) {
+      numAtStart += term.atStart;
+      numAtEnd += term.atEnd;
+    }
+  }
+  if (maskedStart && maskedEnd && numAtStart > numAtEnd)
+    reduced = Part::Start;
 }
 
 Value LoopSplitter::toIndex(Value value) {
@@ -164,23 +211,49 @@ Value LoopSplitter::toGrid(Value position) {
   return arith::AddIOp::create(builder, lower, arith::MulIOp::create(builder, steps, step));
 }
 
-/// Replaces the selects of `copy`, a clone of the loop, by their values.
-void LoopSplitter::foldSelects(scf::ForOp copy) {
-  llvm::DenseMap<Operation *, bool> arms;
-  for (FoldableSelect &select : selects)
-    arms[select.op] = select.arm;
+bool LoopSplitter::isKnown(const Term &term, Part part) {
+  return part == Part::Middle ||
+         (part == reduced && (part == Part::Start ? term.atStart : term.atEnd));
+}
+
+/// Leaves of the condition of `select`, a copy of `original`, what is not known in `part`, or
+/// replaces the select by its value.
+void LoopSplitter::foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(select);
+  Value condition;
+  SmallVector<Value> values = termsOf(select.getCondition(), original.arm);
+  for (auto [value, term] : llvm::zip_equal(values, original.terms)) {
+    if (isKnown(term, part))
+      continue;
+    if (!condition)
+      condition = value;
+    else if (original.arm)
+      condition = arith::AndIOp::create(builder, condition, value);
+    else
+      condition = arith::OrIOp::create(builder, condition, value);
+  }
+  if (condition)
+    return select.getConditionMutable().assign(condition);
+  select.replaceAllUsesWith(original.arm ? select.getTrueValue() : select.getFalseValue());
+  select.erase();
+}
+
+/// Folds the selects of `copy`, a clone of the loop, as far as they are known in `part`.
+void LoopSplitter::foldSelects(scf::ForOp copy, Part part) {
+  llvm::DenseMap<Operation *, const FoldableSelect *> originals;
+  for (const FoldableSelect &select : selects)
+    originals[select.op] = &select;
   for (auto [original, select] : llvm::zip_equal(selectsOf(loop), selectsOf(copy)))
-    if (auto arm = arms.find(original); arm != arms.end()) {
-      select.replaceAllUsesWith(arm->second ? select.getTrueValue() : select.getFalseValue());
-      select.erase();
-    }
+    if (auto found = originals.find(original); found != originals.end())
+      foldSelect(select, *found->second, part);
   IRRewriter rewriter(builder);
   // Fails when nothing was dead.
   (void)runRegionDCE(rewriter, copy->getRegions());
 }
 
 /// Adds a copy of the loop over [from, to) that goes on from the last one.
-void LoopSplitter::appendLoop(Value from, Value to, bool folded) {
+void LoopSplitter::appendLoop(Value from, Value to, Part part) {
   Type type = loop.getInductionVar().getType();
   auto fromIndex = [&](Value value) -> Value {
     if (type.isIndex())
@@ -192,9 +265,8 @@ void LoopSplitter::appendLoop(Value from, Value to, bool folded) {
   copy.setLowerBound(start);
   copy.setUpperBound(end);
   copy.getInitArgsMutable().assign(carried);
-  if (folded)
-    foldSelects(copy);
-  else
+  foldSelects(copy, part);
+  if (part != Part::Middle)
     copy->setAttr(kBoundaryAttrName, builder.getUnitAttr());
   carried.assign(copy.result_begin(), copy.result_end());
 }
@@ -212,6 +284,8 @@ void LoopSplitter::run() {
     for (const InductionBound &bound : select.bounds)
       narrow(bound);
   // lower <= first <= upper and first <= past, whatever the bounds say.
+  if (reduced == Part::Start)
+    first = arith::MinSIOp::create(builder, first, arith::MaxSIOp::create(builder, past, lower));
   if (maskedStart)
     first = toGrid(arith::MinSIOp::create(builder, first, upper));
   if (maskedEnd)
@@ -226,10 +300,10 @@ void LoopSplitter::run() {
       << " uniform run without " << (selects.size() == 1 ? "it" : "them");
   carried.assign(loop.getInitArgs().begin(), loop.getInitArgs().end());
   if (maskedStart)
-    appendLoop(lower, upTo(first), /*folded=*/false);
-  appendLoop(first, maskedEnd ? upTo(past) : upper, /*folded=*/true);
+    appendLoop(lower, upTo(first), Part::Start);
+  appendLoop(first, maskedEnd ? upTo(past) : upper, Part::Middle);
   if (maskedEnd)
-    appendLoop(past, upper, /*folded=*/false);
+    appendLoop(past, upper, Part::End);
   loop.replaceAllUsesWith(carried);
   loop.erase();
 }

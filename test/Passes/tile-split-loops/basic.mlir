@@ -61,12 +61,17 @@
 // WINDOW:       %[[FROM:.*]] = arith.addi %[[LOWER]], %[[M1]]
 // WINDOW:       %[[TO1:.*]] = arith.minsi %[[FROM]], %[[UPPER]]
 // WINDOW:       %[[A:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[TO1]] step %c32
+// WINDOW:         arith.cmpi sgt
+// WINDOW:         arith.cmpi slt
 // WINDOW:         arith.select
 // WINDOW:       %[[TO2:.*]] = arith.minsi %[[TO:.*]], %[[UPPER]]
 // WINDOW:       %[[B:.*]] = scf.for %{{.*}} = %[[FROM]] to %[[TO2]] step %c32 iter_args(%{{.*}} = %[[A]])
 // WINDOW-NOT:     arith.select
+// At the end only the columns after the diagonal are left to compare.
 // WINDOW:       scf.for %{{.*}} = %[[TO]] to %[[UPPER]] step %c32 iter_args(%{{.*}} = %[[B]])
-// WINDOW:         arith.select
+// WINDOW:         %[[AFTER:.*]] = arith.cmpi sgt
+// WINDOW-NOT:     arith.cmpi
+// WINDOW:         arith.select %[[AFTER]]
 
 // OFF:          scf.for
 // OFF-NOT:      scf.for
@@ -120,6 +125,56 @@ tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %n: i32, %m: i32) grid(%g = S) s
     scf.yield %v : tensor<4x4xf32>
   }
   tile.store %r, %x[%g, %c0] : tensor<4x4xf32>, !tile.view<[S, 4], f32>
+}
+
+// Two conditions of the end and one of the start: the loop of the start keeps its own alone, and ends where those of the
+// end begin if that is earlier.
+// CHECK-LABEL: tile.kernel @three
+// CHECK:         %[[FROM:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK:         %[[PAST:.*]] = arith.minsi
+// CHECK:         %[[LATEST:.*]] = arith.maxsi %[[PAST]], %c0
+// CHECK:         %[[EARLIEST:.*]] = arith.minsi %[[FROM]], %[[LATEST]]
+// CHECK:         %[[FIRST:.*]] = arith.minsi %[[EARLIEST]], %[[END:.*]] : index
+// CHECK:         %[[SECOND:.*]] = arith.maxsi %[[PAST]], %[[FIRST]]
+// CHECK:         scf.for %{{.*}} = %c0 to %[[FIRST]]
+// CHECK:           %[[BEFORE:.*]] = arith.cmpi sge
+// CHECK-NOT:       arith.cmpi
+// CHECK:           arith.select %[[BEFORE]]
+// CHECK:         scf.for %{{.*}} = %[[FIRST]] to %[[SECOND]]
+// CHECK-NOT:       arith.select
+// CHECK:         scf.for %{{.*}} = %[[SECOND]] to %[[END]]
+// CHECK:           arith.cmpi sge
+// CHECK:           arith.cmpi sle
+// CHECK:           arith.cmpi slt
+// CHECK:           arith.select
+tile.kernel @three(%x: !tile.view<[S, 8], f32>, %left: i32, %right: i32, %end: index) grid(%g = S ceildiv 8) schedule #tile.schedule<split = true> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %f0 = arith.constant dense<0.0> : tensor<8x8xf32>
+  %row = arith.muli %g, %c8 : index
+  %rows = tile.iota %row axis 0 : tensor<8x8xi32>
+  %l = tile.splat %left : i32 -> tensor<8x8xi32>
+  %r = tile.splat %right : i32 -> tensor<8x8xi32>
+  %s = tile.dim "S"
+  %s_i32 = arith.index_cast %s : index to i32
+  %past = tile.splat %s_i32 : i32 -> tensor<8x8xi32>
+  %firsts = arith.subi %rows, %l : tensor<8x8xi32>
+  %lasts = arith.addi %rows, %r : tensor<8x8xi32>
+  %sum = scf.for %j = %c0 to %end step %c1 iter_args(%a = %f0) -> (tensor<8x8xf32>) {
+    %col = arith.muli %j, %c8 : index
+    %t = tile.load %x[%col, %c0] : !tile.view<[S, 8], f32> -> tensor<8x8xf32>
+    %cols = tile.iota %col axis 1 : tensor<8x8xi32>
+    %not_before = arith.cmpi sge, %cols, %firsts : tensor<8x8xi32>
+    %not_after = arith.cmpi sle, %cols, %lasts : tensor<8x8xi32>
+    %inside = arith.cmpi slt, %cols, %past : tensor<8x8xi32>
+    %window = arith.andi %not_before, %not_after : tensor<8x8xi1>
+    %visible = arith.andi %inside, %window : tensor<8x8xi1>
+    %seen = arith.select %visible, %t, %f0 : tensor<8x8xi1>, tensor<8x8xf32>
+    %next = arith.addf %a, %seen : tensor<8x8xf32>
+    scf.yield %next : tensor<8x8xf32>
+  }
+  tile.store %sum, %x[%row, %c0] : tensor<8x8xf32>, !tile.view<[S, 8], f32>
 }
 
 // A mask that does not change from iteration to iteration: all of the loop with it, or all of it without.
