@@ -15,10 +15,12 @@ kernel without a mask. None of these speculates but the rows that say so. Column
                     explain.py; empty without counts of instructions, or without pynvml for the clock
     to explained    the rate over that
 
-Bundles, with the counts: test/gpu/build_bundles.py --groups= --extra bench/variants.json --inspect. Results are written
-after each point; FlexAttention takes seconds to compile for each variant and point, in all --compile-seconds at most.
+Bundles, with the counts: --list FILE with the options of the run, then test/gpu/build_bundles.py --groups= --extra FILE
+--inspect. Results are written after each point; FlexAttention takes seconds to compile for each variant and point, in
+all --compile-seconds at most.
 """
 
+import itertools
 import json
 import math
 import os
@@ -40,7 +42,28 @@ def parse_arguments():
     parser.add_argument("--seqlens", default="2048,8192,16384")
     parser.add_argument("--d", default="64,128", help="head dimensions, of those in variants.json")
     parser.add_argument("--compile-seconds", type=float, default=90, help="for FlexAttention in all")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     return parser.parse_args()
+
+
+def points(options):
+    """(d, seqlen) of all points."""
+    return itertools.product(map(int, options.d.split(",")), map(int, options.seqlens.split(",")))
+
+
+def configurations(d, seqlen):
+    """The kernels to time at a point, with what was measured for its shape."""
+    heads = attention.HIDDEN // d
+    shape = {"B": max(1, attention.TOKENS // seqlen), "H": heads, "HK": heads, "SQ": seqlen, "SK": seqlen}
+    for variant in read_variants(d):
+        configuration = cases.configuration(variant["kernel"], variant["parameters"], variant["schedule"], shape)
+        yield dict(configuration, variant=variant["variant"])
+
+
+def write_list(options):
+    wanted = [configuration for point in points(options) for configuration in configurations(*point)]
+    with open(options.list, "w") as file:
+        json.dump(wanted, file, indent=1)
 
 
 def read_variants(d):
@@ -269,6 +292,8 @@ def to_row(record, records):
 
 def main():
     options = parse_arguments()
+    if options.list:
+        return write_list(options)
     import torch
 
     source = common.kernels.open_source(options.bundles)
@@ -279,28 +304,23 @@ def main():
         "contestants in turns). flex: FlexAttention of PyTorch, compiled. The columns are explained in bench/variants.py."
     )
     results, records, rows = common.Results(options, "variants", machine, method), [], []
-    for d in map(int, options.d.split(",")):
-        variants = read_variants(d)
-        configurations = {
-            v["variant"]: dict(cases.configuration(v["kernel"], v["parameters"], v["schedule"]), variant=v["variant"])
-            for v in variants
-        }
-        kernels = common.load_kernels(source, configurations.values())
-        loops = {name: source.loops(configurations[name]) for name in kernels}
-        for seqlen in map(int, options.seqlens.split(",")):
-            torch.manual_seed(0)
-            problem = attention.Problem(d, seqlen, False, "bf16")
-            listed = with_short_bases(variants, kernels, seqlen)
-            short = {variant["variant"]: variant["of"] for variant in listed if "of" in variant}
-            point_kernels = {**kernels, **{name: kernels[of] for name, of in short.items()}}
-            point_loops = {**loops, **{name: loops[of] for name, of in short.items()}}
-            measured = measure(point_kernels, problem, listed, flex, stopwatch)
-            add_explanations(measured, listed, point_kernels, point_loops, machine["multiprocessors"])
-            for row in (to_row(record, measured) for record in measured):
-                common.print_row(row)
-                rows.append(row)
-            records += measured
-            results.write(rows, records)
+    for d, seqlen in points(options):
+        wanted = {configuration["variant"]: configuration for configuration in configurations(d, seqlen)}
+        kernels = common.load_kernels(source, wanted.values())
+        loops = {name: source.loops(wanted[name]) for name in kernels}
+        torch.manual_seed(0)
+        problem = attention.Problem(d, seqlen, False, "bf16")
+        listed = with_short_bases(read_variants(d), kernels, seqlen)
+        short = {variant["variant"]: variant["of"] for variant in listed if "of" in variant}
+        kernels |= {name: kernels[of] for name, of in short.items()}
+        loops |= {name: loops[of] for name, of in short.items()}
+        measured = measure(kernels, problem, listed, flex, stopwatch)
+        add_explanations(measured, listed, kernels, loops, machine["multiprocessors"])
+        for row in (to_row(record, measured) for record in measured):
+            common.print_row(row)
+            rows.append(row)
+        records += measured
+        results.write(rows, records)
     results.finish()
 
 

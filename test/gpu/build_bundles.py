@@ -7,7 +7,7 @@ DIR then holds a bundle for each configuration and index.json; carry it to the G
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
 
 --extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule", "shape"}, for the benchmarks:
-bench/variants.json, bench/ablation.json, or what `./dev bench attention --list FILE` writes.
+bench/ablation.json, or what `./dev bench attention --list FILE` and `./dev bench variants --list FILE` write.
 With --groups= nothing else is compiled. --inspect counts the instructions of the main loops, which bench/variants.py
 compares.
 """
