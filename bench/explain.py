@@ -23,10 +23,11 @@ def costs(loops, parameters):
     """{"unmasked": (instructions, special functions), "masked": ...} for each element, of the loops of a kernel: the
     one with the fewest instructions has no mask, the one with the most has all comparisons.
 
-    A kernel that speculates has its exact loops too, for what is run again. They are those that look for a maximum.
+    A kernel that speculates has its exact loops too, for what is run again. They are those in which the threads of a row
+    exchange its maximum.
     """
     per_element = []
-    for loop in [loop for loop in loops if not loop.get("FMNMX")] or loops:
+    for loop in [loop for loop in loops if not loop.get("SHFL")] or loops:
         elements = elements_of_thread(loop, parameters)
         per_element.append((loop["instructions"] / elements, loop.get("MUFU", 0) / elements))
     return {"unmasked": min(per_element), "masked": max(per_element)}
@@ -53,6 +54,13 @@ def elements(seqlen, window, parameters):
     size = parameters["BM"] * parameters["BN"]
     visited, masked = visited_blocks(seqlen, window, parameters["BM"], parameters["BN"])
     return (visited - masked) * size, masked * size
+
+
+def reference_elements(seqlen, parameters):
+    """What the scores around the diagonal count as, that REFERENCE = diagonal computes before the loop of a tile: half of
+    a block's elements, for they take one of its two products."""
+    rows = -(-seqlen // parameters["BM"]) * parameters["BM"]
+    return rows * parameters["BN"] / 2 if parameters.get("REFERENCE") == "diagonal" else 0
 
 
 def explained_cycles(variant, base, base_cycles):

@@ -1,9 +1,11 @@
 /* What a launch costs the host through the C interface: bench-host BUNDLE D BATCHES LAUNCHES
+   And what the driver takes of it: bench-host --driver BATCHES LAUNCHES
 
    BUNDLE is of attention_fwd.tile with bf16 and DV = D. For each batch prints the microseconds of a
    launch, as the mean of LAUNCHES launches one after another; the device is waited for between
    batches only. One query sees one key, so that the host is what takes time, and LAUNCHES is meant
-   to be far less than the launches that a stream can hold. */
+   to be far less than the launches that a stream can hold. With --driver a kernel that does nothing
+   is launched by cuLaunchKernelEx alone, with as many bytes of parameters. */
 
 #define _POSIX_C_SOURCE 200112L
 
@@ -12,13 +14,26 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define WARM_UP 50
+/* About what the tensor maps, pointers, extents and strides of attention_fwd.tile take. */
+#define PARAMETER_BYTES "576"
+
+static const char empty_kernel[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry empty(.param .align 64 .b8 block[" PARAMETER_BYTES "]) { ret; }\n";
 
 /* The few functions of the CUDA driver API, CUDA 12.0, that are needed around launches. */
 typedef int (*get_address)(const char *name, void **function, int version, uint64_t flags,
                            int *status);
+
+typedef struct launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream, *attributes;
+  unsigned attribute_count;
+} launch_config;
 
 typedef struct driver {
   int (*init)(unsigned flags);
@@ -28,6 +43,9 @@ typedef struct driver {
   int (*synchronize)(void);
   int (*allocate)(uint64_t *pointer, size_t bytes);
   int (*fill)(uint64_t to, unsigned char value, size_t bytes, void *stream);
+  int (*load)(void **module, const void *image, unsigned count, int *options, void **values);
+  int (*find)(void **function, void *module, const char *name);
+  int (*launch)(const launch_config *config, void *function, void **parameters, void **extra);
 } driver;
 
 static void fail(const char *what, const char *why) {
@@ -70,7 +88,10 @@ static driver open_driver(void) {
                 {"cuCtxPushCurrent", (void **)&cuda.push},
                 {"cuCtxSynchronize", (void **)&cuda.synchronize},
                 {"cuMemAlloc", (void **)&cuda.allocate},
-                {"cuMemsetD8Async", (void **)&cuda.fill}};
+                {"cuMemsetD8Async", (void **)&cuda.fill},
+                {"cuModuleLoadDataEx", (void **)&cuda.load},
+                {"cuModuleGetFunction", (void **)&cuda.find},
+                {"cuLaunchKernelEx", (void **)&cuda.launch}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i)
     check(find(wanted[i].name, wanted[i].function, 12000, 0, &status), wanted[i].name);
   check(cuda.init(0), "cuInit");
@@ -95,44 +116,82 @@ static long parse(const char *text, const char *name) {
   return value;
 }
 
-int main(int argc, char **argv) {
-  if (argc != 5) {
-    fprintf(stderr, "usage: bench-host BUNDLE D BATCHES LAUNCHES\n");
-    return 2;
-  }
-  const int64_t d = parse(argv[2], "D");
-  const long batches = parse(argv[3], "BATCHES"), launches = parse(argv[4], "LAUNCHES");
-  tessera_bundle *bundle;
+/* What is launched: a kernel of a bundle through Tessera, or a function by the driver alone. */
+typedef struct work {
   tessera_kernel *kernel;
-  expect(tessera_bundle_load_file(argv[1], &bundle), argv[1]);
-  expect(tessera_kernel_get(bundle, "attention_fwd", &kernel), argv[1]);
+  tessera_argument arguments[6];
+  void *function, *parameters[1];
+  launch_config config;
+} work;
 
-  /* Q, K, V and O [1, 1, 1, D] in bf16 and LSE [1, 1, 1] in f32. */
-  driver cuda = open_driver();
-  const int64_t shape[4] = {1, 1, 1, d}, strides[4] = {d, d, d, 1}, ones[3] = {1, 1, 1};
-  tessera_argument arguments[6] = {{0}};
-  for (int i = 0; i < 5; ++i) {
-    const size_t bytes = i < 4 ? (size_t)d * 2 : sizeof(float);
-    check(cuda.allocate(&arguments[i].pointer, bytes), "cuMemAlloc");
-    check(cuda.fill(arguments[i].pointer, 0, bytes, NULL), "cuMemsetD8Async");
-    arguments[i].shape = shape;
-    arguments[i].strides = i < 4 ? strides : ones;
-    arguments[i].type = i < 4 ? TESSERA_TYPE_BF16 : TESSERA_TYPE_F32;
-    arguments[i].rank = i < 4 ? 4 : 3;
-  }
-  arguments[5].type = TESSERA_TYPE_SCALAR_F32;
-  arguments[5].scalar.f32 = 1.0f;
+static void launch(const driver *cuda, work *work) {
+  if (work->kernel)
+    expect(tessera_kernel_launch(work->kernel, TESSERA_CURRENT_DEVICE, NULL, work->arguments, 6),
+           "launch");
+  else
+    check(cuda->launch(&work->config, work->function, work->parameters, NULL), "cuLaunchKernelEx");
+}
 
+static void measure(const driver *cuda, work *work, long batches, long launches) {
   for (long batch = -1; batch < batches; ++batch) {
     const long count = batch < 0 ? WARM_UP : launches;
     const double start = microseconds();
     for (long i = 0; i < count; ++i)
-      expect(tessera_kernel_launch(kernel, TESSERA_CURRENT_DEVICE, NULL, arguments, 6), "launch");
+      launch(cuda, work);
     const double taken = microseconds() - start;
-    check(cuda.synchronize(), "cuCtxSynchronize");
+    check(cuda->synchronize(), "cuCtxSynchronize");
     if (batch >= 0)
       printf("%.4f\n", taken / (double)count);
   }
+}
+
+static void measure_driver(long batches, long launches) {
+  static char block[1024];
+  work work = {.parameters = {block}, .config = {.grid = {1, 1, 1}, .block = {128, 1, 1}}};
+  void *module;
+  const driver cuda = open_driver();
+  check(cuda.load(&module, empty_kernel, 0, NULL, NULL), "cuModuleLoadDataEx");
+  check(cuda.find(&work.function, module, "empty"), "cuModuleGetFunction");
+  measure(&cuda, &work, batches, launches);
+}
+
+static void measure_bundle(const char *path, int64_t d, long batches, long launches) {
+  tessera_bundle *bundle;
+  work work = {0};
+  expect(tessera_bundle_load_file(path, &bundle), path);
+  expect(tessera_kernel_get(bundle, "attention_fwd", &work.kernel), path);
+
+  /* Q, K, V and O [1, 1, 1, D] in bf16 and LSE [1, 1, 1] in f32. */
+  const driver cuda = open_driver();
+  const int64_t shape[4] = {1, 1, 1, d}, strides[4] = {d, d, d, 1}, ones[3] = {1, 1, 1};
+  for (int i = 0; i < 5; ++i) {
+    const size_t bytes = i < 4 ? (size_t)d * 2 : sizeof(float);
+    tessera_argument *argument = &work.arguments[i];
+    check(cuda.allocate(&argument->pointer, bytes), "cuMemAlloc");
+    check(cuda.fill(argument->pointer, 0, bytes, NULL), "cuMemsetD8Async");
+    argument->shape = shape;
+    argument->strides = i < 4 ? strides : ones;
+    argument->type = i < 4 ? TESSERA_TYPE_BF16 : TESSERA_TYPE_F32;
+    argument->rank = i < 4 ? 4 : 3;
+  }
+  work.arguments[5].type = TESSERA_TYPE_SCALAR_F32;
+  work.arguments[5].scalar.f32 = 1.0f;
+  measure(&cuda, &work, batches, launches);
   tessera_bundle_destroy(bundle);
+}
+
+int main(int argc, char **argv) {
+  const int alone = argc > 1 && !strcmp(argv[1], "--driver");
+  if (argc != (alone ? 4 : 5)) {
+    fprintf(stderr, "usage: bench-host BUNDLE D BATCHES LAUNCHES\n"
+                    "       bench-host --driver BATCHES LAUNCHES\n");
+    return 2;
+  }
+  const long batches = parse(argv[argc - 2], "BATCHES"),
+             launches = parse(argv[argc - 1], "LAUNCHES");
+  if (alone)
+    measure_driver(batches, launches);
+  else
+    measure_bundle(argv[1], parse(argv[2], "D"), batches, launches);
   return 0;
 }

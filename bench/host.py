@@ -2,7 +2,8 @@
 
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
-median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c.
+median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
+stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters.
 Bundles: those of test/gpu/build_bundles.py.
 """
 
@@ -45,9 +46,9 @@ def through_python(kernel, d, options):
     return found[1:]  # The first batch loads the kernel.
 
 
-def through_c(bundle, d, options):
+def through_c(options, *what):
     """The same of the C program, None after a line that says why there is nothing."""
-    command = [options.program, bundle, str(d), str(options.batches), str(options.launches)]
+    command = [options.program, *what, str(options.batches), str(options.launches)]
     try:
         process = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
@@ -59,11 +60,11 @@ def through_c(bundle, d, options):
     return [float(line) for line in process.stdout.split()]
 
 
-def to_record(through, configuration, d, batches):
+def to_record(through, kernel, batches):
     """A record of the microseconds of all batches."""
     return {
         "through": through,
-        "kernel": f"{configuration['kernel']}, d = {d}",
+        "kernel": kernel,
         "microseconds": round(statistics.median(batches), 2),
         "min": round(min(batches), 2),
         "90%": round(statistics.quantiles(batches, n=10)[-1], 2),
@@ -91,16 +92,20 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         source = open_bundles(options, wanted.values(), directory)
         results = common.Results(options, "host", {**common.describe_gpu(), **common.describe_cpu()}, method)
-        records = []
+        driver = through_c(options, "--driver")
+        records = [to_record("the driver alone", "empty", driver)] if driver else []
+        for record in records:
+            common.print_row(record)
         for d, configuration in wanted.items():
             kernel = common.load_kernel(source, configuration)
             if not kernel:
                 continue
             found = {
                 "Python": through_python(kernel, d, options),
-                "C": through_c(source.path(configuration), d, options),
+                "C": through_c(options, source.path(configuration), str(d)),
             }
-            measured = [to_record(name, configuration, d, batches) for name, batches in found.items() if batches]
+            name = f"{configuration['kernel']}, d = {d}"
+            measured = [to_record(through, name, batches) for through, batches in found.items() if batches]
             for record in measured:
                 common.print_row(record)
             records += measured

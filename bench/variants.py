@@ -11,8 +11,9 @@ kernel without a mask. None of these speculates but the rows that say so. Column
     to speculating  the same over attention_fwd.tile as it is by default
     added           instructions for each score element that the plain kernel does not have, and in parentheses the
                     special functions among them
-    explained       "to plain" as the added instructions and the elements of blocks that a mask cuts explain it, see
-                    explain.py; empty without counts of instructions, or without pynvml for the clock
+    explained       "to plain" as the added instructions, the elements of blocks that a mask cuts and products before
+                    the loop explain it, see explain.py; empty without counts of instructions, or without pynvml for
+                    the clock
     to explained    the rate over that
 
 Bundles, with the counts: --list FILE with the options of the run, then test/gpu/build_bundles.py --groups= --extra FILE
@@ -238,7 +239,10 @@ def add_explanations(records, variants, kernels, loops, multiprocessors):
         if "keys" in variants[name]:
             rows = math.ceil(record["seqlen"] / parameters["BM"]) * parameters["BM"]
             return counted, (rows * variants[name]["keys"], 0)
-        return counted, explain.elements(record["seqlen"], window_of(record["seqlen"], variants[name]), parameters)
+        unmasked, masked = explain.elements(record["seqlen"], window_of(record["seqlen"], variants[name]), parameters)
+        if name.endswith(SPECULATING):
+            unmasked += explain.reference_elements(record["seqlen"], parameters)
+        return counted, (unmasked, masked)
 
     for record in records:
         base = named.get(record["base"])

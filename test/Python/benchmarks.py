@@ -265,7 +265,7 @@ class Explanation(unittest.TestCase):
         found = explain.costs(loops, self.PARAMETERS)
         self.assertEqual(found, {"unmasked": (5.0, 2.0), "masked": (10.0, 1.0)})
         # All loops of the online softmax have a maximum; of a kernel that speculates, those that are run again.
-        exact = [{**loop, "instructions": 2 * loop["instructions"], "FMNMX": 68} for loop in loops]
+        exact = [{**loop, "instructions": 2 * loop["instructions"], "SHFL": 8} for loop in loops]
         self.assertEqual(explain.costs(exact, self.PARAMETERS), {"unmasked": (10.0, 2.0), "masked": (20.0, 1.0)})
         self.assertEqual(explain.costs(loops + exact, self.PARAMETERS), found)
 
@@ -279,6 +279,10 @@ class Explanation(unittest.TestCase):
             visited, _ = explain.visited_blocks(512, window, 1, 1)
             scores = {"parameters": {"MASK": "window"}, "left": window[0], "right": window[1]}
             self.assertEqual(visited, variants.visible_pairs(512, scores))
+
+    def test_reference(self):
+        self.assertEqual(explain.reference_elements(1000, {"BM": 128, "BN": 64, "REFERENCE": "diagonal"}), 1024 * 32)
+        self.assertEqual(explain.reference_elements(1000, {"BM": 128, "BN": 64, "REFERENCE": "first"}), 0)
 
     def test_cycles(self):
         def kernel(unmasked, masked, elements):
@@ -338,7 +342,7 @@ class Host(unittest.TestCase):
             os.chmod(program, 0o755)
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                found = host.through_c("a", 64, argparse.Namespace(program=program, batches=3, launches=9))
+                found = host.through_c(argparse.Namespace(program=program, batches=3, launches=9), "a", "64")
         return found, output.getvalue()
 
     def test_program(self):
@@ -347,11 +351,11 @@ class Host(unittest.TestCase):
         missing = argparse.Namespace(program=os.path.join(ROOT, "missing"), batches=3, launches=9)
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            self.assertIsNone(host.through_c("a", 64, missing))
+            self.assertIsNone(host.through_c(missing, "a", "64"))
         self.assertIn("No such file", output.getvalue())
 
     def test_record(self):
-        record = host.to_record("C", cases.attention("bf16", 64, 64, False), 64, [float(n) for n in range(1, 100)])
+        record = host.to_record("C", "attention_fwd, d = 64", [float(n) for n in range(1, 100)])
         self.assertEqual((record["microseconds"], record["min"], record["90%"]), (50.0, 1.0, 90.0))
         self.assertEqual(record["kernel"], "attention_fwd, d = 64")
         found = plot.panels({"results": [record]}, "host")
