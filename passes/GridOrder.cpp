@@ -33,6 +33,11 @@ static Trend flip(Trend trend) {
   return trend == Trend::Decreasing ? Trend::Increasing : trend;
 }
 
+static Trend difference(Trend a, Trend b) {
+  bool slides = a == b && (a == Trend::Increasing || a == Trend::Decreasing);
+  return slides ? Trend::Sliding : combine(a, flip(b));
+}
+
 /// Whether `value` is a constant of at least 0, or an extent.
 static bool isNonNegative(Value value) {
   APInt constant;
@@ -51,7 +56,7 @@ Trend tessera::trendOf(Value value, Value index) {
   return TypeSwitch<Operation *, Trend>(op)
       .Case<arith::AddIOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(
           [&](auto) { return combine(of(0), of(1)); })
-      .Case([&](arith::SubIOp) { return combine(of(0), flip(of(1))); })
+      .Case([&](arith::SubIOp) { return difference(of(0), of(1)); })
       .Case([&](arith::MulIOp) {
         for (unsigned factor : {0, 1})
           if (isNonNegative(op->getOperand(factor)))
@@ -79,7 +84,7 @@ Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
   kernel.walk([&](scf::ForOp loop) {
     Trend upper = trendOf(loop.getUpperBound(), kernel.getGridIndex(dim));
     Trend lower = trendOf(loop.getLowerBound(), kernel.getGridIndex(dim));
-    trend = combine(trend, combine(upper, flip(lower)));
+    trend = combine(trend, difference(upper, lower));
   });
   return trend;
 }

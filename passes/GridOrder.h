@@ -13,7 +13,9 @@
 
 namespace tessera {
 
-enum class Trend { Constant, Increasing, Decreasing, Unknown };
+/// Sliding: the difference of two that grow, as the length of a window, which is the same
+/// everywhere but where an end cuts it off.
+enum class Trend { Constant, Increasing, Decreasing, Sliding, Unknown };
 
 /// The number of tiles along one dimension of a grid.
 mlir::Value countTiles(tile::GridDimAttr dim, mlir::OpBuilder &builder, mlir::Location loc);

@@ -330,9 +330,11 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
                             ? PersistentKind::Dynamic
                         : *fields.warpSpecialize || ordered ? PersistentKind::Static
                                                             : PersistentKind::None;
+  // Of a sliding window the first tiles are short, as nothing is before the sequence.
+  bool shortFirst = trend == Trend::Increasing || trend == Trend::Sliding;
   if (!fields.order)
     fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
-                   : trend == Trend::Increasing               ? OrderKind::Descending
+                   : shortFirst                               ? OrderKind::Descending
                    : trend == Trend::Decreasing               ? OrderKind::Ascending
                                                               : OrderKind::Linear;
   if (fields.outerStages)

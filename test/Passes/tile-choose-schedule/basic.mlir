@@ -36,6 +36,10 @@
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=4,overlap=1,stages=1 | FileCheck %s --check-prefix=CAUSAL
 // CAUSAL: schedule #tile.schedule<warp_specialize = true,{{.*}} cluster = {{[24]}},
 
+// The first tiles of a window are short, as nothing is before the sequence: they come last.
+// RUN: tessera-opt %S/../Inputs/window.mlir --tile-choose-schedule | FileCheck %s --check-prefix=WINDOW
+// WINDOW: persistent = dynamic, order = descending,
+
 // P of 128 rows in shared memory takes 32 KB of it, and its 32 registers are free.
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=SHARED
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0
