@@ -148,7 +148,30 @@ public:
     return found == kinds.end() ? std::nullopt : std::optional(found->second);
   }
 
+  /// The value by whose parts `use` goes on, if those of its operand are parts.
+  static Value continuation(OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return loop.getTiedLoopRegionIterArg(&use);
+    if (isa<scf::YieldOp>(op))
+      return isa<scf::ForOp, scf::IfOp>(op->getParentOp())
+                 ? op->getParentOp()->getResult(use.getOperandNumber())
+                 : Value();
+    return combinedKind(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
+  }
+
 private:
+  /// The kind of reduction that `op` continues, of two parts.
+  static std::optional<ReduceKind> combinedKind(Operation *op) {
+    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
+        .Case([](arith::AddFOp) { return ReduceKind::sum; })
+        .Case([](arith::MaxNumFOp) { return ReduceKind::max; })
+        .Case([](arith::MinNumFOp) { return ReduceKind::min; })
+        .Case([](arith::MaximumFOp) { return ReduceKind::maximum; })
+        .Case([](arith::MinimumFOp) { return ReduceKind::minimum; })
+        .Default([](Operation *) { return std::nullopt; });
+  }
+
   void findPartial(ReduceKind kind, ArrayRef<Value> rows) {
     llvm::SetVector<Value> partial(rows.begin(), rows.end());
     bool changed;
@@ -162,30 +185,6 @@ private:
     } while (changed);
     for (Value value : partial)
       kinds[value] = kind;
-  }
-
-  /// The kind of reduction that `op` continues, of two parts.
-  static std::optional<ReduceKind> combinedKind(Operation *op) {
-    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
-        .Case([](arith::AddFOp) { return ReduceKind::sum; })
-        .Case([](arith::MaxNumFOp) { return ReduceKind::max; })
-        .Case([](arith::MinNumFOp) { return ReduceKind::min; })
-        .Case([](arith::MaximumFOp) { return ReduceKind::maximum; })
-        .Case([](arith::MinimumFOp) { return ReduceKind::minimum; })
-        .Default([](Operation *) { return std::nullopt; });
-  }
-
-  /// The value by whose parts `use` goes on, if those of its operand are parts.
-  static Value continuation(OpOperand &use) {
-    Operation *op = use.getOwner();
-    unsigned index = use.getOperandNumber();
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      return index < loop.getNumControlOperands()
-                 ? Value()
-                 : loop.getRegionIterArg(index - loop.getNumControlOperands());
-    if (isa<scf::YieldOp>(op))
-      return op->getParentOp()->getResult(index);
-    return combinedKind(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
   }
 
   /// True for a reduction with which nothing goes on by parts, and when a loop that carries rows
@@ -270,24 +269,12 @@ private:
 
   /// How the parts that `operand`'s owner takes are combined; nothing where it takes whole rows.
   std::optional<ReduceKind> wanted(OpOperand &operand) {
-    Operation *op = operand.getOwner();
-    unsigned index = operand.getOperandNumber();
-    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
-        // The factor that is itself partial stays so, the other one is whole.
-        .Case([&](arith::MulFOp mul) {
-          auto kind = partial.lookup(operand.get());
-          return kind == partial.lookup(mul) ? kind : std::nullopt;
-        })
-        .Case<arith::AddFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp,
-              arith::MinimumFOp>(
-            [&](auto combined) { return partial.lookup(combined.getResult()); })
-        .Case([&](scf::ForOp loop) {
-          return partial.lookup(loop.getRegionIterArg(index - loop.getNumControlOperands()));
-        })
-        .Case([&](scf::YieldOp yield) {
-          return partial.lookup(yield->getParentOp()->getResult(index));
-        })
-        .Default([](Operation *) { return std::nullopt; });
+    Value next = PartialReductions::continuation(operand);
+    std::optional<ReduceKind> kind = next ? partial.lookup(next) : std::nullopt;
+    // The factor that is itself partial stays so, the other one is whole.
+    if (isa<arith::MulFOp>(operand.getOwner()) && kind != partial.lookup(operand.get()))
+      return std::nullopt;
+    return kind;
   }
 
   void convertOperands(Operation *op) {

@@ -86,3 +86,30 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     tile.store %m3, %y[%c0] : tensor<64xf32>, !tile.view<[N], f32>
   }
 }
+
+// A scf.while takes rows whole.
+// CHECK-LABEL: hop.kernel @while
+hop.kernel @while attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %bias = tile.load %y[%c0] : !tile.view<[N], f32> -> tensor<64xf32>
+    %b = tile.broadcast %bias axis 0 : tensor<64xf32> -> tensor<64x64xf32>
+    %first = tile.reduce sum %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+    // CHECK: scf.while (%{{.*}} = %{{.*}}, %[[S:.*]] = %{{.*}}) : (index, tensor<64xf32, #hop.layout<row>>) -> index
+    %n = scf.while (%i = %c0, %s = %first) : (index, tensor<64xf32>) -> index {
+      tile.store %s, %y[%i] : tensor<64xf32>, !tile.view<[N], f32>
+      %more = arith.cmpi slt, %i, %m : index
+      scf.condition(%more) %i : index
+    } do {
+    ^bb0(%i: index):
+      // CHECK: scf.yield %{{.*}}, %{{.*}} : index, tensor<64xf32, #hop.layout<row>>
+      %next = tile.reduce sum %b axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %j = arith.addi %i, %c1 : index
+      scf.yield %j, %next : index, tensor<64xf32>
+    }
+  }
+}
