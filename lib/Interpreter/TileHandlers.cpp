@@ -219,32 +219,33 @@ static Floats reduce(ArrayRef<double> in, ArrayRef<int64_t> shape, int64_t axis,
   return out;
 }
 
+static double add(double a, double b) { return a + b; }
+
+static double (*combinerOf(tile::ReduceKind kind))(double, double) {
+  switch (kind) {
+  case tile::ReduceKind::sum:
+    return add;
+  case tile::ReduceKind::max:
+    return maximumNumber;
+  case tile::ReduceKind::min:
+    return minimumNumber;
+  case tile::ReduceKind::maximum:
+    return maximum;
+  case tile::ReduceKind::minimum:
+    return minimum;
+  }
+  llvm_unreachable("a kind of reduction");
+}
+
 static LogicalResult runReduce(Frame &frame, Operation *op) {
   auto reduction = cast<tile::ReduceOp>(op);
-  ArrayRef<double> in = frame.floats(reduction.getSource());
-  ArrayRef<int64_t> shape = shapeOf(reduction.getSource());
-  int64_t axis = reduction.getAxis();
-  Type element = frame.program.precision == Precision::Kernel
-                     ? cast<RankedTensorType>(reduction.getType()).getElementType()
-                     : Type();
-  Floats out;
-  switch (reduction.getKind()) {
-  case tile::ReduceKind::sum:
-    out = reduce(in, shape, axis, element, [](double a, double b) { return a + b; });
-    break;
-  case tile::ReduceKind::max:
-    out = reduce(in, shape, axis, Type(), maximumNumber);
-    break;
-  case tile::ReduceKind::min:
-    out = reduce(in, shape, axis, Type(), minimumNumber);
-    break;
-  case tile::ReduceKind::maximum:
-    out = reduce(in, shape, axis, Type(), maximum);
-    break;
-  case tile::ReduceKind::minimum:
-    out = reduce(in, shape, axis, Type(), minimum);
-    break;
-  }
+  // Only sums round.
+  bool rounds =
+      frame.program.precision == Precision::Kernel && reduction.getKind() == tile::ReduceKind::sum;
+  Type element = cast<RankedTensorType>(reduction.getType()).getElementType();
+  Floats out =
+      reduce(frame.floats(reduction.getSource()), shapeOf(reduction.getSource()),
+             reduction.getAxis(), rounds ? element : Type(), combinerOf(reduction.getKind()));
   frame.set(reduction.getResult(), std::move(out));
   return success();
 }
