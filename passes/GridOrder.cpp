@@ -33,6 +33,7 @@ static Trend flip(Trend trend) {
   return trend == Trend::Decreasing ? Trend::Increasing : trend;
 }
 
+/// The trend of a value less another.
 static Trend difference(Trend a, Trend b) {
   bool slides = a == b && (a == Trend::Increasing || a == Trend::Decreasing);
   return slides ? Trend::Sliding : combine(a, flip(b));

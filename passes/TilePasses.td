@@ -67,8 +67,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     the pipes lend when `staging = shared` is asked for and `store` is not;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
     3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
-    `producer_registers` has no meaning. Tiles whose loops run longer come first: from the last index of the first grid
-    dimension on when trip counts grow with it, and also of a sliding window, whose first tiles are short. Thread blocks work by themselves (`cluster = 1`) unless the author asks
+    `producer_registers` has no meaning. Tiles whose loops run longer come first: from the last index of the first
+    grid dimension on when trip counts grow with it, and also of a sliding window, whose first tiles are short.
+    Thread blocks work by themselves (`cluster = 1`) unless the author asks
     for clusters, which takes a tile that neighbours in the first grid dimension load alike, or that
     `tile-even-loops` makes them load alike. That takes a producer and, for what is loaded in the loops that it
     changes, at least `overlap` stages.

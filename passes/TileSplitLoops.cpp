@@ -219,6 +219,8 @@ bool LoopSplitter::isKnown(const Term &term, Part part) {
 /// Leaves of the condition of `select`, a copy of `original`, what is not known in `part`, or
 /// replaces the select by its value.
 void LoopSplitter::foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part) {
+  if (llvm::none_of(original.terms, [&](const Term &term) { return isKnown(term, part); }))
+    return;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(select);
   Value condition;

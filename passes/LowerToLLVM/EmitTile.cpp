@@ -30,16 +30,15 @@ Value Emitter::quadReduce(Value value, tile::ReduceKind kind) {
   return value;
 }
 
-/// True when no element can have its sign set, be it NaN.
+/// True when the sign cannot be set. The NaN of a product has none (PTX ISA, floating-point
+/// instructions), which is not said of an absolute value; that is a modifier of FMNMX anyway.
 static bool hasNoSign(Value value) {
   if (auto product = value.getDefiningOp<LLVM::FMulOp>())
     return product.getLhs() == product.getRhs();
   if (auto choice = value.getDefiningOp<LLVM::SelectOp>())
     return hasNoSign(choice.getTrueValue()) && hasNoSign(choice.getFalseValue());
   FloatAttr constant;
-  if (matchPattern(value, m_Constant(&constant)))
-    return !constant.getValue().isNegative();
-  return bool(value.getDefiningOp<LLVM::FAbsOp>());
+  return matchPattern(value, m_Constant(&constant)) && !constant.getValue().isNegative();
 }
 
 /// The bits of `elements` when their order as integers is that of a maximum that NaN wins: then one
