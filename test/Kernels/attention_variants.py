@@ -118,7 +118,7 @@ def main(kernel, folder):
     check(kernel, folder, (2, 1, 70, 60), "window", 20, 9, cap=2.0, alibi=True)
     # Whatever the exponents refer to first: scores of the usual size, and up to 1000 with the last key. Half of the slopes
     # that are drawn are negative, so that the scores grow with the distance.
-    for reference, dtype in itertools.product(("zero", "first", "diagonal"), ("bf16", "f16")):
+    for reference, dtype in itertools.product(("zero", "first", "unbiased", "diagonal"), ("bf16", "f16")):
         defines = (f"-DREFERENCE={reference}", f"-DT={dtype}")
         for last in (1, 64):
             check(kernel, folder, (1, 1, 40, 90), defines=defines, last=last)

@@ -9,7 +9,7 @@ import sys
 # (D, DV): (BM, BN) and, where it differs, BN with CAUSAL.
 TILES = {
     (64, 64): (256, 64, 64),
-    (96, 96): (128, 144, 144),
+    (96, 96): (192, 96, 96),
     (128, 128): (128, 128, 128),
     (128, 64): (128, 128, 128),
     (192, 128): (128, 128, 128),
@@ -41,10 +41,10 @@ def main(kernels):
         ("none", "causal", "window"), ("none", "exact", "approx"), booleans, (64, 128)
     ):
         bound = params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d)
-        reference = "zero" if cap != "none" else "diagonal" if alibi == "true" and mask != "causal" else "first"
+        reference = "zero" if cap != "none" else "unbiased" if alibi == "true" and mask != "causal" else "first"
         if bound["REFERENCE"] != reference:
             sys.exit(f"MASK={mask} SOFTCAP={cap} ALIBI={alibi}: exponents refer to {bound['REFERENCE']}, not {reference}")
-        for other in ("zero", "first", "diagonal"):
+        for other in ("zero", "first", "unbiased", "diagonal"):
             params(variants, MASK=mask, SOFTCAP=cap, ALIBI=alibi, D=d, T="f16", REFERENCE=other)
     for transposed, bias, activation, t in itertools.product(booleans, booleans, ("none", "relu", "gelu"), types):
         params(f"{kernels}/gemm.tile", B_TRANSPOSED=transposed, BIAS=bias, ACTIVATION=activation, T=t)
