@@ -97,6 +97,38 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
+  let summary = "Jump over masks of straight-line code where no element needs them";
+  let description = [{
+    For kernels whose schedule has `split = true`. `tile-split-loops` gives iterations that need no mask a loop of their
+    own; this pass does the same for what is outside of loops, as the first block of a tile, whose scores are needed before
+    the loop. The conditions that a mask combines are taken one by one: where the largest and the smallest value of its
+    affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All threads of
+    a warpgroup jump alike, as scalars are the same for them.
+
+    What cannot be analysed stays as it is, as do masks in loops: a product that is in flight cannot stay so over a
+    branch.
+
+    ```mlir
+    %cols = tile.iota %col axis 1 : tensor<64x128xi32>
+    %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
+    %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
+    ==>
+    %excess = ... : index                        // %col + 128 - %sk
+    %holds = arith.cmpi sle, %excess, %c0 : index
+    %s = scf.if %holds -> tensor<64x128xf32> {
+      scf.yield %x
+    } else {
+      %cols = tile.iota %col axis 1 : tensor<64x128xi32>
+      %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
+      %masked = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
+      scf.yield %masked
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
   let summary = "Keep computed operands of products in shared memory";
   let description = [{
@@ -303,10 +335,15 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let description = [{
     Each product is issued where it stands; a wait comes right before the first use of its result and leaves
     later products in flight. Nothing stays in flight over a branch, but for one that only starts loads into
-    other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that reads them. A tile that
-    becomes a register operand is packed after the products that read registers have been waited for,
-    because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
+    other pipes than those the products read (`hop-prefetch`). Slots are released after the wait of every product that
+    reads them. A tile that becomes a register operand is packed after the products that read registers have been waited
+    for, because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
     that read the one before it in the same shared memory.
+
+    Scalars that products do not need, as the place in the grid that a tile's number means, are computed behind the last one
+    issued before a wait, so that nothing delays products. A persistent kernel takes the number of its next tile
+    (`hop.pipe.get`) under the last product of this one, when all loads that the producer sends before it have been waited
+    for.
 
     ```mlir
     %s = hop.mma %q, %k ...

@@ -2,7 +2,6 @@
 
 #include "passes/MaskAnalysis.h"
 #include "dialects/Tile/Tile.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -76,6 +75,7 @@ private:
   std::optional<AffineTile> leaf(Value value);
   std::optional<MaskRanges> comparison(arith::CmpIOp op);
   std::optional<InductionBound> bound(const AffineTile &form, bool negate, int64_t offset);
+  bool isInvariant(Value scalar) { return !loop || loop.isDefinedOutsideOfLoop(scalar); }
   std::optional<MaskRanges> combined(Value a, Value b, bool conjunction);
 
   scf::ForOp loop;
@@ -131,11 +131,11 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
   }
   if (isa<ShapedType>(value.getType()))
     return refuse("it compares tiles that are not computed from tile.iota, splats and constants");
-  if (value == loop.getInductionVar()) {
+  if (loop && value == loop.getInductionVar()) {
     form.slope = 1;
     return form;
   }
-  if (loop.isDefinedOutsideOfLoop(value)) {
+  if (isInvariant(value)) {
     form.symbols[value] = 1;
     return form;
   }
@@ -147,7 +147,7 @@ std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
   // Scalars from outside are symbols as they are, however they were computed.
   Operation *op = value.getDefiningOp();
   bool isScalar = !isa<ShapedType>(value.getType());
-  if (!op || (isScalar && loop.isDefinedOutsideOfLoop(value)))
+  if (!op || (isScalar && isInvariant(value)))
     return leaf(value);
   return llvm::TypeSwitch<Operation *, std::optional<AffineTile>>(op)
       .Case([&](arith::AddIOp add) { return sum(add.getLhs(), add.getRhs(), 1); })
@@ -304,4 +304,52 @@ bool tessera::isPositionMask(Value condition) {
 std::optional<MaskRanges> tessera::analyzeMask(Value condition, scf::ForOp loop,
                                                std::string &reason) {
   return MaskAnalyzer(loop, reason).mask(condition);
+}
+
+SmallVector<Value> tessera::getMaskTerms(Value condition, bool byAnd) {
+  Operation *op = condition.getDefiningOp();
+  if (!op || !(byAnd ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op)))
+    return {condition};
+  SmallVector<Value> terms = getMaskTerms(op->getOperand(0), byAnd);
+  llvm::append_range(terms, getMaskTerms(op->getOperand(1), byAnd));
+  return terms;
+}
+
+Value tessera::combineMaskTerms(ArrayRef<Value> terms, bool byAnd, ImplicitLocOpBuilder &builder) {
+  Value combined = terms.front();
+  for (Value term : terms.drop_front()) {
+    if (byAnd)
+      combined = arith::AndIOp::create(builder, combined, term);
+    else
+      combined = arith::OrIOp::create(builder, combined, term);
+  }
+  return combined;
+}
+
+/// True for a value that costs nothing to make: the arm that a mask puts in.
+static bool isFill(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
+}
+
+std::optional<bool> tessera::getComputedArm(arith::SelectOp select) {
+  bool fillsWhereFalse = isFill(select.getFalseValue());
+  if (isFill(select.getTrueValue()) == fillsWhereFalse || !isPositionMask(select.getCondition()))
+    return std::nullopt;
+  return fillsWhereFalse;
+}
+
+Value tessera::evaluateBound(const InductionBound &bound, int64_t sign, int64_t offset,
+                             ImplicitLocOpBuilder &builder) {
+  auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, value); };
+  Value sum = constant(sign * bound.constant + offset);
+  for (auto [symbol, coefficient] : bound.symbols) {
+    Value term = symbol;
+    if (!term.getType().isIndex())
+      term = arith::IndexCastOp::create(builder, builder.getIndexType(), term);
+    if (sign * coefficient != 1)
+      term = arith::MulIOp::create(builder, term, constant(sign * coefficient));
+    sum = arith::AddIOp::create(builder, sum, term);
+  }
+  return sum;
 }

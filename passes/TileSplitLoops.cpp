@@ -50,7 +50,9 @@ private:
   void findSelects();
   Value toIndex(Value value);
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
-  Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset);
+  Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset) {
+    return evaluateBound(bound, sign, offset, builder);
+  }
   void narrow(const InductionBound &bound);
   Value toGrid(Value position);
   SmallVector<Term> findTerms(Value condition, bool arm);
@@ -98,24 +100,8 @@ static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {
   return selects;
 }
 
-/// True for a value that costs nothing to make: the arm that a mask puts in.
-static bool isFill(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
-}
-
-/// What `condition` is combined of, by andi or else by ori.
-static SmallVector<Value> termsOf(Value condition, bool byAnd) {
-  Operation *op = condition.getDefiningOp();
-  if (!op || !(byAnd ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op)))
-    return {condition};
-  SmallVector<Value> terms = termsOf(op->getOperand(0), byAnd);
-  llvm::append_range(terms, termsOf(op->getOperand(1), byAnd));
-  return terms;
-}
-
 SmallVector<Term> LoopSplitter::findTerms(Value condition, bool arm) {
-  return llvm::map_to_vector(termsOf(condition, arm), [&](Value value) -> Term {
+  return llvm::map_to_vector(getMaskTerms(condition, arm), [&](Value value) -> Term {
     std::string reason;
     std::optional<MaskRanges> ranges = analyzeMask(value, loop, reason);
     if (!ranges || !(arm ? ranges->allTrue : ranges->allFalse))
@@ -144,9 +130,7 @@ void LoopSplitter::findSelects() {
       keep(reason);
       continue;
     }
-    bool wantsTrue = ranges->allTrue.has_value();
-    if (isFill(select.getTrueValue()) != isFill(select.getFalseValue()))
-      wantsTrue = isFill(select.getFalseValue());
+    bool wantsTrue = getComputedArm(select).value_or(ranges->allTrue.has_value());
     std::optional<SmallVector<InductionBound>> &bounds =
         wantsTrue ? ranges->allTrue : ranges->allFalse;
     if (bounds)
@@ -171,18 +155,6 @@ Value LoopSplitter::toIndex(Value value) {
   if (value.getType().isIndex())
     return value;
   return arith::IndexCastOp::create(builder, builder.getIndexType(), value);
-}
-
-/// sign * (the part of `bound` without the induction variable) + offset.
-Value LoopSplitter::evaluate(const InductionBound &bound, int64_t sign, int64_t offset) {
-  Value sum = constant(sign * bound.constant + offset);
-  for (auto [symbol, coefficient] : bound.symbols) {
-    Value term = toIndex(symbol);
-    if (sign * coefficient != 1)
-      term = arith::MulIOp::create(builder, term, constant(sign * coefficient));
-    sum = arith::AddIOp::create(builder, sum, term);
-  }
-  return sum;
 }
 
 /// Cuts [first, past) to where `bound` holds: slope * iv + rest <= 0.
@@ -223,20 +195,12 @@ void LoopSplitter::foldSelect(arith::SelectOp select, const FoldableSelect &orig
     return;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(select);
-  Value condition;
-  SmallVector<Value> values = termsOf(select.getCondition(), original.arm);
-  for (auto [value, term] : llvm::zip_equal(values, original.terms)) {
-    if (isKnown(term, part))
-      continue;
-    if (!condition)
-      condition = value;
-    else if (original.arm)
-      condition = arith::AndIOp::create(builder, condition, value);
-    else
-      condition = arith::OrIOp::create(builder, condition, value);
-  }
-  if (condition)
-    return select.getConditionMutable().assign(condition);
+  SmallVector<Value> values = getMaskTerms(select.getCondition(), original.arm), unknown;
+  for (auto [value, term] : llvm::zip_equal(values, original.terms))
+    if (!isKnown(term, part))
+      unknown.push_back(value);
+  if (!unknown.empty())
+    return select.getConditionMutable().assign(combineMaskTerms(unknown, original.arm, builder));
   select.replaceAllUsesWith(original.arm ? select.getTrueValue() : select.getFalseValue());
   select.erase();
 }

@@ -44,6 +44,7 @@ void buildHopPhase(OpPassManager &pm) {
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createGuardMasks());
   pm.addNestedPass<hop::KernelOp>(createStageOperands());
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();

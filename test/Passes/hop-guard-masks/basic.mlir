@@ -1,0 +1,193 @@
+// Masks outside of loops, and the conditions under which they are jumped over.
+//
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-guard-masks),canonicalize,cse)' --split-input-file | FileCheck %s
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// The end of K: column %col + 31 is the last one of the tile.
+// CHECK-LABEL: hop.kernel @tail
+// CHECK-NEXT: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[COL:.*]]: index):
+// CHECK: %[[FILL:.*]] = arith.constant dense<0xFF800000>
+// CHECK: %[[X:.*]] = math.exp2
+// CHECK: %[[END:.*]] = tile.dim "M"
+// CHECK: %[[LAST:.*]] = arith.addi %[[COL]], %c32 : index
+// CHECK: %[[EXCESS:.*]] = arith.subi %[[LAST]], %[[END]] : index
+// CHECK: %[[HOLDS:.*]] = arith.cmpi sle, %[[EXCESS]], %c0 : index
+// CHECK: %[[S:.*]] = scf.if %[[HOLDS]] -> (tensor<64x32xf32, #hop.layout<accumulator>>) {
+// CHECK-NEXT: scf.yield %[[X]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[COLS:.*]] = tile.iota %[[COL]] axis 1
+// CHECK-NEXT: %[[ENDS:.*]] = tile.splat
+// CHECK-NEXT: %[[IN:.*]] = arith.cmpi slt, %[[COLS]], %[[ENDS]]
+// CHECK-NEXT: %[[MASKED:.*]] = arith.select %[[IN]], %[[X]], %[[FILL]]
+// CHECK-NEXT: scf.yield %[[MASKED]]
+// CHECK: tile.store %[[S]]
+hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %end = tile.dim "M"
+    %end_i32 = arith.index_cast %end : index to i32
+    %cols = tile.iota %col axis 1 : !ints
+    %ends = tile.splat %end_i32 : i32 -> !ints
+    %in = arith.cmpi slt, %cols, %ends : !ints
+    %s = arith.select %in, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// Of a condition that combines several each is jumped over for itself; what depends on data stays.
+// CHECK-LABEL: hop.kernel @window
+// CHECK: %[[DATA:.*]] = arith.cmpf
+// CHECK: %[[KEPT:.*]] = arith.select %[[DATA]], %{{.*}}, %[[FILL:.*]] :
+// CHECK: %[[FIRST:.*]] = scf.if
+// CHECK-NEXT: scf.yield %[[KEPT]]
+// CHECK: arith.cmpi sge
+// CHECK-NEXT: arith.select %{{.*}}, %[[KEPT]], %[[FILL]]
+// CHECK: scf.if
+// CHECK-NEXT: scf.yield %[[FIRST]]
+// CHECK: arith.cmpi sle
+// CHECK-NEXT: arith.select %{{.*}}, %[[FIRST]], %[[FILL]]
+hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %f = arith.constant 1.0 : f32
+    %x = tile.splat %f : f32 -> !acc
+    %e = math.exp2 %x : !acc
+    %row = arith.muli %wg, %col : index
+    %cols = tile.iota %col axis 1 : !ints
+    %rows = tile.iota %row axis 0 : !ints
+    %not_before = arith.cmpi sge, %cols, %rows : !ints
+    %not_after = arith.cmpi sle, %cols, %rows : !ints
+    %positive = arith.cmpf ogt, %e, %x : !acc
+    %inside = arith.andi %not_before, %not_after : !bits
+    %in = arith.andi %positive, %inside : !bits
+    %s = arith.select %in, %e, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// The fill may be the true arm: then it is left out where every condition of a disjunction is false.
+// CHECK-LABEL: hop.kernel @outside
+// CHECK: scf.if
+// CHECK: arith.cmpi sge
+// CHECK: arith.select %{{.*}}, %[[FILL:.*]], %{{.*}} :
+// CHECK: scf.if
+// CHECK: arith.cmpi slt
+// CHECK: arith.select %{{.*}}, %[[FILL]], %{{.*}} :
+hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zeros = arith.constant dense<0.0> : !acc
+    %f = arith.constant 1.0 : f32
+    %x = tile.splat %f : f32 -> !acc
+    %e = math.exp2 %x : !acc
+    %cols = tile.iota %col axis 1 : !ints
+    %rows = tile.iota %wg axis 0 : !ints
+    %past = arith.cmpi sge, %cols, %rows : !ints
+    %m = arith.constant dense<7> : !ints
+    %before = arith.cmpi slt, %cols, %m : !ints
+    %out = arith.ori %past, %before : !bits
+    %s = arith.select %out, %zeros, %e : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// Loops keep their masks, and so does what has no arm to fall back to, or is an equality that cannot be analysed.
+// CHECK-LABEL: hop.kernel @kept
+// CHECK-NOT: scf.if
+// CHECK-COUNT-3: arith.select
+// CHECK-NOT: scf.if
+hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %f = arith.constant 1.0 : f32
+    %x = tile.splat %f : f32 -> !acc
+    %e = math.exp2 %x : !acc
+    %g = math.exp2 %e : !acc
+    %rows = tile.iota %wg axis 0 : !ints
+    scf.for %j = %c0 to %col step %c1 {
+      %cols = tile.iota %j axis 1 : !ints
+      %in = arith.cmpi sle, %cols, %rows : !ints
+      %s = arith.select %in, %e, %minus_inf : !bits, !acc
+      tile.store %s, %y[%j, %c0] : !acc, !tile.view<[M, 32], f32>
+    }
+    %cols = tile.iota %col axis 1 : !ints
+    %in = arith.cmpi sle, %cols, %rows : !ints
+    %t = arith.select %in, %e, %g : !bits, !acc
+    tile.store %t, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+    %on = arith.cmpi eq, %cols, %rows : !ints
+    %squares = arith.muli %cols, %cols : !ints
+    %near = arith.cmpi slt, %squares, %rows : !ints
+    %either = arith.xori %on, %near : !bits
+    %u = arith.select %either, %e, %minus_inf : !bits, !acc
+    tile.store %u, %y[%col, %c1] : !acc, !tile.view<[M, 32], f32>
+  }
+}
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// Without the field masks are applied everywhere.
+// CHECK-LABEL: hop.kernel @everywhere
+// CHECK-NOT: scf.if
+// CHECK: arith.select
+// CHECK-NOT: scf.if
+hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = false>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %rows = tile.iota %wg axis 0 : !ints
+    %cols = tile.iota %col axis 1 : !ints
+    %in = arith.cmpi sle, %cols, %rows : !ints
+    %s = arith.select %in, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
