@@ -1,0 +1,87 @@
+// What runs under products besides their tiles' arithmetic: scalars that they do not need, and the number of the next tile.
+//
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma))' --split-input-file | FileCheck %s
+
+!acc = tensor<64x64xf32, #hop.layout<accumulator>>
+!packed = tensor<64x64xbf16, #hop.layout<accumulator>>
+!slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+
+// The place of the result is computed under the product; the one that it reads at stays before it. A load that is waited
+// for after the product holds the number back.
+// CHECK-LABEL: hop.kernel @scalars
+// CHECK: hop.role consumer
+// CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
+// CHECK: arith.divui %{{.*}}, %[[WG]] : index
+// CHECK: hop.slice
+// CHECK: hop.mma_issue
+// CHECK-NEXT: %[[N:.*]] = hop.pipe.get
+// CHECK-NEXT: tile.dim
+// CHECK-NEXT: %[[Q:.*]] = arith.remui
+// CHECK-NEXT: %[[ROW:.*]] = arith.addi %[[Q]]
+// CHECK: hop.mma_wait
+// CHECK: tile.store %{{.*}}, %{{.*}}[%[[ROW]],
+hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
+  %qp = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 2>
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
+  hop.role consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %end = tile.dim "M"
+    %rest = arith.remui %m, %end : index
+    %row = arith.addi %rest, %wg : index
+    %slice = arith.divui %c0, %wg : index
+    %q = hop.pipe.wait %qp : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+    %mine = hop.slice %q[%slice] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %s = hop.mma %mine, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !slot -> !acc
+    hop.pipe.release %kp, %k : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    %e = math.exp2 %s : !acc
+    tile.store %e, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
+    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
+  }
+}
+
+// -----
+
+!acc = tensor<64x64xf32, #hop.layout<accumulator>>
+!slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+
+// The producer sends the number after the load of what the epilogue adds, for which it may wait: the number is not taken
+// before that tile is. A scalar stays before a loop that needs it, and goes under the product behind the loop otherwise.
+// CHECK-LABEL: hop.kernel @later
+// CHECK: %[[N:.*]] = arith.muli
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[N]]
+// CHECK: hop.mma_issue
+// CHECK-NEXT: %[[ROW:.*]] = arith.addi
+// CHECK: hop.pipe.wait
+// CHECK-NOT: hop.mma_issue
+// CHECK: tile.store %{{.*}}, %{{.*}}[%[[ROW]],
+// CHECK: hop.pipe.get
+hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %cp = hop.pipe.create "c" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %row = arith.addi %m, %wg : index
+    %n = arith.muli %m, %m : index
+    scf.for %j = %c0 to %n step %c1 {
+      %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+      hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    }
+    %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+    %s = hop.mma %k, %k {transpose_b} : !slot, !slot -> !acc
+    hop.pipe.release %kp, %k : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    %c = hop.pipe.wait %cp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+    hop.pipe.release %cp, %c : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    tile.store %s, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
+    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
+  }
+}
