@@ -3,7 +3,8 @@
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
-stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters.
+stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters. A process is faster
+or slower than another one by up to a third for as long as it runs, so the C program's batches are those of several.
 Bundles: those of test/gpu/build_bundles.py.
 """
 
@@ -24,6 +25,7 @@ def parse_arguments():
     parser.add_argument("--d", default="64,128,256", help="head dimensions")
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--launches", type=int, default=200, help="of a batch")
+    parser.add_argument("--processes", type=int, default=6, help="of the C program, which share the batches")
     program = os.path.join(common.ROOT, "build", "bin", "bench-host")
     parser.add_argument("--program", default=program, metavar="PATH", help="the C program (default: %(default)s)")
     return parser.parse_args()
@@ -48,16 +50,20 @@ def through_python(kernel, d, options):
 
 def through_c(options, *what):
     """The same of the C program, None after a line that says why there is nothing."""
-    command = [options.program, *what, str(options.batches), str(options.launches)]
-    try:
-        process = subprocess.run(command, capture_output=True, text=True)
-    except OSError as error:
-        print(f"C: {error}", flush=True)
-        return None
-    if process.returncode:
-        print(f"C: {process.stderr.strip() or f'exits with {process.returncode}'}", flush=True)
-        return None
-    return [float(line) for line in process.stdout.split()]
+    batches = -(-options.batches // options.processes)
+    found = []
+    for _ in range(options.processes):
+        command = [options.program, *what, str(batches), str(options.launches)]
+        try:
+            process = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            print(f"C: {error}", flush=True)
+            return None
+        if process.returncode:
+            print(f"C: {process.stderr.strip() or f'exits with {process.returncode}'}", flush=True)
+            return None
+        found += [float(line) for line in process.stdout.split()]
+    return found
 
 
 def to_record(through, kernel, batches):
@@ -87,7 +93,8 @@ def main():
     wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
     method = (
         "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
-        f"{options.batches} batches of {options.launches} launches."
+        f"{options.batches} batches of {options.launches} launches, those of C and of the driver alone in "
+        f"{options.processes} processes."
     )
     with tempfile.TemporaryDirectory() as directory:
         source = open_bundles(options, wanted.values(), directory)
