@@ -87,7 +87,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `polynomial_exp` | 0..16 | of 16 exponentials, how many are polynomials (FMA pipes) and not special functions, where the results are only rounded to 16 bits and summed (`tile-polynomial-exp`) |
     | `pin_waits` | bool | work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move the wait up |
     | `pingpong` | bool | consumer warpgroups take turns at issuing dots (section 3.1, Figure 1) |
-    | `split` | bool | iterations that need no mask run in a loop without one |
+    | `split` | bool | iterations that need no mask run in a loop without one, and masks outside of loops are jumped over where no element needs them |
     | `speculate` | bool | the fast region of a `tile.speculate` runs first; false: the exact one alone |
     | `store` | direct, tma | results go from registers, or through shared memory and a bulk tensor store |
     | `staging` | own, shared | with `store = tma`, where in shared memory results are on their way: in memory of their own, or in slots that the loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has read them (FlashAttention-3, section 3.1). `shared` takes `warp_specialize = true` |
