@@ -342,13 +342,16 @@ class Host(unittest.TestCase):
             os.chmod(program, 0o755)
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                found = host.through_c(argparse.Namespace(program=program, batches=3, launches=9), "a", "64")
+                options = argparse.Namespace(program=program, batches=5, launches=9, processes=2)
+                found = host.through_c(options, "a", "64")
         return found, output.getvalue()
 
     def test_program(self):
-        self.assertEqual(self.through_c('[ "$*" = "a 64 3 9" ] && echo 1.5 && echo 2 && echo 4'), ([1.5, 2.0, 4.0], ""))
+        # Each process takes its share of the batches, rounded up.
+        measured = [1.5, 2.0, 4.0, 1.5, 2.0, 4.0]
+        self.assertEqual(self.through_c('[ "$*" = "a 64 3 9" ] && echo 1.5 && echo 2 && echo 4'), (measured, ""))
         self.assertEqual(self.through_c("echo no device >&2; exit 1"), (None, "C: no device\n"))
-        missing = argparse.Namespace(program=os.path.join(ROOT, "missing"), batches=3, launches=9)
+        missing = argparse.Namespace(program=os.path.join(ROOT, "missing"), batches=3, launches=9, processes=1)
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             self.assertIsNone(host.through_c(missing, "a", "64"))
