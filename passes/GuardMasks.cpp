@@ -42,6 +42,8 @@ public:
       else
         kept.push_back(term);
     }
+    if (!kept.empty())
+      select.emitRemark("mask applied to every tile: ") << reason;
     if (guarded.empty())
       return;
     Value value = arm ? select.getTrueValue() : select.getFalseValue();

@@ -106,8 +106,8 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
     affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All threads of
     a warpgroup jump alike, as scalars are the same for them.
 
-    What cannot be analysed stays as it is, as do masks in loops: a product that is in flight cannot stay so over a
-    branch.
+    What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight cannot
+    stay so over a branch.
 
     ```mlir
     %cols = tile.iota %col axis 1 : tensor<64x128xi32>

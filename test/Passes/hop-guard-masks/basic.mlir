@@ -1,6 +1,6 @@
 // Masks outside of loops, and the conditions under which they are jumped over.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-guard-masks),canonicalize,cse)' --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-guard-masks),canonicalize,cse)' --split-input-file --verify-diagnostics | FileCheck %s
 
 !acc = tensor<64x32xf32, #hop.layout<accumulator>>
 !ints = tensor<64x32xi32, #hop.layout<accumulator>>
@@ -80,6 +80,7 @@ hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.v
     %positive = arith.cmpf ogt, %e, %x : !acc
     %inside = arith.andi %not_before, %not_after : !bits
     %in = arith.andi %positive, %inside : !bits
+    // expected-remark@+1 {{mask applied to every tile: it holds values that are not comparisons of integers}}
     %s = arith.select %in, %e, %minus_inf : !bits, !acc
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
@@ -158,6 +159,7 @@ hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.vie
     %squares = arith.muli %cols, %cols : !ints
     %near = arith.cmpi slt, %squares, %rows : !ints
     %either = arith.xori %on, %near : !bits
+    // expected-remark@+1 {{mask applied to every tile: it combines comparisons by an exclusive or}}
     %u = arith.select %either, %e, %minus_inf : !bits, !acc
     tile.store %u, %y[%col, %c1] : !acc, !tile.view<[M, 32], f32>
   }
