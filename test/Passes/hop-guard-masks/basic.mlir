@@ -52,13 +52,23 @@ hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.vie
 
 // Of a condition that combines several each is jumped over for itself; what depends on data stays.
 // CHECK-LABEL: hop.kernel @window
+// CHECK-NEXT: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[COL:.*]]: index):
+// CHECK: hop.role
+// CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
+// CHECK: %[[ROW:.*]] = arith.muli %[[WG]], %[[COL]] : index
 // CHECK: %[[DATA:.*]] = arith.cmpf
 // CHECK: %[[KEPT:.*]] = arith.select %[[DATA]], %{{.*}}, %[[FILL:.*]] :
-// CHECK: %[[FIRST:.*]] = scf.if
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %c63, %[[COL]] : index
+// CHECK-NEXT: %[[BEFORE:.*]] = arith.addi %[[LEFT]], %[[ROW]] : index
+// CHECK-NEXT: %[[STARTED:.*]] = arith.cmpi sle, %[[BEFORE]], %c0 : index
+// CHECK-NEXT: %[[FIRST:.*]] = scf.if %[[STARTED]]
 // CHECK-NEXT: scf.yield %[[KEPT]]
 // CHECK: arith.cmpi sge
 // CHECK-NEXT: arith.select %{{.*}}, %[[KEPT]], %[[FILL]]
-// CHECK: scf.if
+// CHECK: %[[RIGHT:.*]] = arith.addi %[[COL]], %c31 : index
+// CHECK-NEXT: %[[AFTER:.*]] = arith.subi %[[RIGHT]], %[[ROW]] : index
+// CHECK-NEXT: %[[ENDED:.*]] = arith.cmpi sle, %[[AFTER]], %c0 : index
+// CHECK-NEXT: scf.if %[[ENDED]]
 // CHECK-NEXT: scf.yield %[[FIRST]]
 // CHECK: arith.cmpi sle
 // CHECK-NEXT: arith.select %{{.*}}, %[[FIRST]], %[[FILL]]
@@ -94,10 +104,18 @@ hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.v
 
 // The fill may be the true arm: then it is left out where every condition of a disjunction is false.
 // CHECK-LABEL: hop.kernel @outside
-// CHECK: scf.if
+// CHECK-NEXT: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[COL:.*]]: index):
+// CHECK: hop.role
+// CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
+// CHECK: %[[LAST:.*]] = arith.addi %[[COL]], %c32 : index
+// CHECK: %[[EXCESS:.*]] = arith.subi %[[LAST]], %[[WG]] : index
+// CHECK: %[[BELOW:.*]] = arith.cmpi sle, %[[EXCESS]], %c0 : index
+// CHECK: scf.if %[[BELOW]]
 // CHECK: arith.cmpi sge
 // CHECK: arith.select %{{.*}}, %[[FILL:.*]], %{{.*}} :
-// CHECK: scf.if
+// CHECK: %[[SHORT:.*]] = arith.subi %c7, %[[COL]] : index
+// CHECK: %[[ABOVE:.*]] = arith.cmpi sle, %[[SHORT]], %c0 : index
+// CHECK: scf.if %[[ABOVE]]
 // CHECK: arith.cmpi slt
 // CHECK: arith.select %{{.*}}, %[[FILL]], %{{.*}} :
 hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
