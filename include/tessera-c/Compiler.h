@@ -180,6 +180,27 @@ tessera_compilation_kernel_description(const tessera_compilation *compilation, s
 TESSERA_EXPORT const char *tessera_compilation_kernel_report(const tessera_compilation *compilation,
                                                              size_t index);
 
+/*===- The assembler ------------------------------------------------------===*/
+
+/** An installed ptxas that is new enough. */
+typedef struct tessera_ptxas tessera_ptxas;
+
+/** Finds the ptxas that a compilation whose options name `requested` runs; null searches as there.
+ *  What it makes of the same PTX depends on its version, so that a cache of cubins is to ask for
+ *  it. On success `*ptxas` is a handle to destroy, otherwise null. `handler` may be null. */
+TESSERA_EXPORT tessera_compile_status tessera_find_ptxas(const char *requested,
+                                                         tessera_diagnostic_handler handler,
+                                                         void *user_data, tessera_ptxas **ptxas);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_ptxas_destroy(tessera_ptxas *ptxas);
+
+/** Where it is; relative when the search path is. */
+TESSERA_EXPORT const char *tessera_ptxas_path(const tessera_ptxas *ptxas);
+
+/** The CUDA release it belongs to, as "12.9". */
+TESSERA_EXPORT const char *tessera_ptxas_version(const tessera_ptxas *ptxas);
+
 /*===- What a source declares ---------------------------------------------===*/
 
 /** Parameters and kernels of a source. */

@@ -1,6 +1,7 @@
 //===- Compiler.cpp - The compiling half of the C interface ---------------===//
 
 #include "tessera-c/Compiler.h"
+#include "lib/Codegen/Ptxas.h"
 #include "tessera/Compiler.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -94,7 +95,8 @@ static DiagnosticHandler convert(tessera_diagnostic_handler handler, void *userD
   };
 }
 
-static void reportUsage(const DiagnosticHandler &handler, std::string message) {
+/// Reports an error that is not about the source.
+static void reportError(const DiagnosticHandler &handler, std::string message) {
   if (!handler)
     return;
   Diagnostic diagnostic;
@@ -120,7 +122,7 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
     memcpy(&given, options, std::min(options->size, sizeof(given)));
   std::optional<EmitKind> emit = convertEmit(given.emit);
   if (!emit) {
-    reportUsage(handler, "emit " + std::to_string(given.emit) + " is not a tessera_emit");
+    reportError(handler, "emit " + std::to_string(given.emit) + " is not a tessera_emit");
     return std::nullopt;
   }
   CompileOptions result;
@@ -218,6 +220,32 @@ const char *tessera_compilation_kernel_report(const tessera_compilation *compila
   const KernelReport *kernel = compilation->kernel(index);
   return kernel ? kernel->report.c_str() : nullptr;
 }
+
+//===----------------------------------------------------------------------===//
+// The assembler
+//===----------------------------------------------------------------------===//
+
+struct tessera_ptxas {
+  std::string path, version;
+};
+
+tessera_compile_status tessera_find_ptxas(const char *requested, tessera_diagnostic_handler handler,
+                                          void *user_data, tessera_ptxas **ptxas) {
+  *ptxas = nullptr;
+  llvm::Expected<Ptxas> found = findPtxas(text(requested));
+  if (!found) {
+    reportError(convert(handler, user_data), toString(found.takeError()));
+    return TESSERA_COMPILE_TOOLCHAIN_ERROR;
+  }
+  *ptxas = new tessera_ptxas{found->path, found->version.getAsString()};
+  return TESSERA_COMPILE_SUCCESS;
+}
+
+void tessera_ptxas_destroy(tessera_ptxas *ptxas) { delete ptxas; }
+
+const char *tessera_ptxas_path(const tessera_ptxas *ptxas) { return ptxas->path.c_str(); }
+
+const char *tessera_ptxas_version(const tessera_ptxas *ptxas) { return ptxas->version.c_str(); }
 
 //===----------------------------------------------------------------------===//
 // What a source declares

@@ -6,11 +6,10 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _library
+from . import _cache, _library
 from ._errors import BundleError, CompileError, LibraryError
 from ._kernel import Bundle
 
@@ -101,6 +100,10 @@ def _compiler():
         ),
         "tessera_compilation_output": (c_void_p, c_void_p, POINTER(c_size_t)),
         "tessera_compilation_destroy": (None, c_void_p),
+        "tessera_find_ptxas": (c_int, c_char_p, _Handler, c_void_p, POINTER(c_void_p)),
+        "tessera_ptxas_path": (c_char_p, c_void_p),
+        "tessera_ptxas_version": (c_char_p, c_void_p),
+        "tessera_ptxas_destroy": (None, c_void_p),
     }  # fmt: skip
     for name, (result, *arguments) in signatures.items():
         try:
@@ -118,6 +121,45 @@ def _compiler_identity():
     library = _compiler()
     status = os.stat(library._name)
     return [library.tessera_version().decode(), status.st_size, status.st_mtime_ns]
+
+
+# What the search for ptxas depends on beside the file system (tessera_find_ptxas).
+_SEARCH_VARIABLES = ("PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV")
+
+
+def _find_ptxas(requested):
+    """[path, version, size, time of change] of the ptxas that will run; None when there is none.
+
+    Looking for it starts programs, so what was found is taken again until the environment or the file changes.
+    """
+    search = (requested, *map(os.environ.get, _SEARCH_VARIABLES))
+    found = _ptxas_found.get(search)
+    if found is None or _describe_file(found[0]) != found[2:]:
+        found = _ptxas_found[search] = _search_ptxas(requested)
+    return found
+
+
+_ptxas_found = {}
+
+
+def _describe_file(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return [None, None]
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _search_ptxas(requested):
+    library, found = _compiler(), c_void_p()
+    # What is wrong is reported by the compilation, unless it stops at an error of the source.
+    if library.tessera_find_ptxas(requested and requested.encode(), _Handler(), None, ctypes.byref(found)):
+        return None
+    try:
+        path = os.path.abspath(library.tessera_ptxas_path(found).decode())
+        return [path, library.tessera_ptxas_version(found).decode(), *_describe_file(path)]
+    finally:
+        library.tessera_ptxas_destroy(found)
 
 
 def _to_text(value):
@@ -196,32 +238,13 @@ def _compile(source, file_name, request, on_diagnostic):
         library.tessera_compilation_destroy(compilation)
 
 
-def _cache_directory():
-    """Where bundles are kept, None for nowhere."""
-    directory = os.environ.get("TESSERA_CACHE_DIR")
-    if directory is not None:
-        return directory or None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "tessera")
-
-
-def _read_cached(path):
+def _load_cached(place, key):
+    """The bundle that is kept on disk under a key, None when there is none that can be used."""
+    text = _cache.read(place, key)
     try:
-        return Bundle(path)
+        return text and Bundle(text)
     except BundleError:
-        return None  # Absent, or cut off: it is written again.
-
-
-def _write_cached(path, text):
-    """Best effort: a directory that cannot be written only costs compiling again."""
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        pass
+        return None
 
 
 _bundles = {}
@@ -267,7 +290,9 @@ def compile(
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
-    ~/.cache/tessera), by source, parameters, schedule, database and build of the compiler.
+    $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
+    and path, version and file of ptxas. What lies there and is not the whole of what was written for exactly this is
+    compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
     cannot be read), LibraryError.
@@ -277,28 +302,29 @@ def compile(
     source, file_name = _read_source(path_or_source)
     if isinstance(schedule, dict):
         schedule = ",".join(f"{name}={_to_text(value)}" for name, value in schedule.items())
+    ptxas = ptxas and os.path.abspath(ptxas)
+    assembler = _find_ptxas(ptxas) if image == "cubin" else None
     request = {
         "kernel": kernel,
         "schedule": schedule,
         "image": image,
-        "ptxas": ptxas and os.fspath(ptxas),
+        "ptxas": assembler[0] if assembler else ptxas,
         "database": os.fspath(database) if database else database,
         "gpu": gpu,
         "shape": dict(sorted((shape or {}).items())),
         "shape_class": shape_class,
         "parameters": {name: _to_text(value) for name, value in sorted(parameters.items())},
     }
-    identity = json.dumps([request, _compiler_identity(), _read_database(database)]).encode()
+    identity = json.dumps([request, assembler, _compiler_identity(), _read_database(database)]).encode()
     key = hashlib.sha256(identity + b"\0" + source).hexdigest()
-    directory = _cache_directory()
-    path = directory and os.path.join(directory, key + ".bundle")
+    place = _cache.directory()
     bundle = None
     if cache:
-        bundle = _bundles.get(key) or (path and _read_cached(path))
+        bundle = _bundles.get(key) or (place and _load_cached(place, key))
     if bundle is None:
         text = _compile(source, file_name, request, on_diagnostic)
         bundle = Bundle(text)
-        if path:
-            _write_cached(path, text)
+        if place:
+            _cache.write(place, key, text)
     _remember(key, bundle)
     return bundle.kernel(kernel)

@@ -45,14 +45,33 @@ struct Diagnostic {
   size_t noteCount;
 };
 
+struct Ptxas {
+  std::string path, version;
+};
+
 unsigned count = 0;
 std::string request;
+Ptxas installed; ///< no path: there is none
 
 } // namespace
 
 EXPORT const char *tessera_version() { return "0.0.0"; }
 EXPORT unsigned fake_tessera_count() { return count; }
 EXPORT const char *fake_tessera_request() { return request.c_str(); }
+EXPORT void fake_tessera_install_ptxas(const char *path, const char *version) {
+  installed = {path, version};
+}
+
+EXPORT int tessera_find_ptxas(const char *requested, void (*handler)(const Diagnostic *, void *),
+                              void *userData, Ptxas **ptxas) {
+  if (!requested && installed.path.empty())
+    return 4;
+  *ptxas = new Ptxas{requested ? requested : installed.path, installed.version};
+  return 0;
+}
+EXPORT const char *tessera_ptxas_path(const Ptxas *ptxas) { return ptxas->path.c_str(); }
+EXPORT const char *tessera_ptxas_version(const Ptxas *ptxas) { return ptxas->version.c_str(); }
+EXPORT void tessera_ptxas_destroy(Ptxas *ptxas) { delete ptxas; }
 
 EXPORT int tessera_compile(const char *source, size_t length, const char *file,
                            const Options *options, void (*handler)(const Diagnostic *, void *),

@@ -1,0 +1,296 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/test/fake-tessera %python %s
+"""The cache of the package on disk, whatever lies in its place, with a compiler that returns its input."""
+
+import ctypes
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import fake_cuda
+
+import tessera
+from tessera import _cache, _compile, _library
+
+compiler = ctypes.CDLL(_library.find("libtessera.so"))
+SOURCE = fake_cuda.bundle().decode() + "\n"
+OTHER = fake_cuda.bundle(shared_memory=0).decode() + "\n"
+
+
+class CacheCase(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        self.place = self.root / "cache"
+        environment = unittest.mock.patch.dict(os.environ, {"TESSERA_CACHE_DIR": str(self.place)})
+        environment.start()
+        self.addCleanup(environment.stop)
+        compiler.fake_tessera_install_ptxas(b"", b"")
+        _cache._warned.clear()
+
+    def compiles(self, source=SOURCE, **options):
+        """Whether a process that starts anew has to compile. The kernel is right in any case."""
+        _compile._bundles.clear()
+        before = compiler.fake_tessera_count()
+        kernel = tessera.compile(source, **options)
+        self.assertEqual(kernel.description["shared_memory"], 0 if source is OTHER else 65536)
+        return compiler.fake_tessera_count() > before
+
+    def assertKeepsNothing(self, reason):
+        """Compiling works each time, and a warning says once why."""
+        with self.assertWarnsRegex(RuntimeWarning, f"compiled kernels are not kept in .*{reason}") as context:
+            self.assertTrue(self.compiles())
+        self.assertEqual(context.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertTrue(self.compiles())
+
+    def entry(self):
+        """The only file in the cache."""
+        (path,) = self.place.iterdir()
+        return path
+
+
+class Entries(CacheCase):
+    def assertRepairs(self, damage):
+        self.assertTrue(self.compiles())
+        path = self.entry()
+        good = path.read_bytes()
+        damage(path)
+        self.assertTrue(self.compiles())
+        self.assertEqual(self.entry(), path)
+        self.assertTrue(path.is_file() and not path.is_symlink())
+        self.assertEqual(path.read_bytes(), good)
+        self.assertFalse(self.compiles())
+        path.unlink()
+
+    def test_second_process(self):
+        self.assertTrue(self.compiles())
+        self.assertFalse(self.compiles())
+        self.assertTrue(self.compiles(OTHER))
+        self.assertEqual(len(list(self.place.iterdir())), 2)
+        self.assertEqual(self.place.stat().st_mode & 0o777, 0o700)
+
+    def test_damage(self):
+        def flip(path):
+            data = bytearray(path.read_bytes())
+            data[-40] ^= 1
+            path.write_bytes(data)
+
+        self.assertRepairs(flip)
+        self.assertRepairs(lambda path: path.write_bytes(path.read_bytes()[:-1]))
+        self.assertRepairs(lambda path: path.write_bytes(path.read_bytes() + b" "))
+        self.assertRepairs(lambda path: path.write_bytes(b""))
+        self.assertRepairs(lambda path: path.write_bytes(b"tessera-cache 1\n{"))
+        # A bundle without a digest, as earlier versions kept.
+        self.assertRepairs(lambda path: path.write_bytes(fake_cuda.bundle()))
+        self.assertRepairs(lambda path: os.truncate(path, _cache._MAX_ENTRY_BYTES + 1))
+
+    def test_entry_of_another_key(self):
+        self.compiles(OTHER)
+        foreign = self.entry().read_bytes()
+        self.entry().unlink()
+        self.assertRepairs(lambda path: path.write_bytes(foreign))
+
+    def test_what_is_no_bundle(self):
+        def forge(path):
+            path.write_bytes(_cache._header(path.stem, b"{}") + b"{}")
+
+        self.assertRepairs(forge)
+
+    def test_links(self):
+        outside = self.root / "outside"
+        outside.write_bytes(b"of somebody else")
+
+        def link(target):
+            def replace(path):
+                path.unlink()
+                path.symlink_to(target)
+
+            return replace
+
+        self.assertRepairs(link(outside))
+        self.assertEqual(outside.read_bytes(), b"of somebody else")
+        self.assertRepairs(link(self.root / "missing"))
+        self.assertFalse((self.root / "missing").exists())
+        self.assertRepairs(link("/dev/zero"))
+
+        def link_to_itself(path):
+            path.unlink()
+            path.symlink_to(path)
+
+        self.assertRepairs(link_to_itself)
+
+    def test_fifo(self):
+        def replace(path):
+            path.unlink()
+            os.mkfifo(path)
+
+        self.assertRepairs(replace)
+
+    def test_directory_in_place_of_an_entry(self):
+        self.compiles()
+        path = self.entry()
+        path.unlink()
+        path.mkdir()
+        self.assertKeepsNothing("directory")
+        self.assertEqual(list(self.place.iterdir()), [path])
+
+
+class Keys(CacheCase):
+    def test_ptxas(self):
+        first, second = self.root / "first", self.root / "second"
+        for path in (first, second):
+            path.write_text("an assembler")
+        compiler.fake_tessera_install_ptxas(str(first).encode(), b"12.3")
+        self.assertTrue(self.compiles())
+        self.assertFalse(self.compiles())
+        # Another path, another version in the same place, another file of the same version.
+        self.assertTrue(self.compiles(ptxas=second))
+        self.assertFalse(self.compiles(ptxas=second))
+        compiler.fake_tessera_install_ptxas(str(first).encode(), b"12.9")
+        first.write_text("a later assembler")
+        self.assertTrue(self.compiles())
+        self.assertFalse(self.compiles())
+        os.utime(first, (1, 1))
+        self.assertTrue(self.compiles())
+        with unittest.mock.patch.dict(os.environ, {"PATH": str(self.root)}):
+            compiler.fake_tessera_install_ptxas(str(second).encode(), b"12.9")
+            self.assertTrue(self.compiles())
+        first.unlink()
+        compiler.fake_tessera_install_ptxas(b"", b"")
+        self.assertTrue(self.compiles())
+
+    def test_ptxas_of_ptx(self):
+        self.assertTrue(self.compiles(image="ptx"))
+        compiler.fake_tessera_install_ptxas(b"/x/ptxas", b"12.9")
+        self.assertFalse(self.compiles(image="ptx"))
+
+
+class Places(CacheCase):
+    def test_none(self):
+        os.environ["TESSERA_CACHE_DIR"] = ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertTrue(self.compiles())
+            self.assertTrue(self.compiles())
+
+    def test_link_to_a_directory(self):
+        (self.root / "elsewhere").mkdir()
+        self.place.symlink_to(self.root / "elsewhere")
+        self.assertTrue(self.compiles())
+        self.assertFalse(self.compiles())
+
+    def test_something_else_in_place_of_the_directory(self):
+        self.place.write_text("")
+        self.assertKeepsNothing("exists")
+        for make in (lambda: os.mkfifo(self.place), lambda: self.place.symlink_to(self.root / "missing")):
+            self.place.unlink()
+            _cache._warned.clear()
+            make()
+            self.assertKeepsNothing("exists")
+        os.environ["TESSERA_CACHE_DIR"] = str(self.root / "cache" / "below")
+        self.place.unlink()
+        self.place.write_text("")
+        self.assertKeepsNothing("[Nn]ot a directory|exists")
+
+    def test_homes(self):
+        def place(**environment):
+            with unittest.mock.patch.dict(os.environ, environment, clear=True):
+                return _cache.directory()
+
+        self.assertEqual(place(HOME="/h"), "/h/.cache/tessera")
+        self.assertEqual(place(HOME="/h", XDG_CACHE_HOME="/x"), "/x/tessera")
+        self.assertEqual(place(HOME="/h", XDG_CACHE_HOME="x"), "/h/.cache/tessera")
+        self.assertEqual(place(TESSERA_CACHE_DIR="t", HOME="/h"), "t")
+        with self.assertWarnsRegex(RuntimeWarning, "there is no home directory"):
+            self.assertIsNone(place(HOME=""))
+        _cache._warned.clear()
+        with unittest.mock.patch("pwd.getpwuid", side_effect=KeyError):
+            with self.assertWarnsRegex(RuntimeWarning, "there is no home directory"):
+                self.assertIsNone(place())
+            self.assertIsNone(place())
+
+    def test_no_home(self):
+        del os.environ["TESSERA_CACHE_DIR"]
+        with unittest.mock.patch.dict(os.environ, {"HOME": "", "XDG_CACHE_HOME": ""}):
+            self.assertKeepsNothing("there is no home directory")
+
+
+class FullDisk(CacheCase):
+    def test_write_fails(self):
+        self.place.mkdir()
+        with unittest.mock.patch.object(_cache.os, "fdopen", side_effect=self.open_full):
+            self.assertKeepsNothing("No space left on device")
+        self.assertEqual(list(self.place.iterdir()), [])
+
+    @staticmethod
+    def open_full(handle, mode):
+        os.close(handle)
+        return open("/dev/full", mode)  # Every write to it fails with ENOSPC.
+
+    def test_limit_of_file_size(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+        try:
+            self.assertKeepsNothing("File too large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual(list(self.place.iterdir()), [])
+        self.assertTrue(self.compiles())
+        self.assertFalse(self.compiles())
+
+    @unittest.skipIf(os.geteuid() == 0, "root writes everywhere")
+    def test_directory_without_permission(self):
+        self.place.mkdir(mode=0o500)
+        self.assertKeepsNothing("Permission denied")
+
+    def test_directory_that_refuses(self):
+        refusal = PermissionError(13, "Permission denied")
+        with unittest.mock.patch.object(_cache.tempfile, "mkstemp", side_effect=refusal):
+            self.assertKeepsNothing("Permission denied")
+
+
+WORKER = """
+import sys, tessera
+from tessera import _compile
+source = sys.stdin.read()
+for i in range(20):
+    _compile._bundles.clear()
+    assert tessera.compile(source, N=i % 3).description["shared_memory"] == 65536
+"""
+
+
+class Processes(CacheCase):
+    def test_at_a_time(self):
+        """Processes that write, read and destroy the same entries."""
+        workers = [
+            subprocess.Popen([sys.executable, "-W", "error", "-c", WORKER], stdin=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        for worker in workers:
+            worker.stdin.write(SOURCE)
+            worker.stdin.close()
+        while any(worker.poll() is None for worker in workers):
+            for path in self.place.glob("*.entry"):
+                try:
+                    os.truncate(path, 100)
+                except FileNotFoundError:
+                    pass
+        self.assertEqual([worker.wait() for worker in workers], [0] * 4)
+        self.assertEqual(list(self.place.glob(".writing-*")), [])
+        for i in range(3):
+            self.compiles(N=i)
+            self.assertFalse(self.compiles(N=i))
+
+
+if __name__ == "__main__":
+    unittest.main()
