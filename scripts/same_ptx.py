@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Says whether a change keeps the PTX of the shipped kernels.
+
+  same_ptx.py write DIR --tessera PATH    compiles every configuration into DIR
+  same_ptx.py check DIR --tessera PATH    compiles them again and lists those that differ from DIR; exit 1 if any does
+
+The configurations are the entries of schedules.json in the folder of --kernels, each with its parameters and its schedule, and the grid
+below with the schedules that a compilation chooses: measured ones, and those of the model alone. A configuration that
+does not compile counts with its first error. `./dev same-ptx REV` compares the working tree with a commit.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+
+# Parameters of each source, and their values; all combinations are compiled.
+GRID = {
+    "attention_fwd": [
+        {"T": ["bf16", "f16"], "D": ["64", "96", "128", "192", "256"], "CAUSAL": ["false", "true"]},
+        {"D": ["192"], "DV": ["128"], "CAUSAL": ["false", "true"]},
+    ],
+    "attention_variants": [
+        {
+            "D": ["64", "128", "256"],
+            "MASK": ["none", "causal", "window"],
+            "SOFTCAP": ["none", "exact", "approx"],
+            "ALIBI": ["false", "true"],
+        }
+    ],
+    "gemm": [
+        {
+            "T": ["bf16", "f16"],
+            "B_TRANSPOSED": ["true", "false"],
+            "BIAS": ["false", "true"],
+            "ACTIVATION": ["none", "relu", "gelu"],
+        }
+    ],
+}
+CHOICES = {"measured": [], "model": ["--no-database"], "exact": ["--no-database", "--schedule", "speculate=false"]}
+
+
+def defines(parameters):
+    return [word for name, value in parameters.items() for word in ("-D", f"{name}={value}")]
+
+
+def spell(parameters):
+    return "_".join(f"{name}-{value}" for name, value in parameters.items())
+
+
+def configurations(kernels):
+    """Yields (file name, source, arguments of tessera compile)."""
+    entries = json.loads((kernels / "schedules.json").read_text())["entries"]
+    for number, entry in enumerate(entries):
+        arguments = [*defines(entry["parameters"]), "--no-database", "--schedule", entry["schedule"].replace(" ", "")]
+        yield f"entry-{number:03}_{entry['kernel']}_{entry['class']}", entry["kernel"], arguments
+    for source, grids in GRID.items():
+        for grid in grids:
+            for values in itertools.product(*grid.values()):
+                parameters = dict(zip(grid, values))
+                for choice, arguments in CHOICES.items():
+                    yield f"{source}_{spell(parameters)}_{choice}", source, [*defines(parameters), *arguments]
+
+
+def compile_ptx(tessera, kernels, source, arguments):
+    """The PTX, or the first error."""
+    command = [tessera, "compile", f"{source}.tile", *arguments, "--emit", "ptx", "-o", "-"]
+    run = subprocess.run(command, cwd=kernels, capture_output=True, text=True)
+    if run.returncode == 0:
+        return run.stdout
+    errors = [line for line in run.stderr.splitlines() if "error" in line]
+    return f"exit {run.returncode}: {errors[0] if errors else run.stderr.strip()}\n"
+
+
+def compile_all(tessera, kernels):
+    names, sources, arguments = zip(*configurations(kernels))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(names, pool.map(lambda s, a: compile_ptx(tessera, kernels, s, a), sources, arguments)))
+
+
+def write(tessera, kernels, directory):
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = compile_all(tessera, kernels)
+    for name, text in texts.items():
+        (directory / f"{name}.ptx").write_text(text)
+    refused = sum(text.startswith("exit ") for text in texts.values())
+    print(f"{len(texts)} configurations in {directory}, {refused} of them refused")
+    return 0
+
+
+def check(tessera, kernels, directory):
+    before = {path.stem: path.read_text() for path in directory.glob("*.ptx")}
+    after = compile_all(tessera, kernels)
+    different = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
+    for name in different:
+        old, new = before.get(name, "exit: not there\n"), after.get(name, "exit: not there\n")
+        if old.startswith("exit ") or new.startswith("exit "):
+            what = " -> ".join(text.strip() if text.startswith("exit ") else "compiles" for text in (old, new))
+        else:
+            what = f"{old.count(chr(10))} -> {new.count(chr(10))} lines"
+        print(f"differs: {name}: {what}")
+    print(f"{len(after) - len(different)} of {len(after)} configurations have the same PTX")
+    return 1 if different or not after else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["write", "check"])
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--tessera", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("--kernels", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "kernels")
+    options = parser.parse_args()
+    act = {"write": write, "check": check}[options.action]
+    return act(options.tessera, options.kernels, options.directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
