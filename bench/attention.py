@@ -20,6 +20,7 @@ test/gpu/build_bundles.py --groups= --extra FILE. Results are written after each
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 import statistics
@@ -94,6 +95,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--masks", default=MASKS, type=names_of(MASKS), help="these of full and causal only")
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
     parser.add_argument("--exact", action="store_true", help="time the online softmax too")
+    parser.add_argument("--before", metavar="DIR", help="bundles of another compiler, timed in turns as variant 'before'")
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     options = parser.parse_args(arguments)
     options.points = list(points(options.groups, options.d, options.seqlens, options.masks))
@@ -216,6 +218,12 @@ def measure(kernels, problem, point, options, stopwatch):
     )
 
 
+def load_before(source, point, options):
+    """{"before": kernel} of the other compiler, whose default schedule is timed; empty without a source."""
+    kernel = source and common.load_kernel(source, next(configurations(point, options)))
+    return {"before": kernel} if kernel else {}
+
+
 def to_row(record, names):
     return common.to_row(record, [field.name for field in dataclasses.fields(Point)], names)
 
@@ -234,6 +242,26 @@ def mean_rows(records):
                "mean to fa3, cudnn": f"{statistics.geometric_mean(found):.3f}", "worst": f"{min(found):.2f}"}  # fmt: skip
 
 
+def change_rows(records):
+    """Rows of geometric means over the sequence lengths of the default's rate over that of `before`, and the worst."""
+    rates, ratios = {}, {}
+    for record in records:
+        if "timings" in record:
+            point = tuple(record[field.name] for field in dataclasses.fields(Point))
+            rates.setdefault(point, {})[record["variant"]] = record["timings"]["tessera"]["tflops"]
+    for (group, d, dv, mask, *_), found in rates.items():
+        if "before" in found and "default" in found:
+            ratios.setdefault((group, d, dv, mask), []).append(found["default"] / found["before"])
+    for (group, d, dv, mask), found in ratios.items():
+        yield {"group": group, "d": d, "dv": dv, "mask": mask, "points": len(found),
+               "mean to before": f"{statistics.geometric_mean(found):.3f}", "worst": f"{min(found):.3f}"}  # fmt: skip
+
+
+def tables(records):
+    """The tables of means that have rows."""
+    return [table for table in (list(mean_rows(records)), list(change_rows(records))) if table]
+
+
 def main():
     options = parse_arguments()
     if options.list:
@@ -241,8 +269,9 @@ def main():
     import torch
 
     source = common.kernels.open_source(options.bundles)
+    before = common.kernels.open_source(options.before) if options.before else None
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    hidden = () if options.exact or len(common.wanted_schedules(options)) > 1 else ("schedule",)
+    hidden = () if options.exact or before or len(common.wanted_schedules(options)) > 1 else ("schedule",)
     method = (
         f"Attention forward, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
@@ -250,6 +279,7 @@ def main():
     names = peers.wanted(options)
     for point in options.points:
         kernels = common.load_kernels(source, configurations(point, options))
+        kernels.update(load_before(before, point, options))
         if not kernels:
             continue
         torch.manual_seed(0)
@@ -268,8 +298,8 @@ def main():
         for record in measured:
             common.print_row(to_row(record, names), *hidden)
         records += measured
-        results.write([to_row(record, names) for record in records], records, list(mean_rows(records)))
-    for row in mean_rows(records):
+        results.write([to_row(record, names) for record in records], records, *tables(records))
+    for row in itertools.chain(*tables(records)):
         common.print_row(row)
     results.finish()
 

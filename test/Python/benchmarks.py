@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.util
 import io
 import json
@@ -162,6 +163,22 @@ class Comparison(unittest.TestCase):
 
 
 class Points(unittest.TestCase):
+    def test_a_compiler_before_is_timed_and_compared(self):
+        options = attention.parse_arguments(["--groups", "paper", "--d", "64", "--masks", "full", "--before", "DIR"])
+        kernel, records = Kernel(""), []
+        self.assertEqual(attention.load_before(Source(**{"": kernel}), options.points[0], options), {"before": kernel})
+        self.assertEqual(attention.load_before(None, options.points[0], options), {})
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(attention.load_before(Source(), options.points[0], options), {})
+        self.assertIn("not here", out.getvalue())
+        for point, rates in zip(options.points, ((99.0, 100.0), (396.0, 100.0))):
+            for variant, tflops in zip(("default", "before"), rates):
+                timings = {"tessera": {"tflops": tflops}}
+                records.append({**dataclasses.asdict(point), "variant": variant, "timings": timings})
+        (row,) = attention.change_rows(records)
+        self.assertEqual((row["points"], row["mean to before"], row["worst"]), (2, "1.980", "0.990"))
+        self.assertEqual(attention.tables(records), [[row]])
+
     def test_groups(self):
         paper = list(attention.points(["paper"]))
         self.assertEqual(len(paper), 36)
