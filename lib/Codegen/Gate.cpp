@@ -3,6 +3,8 @@
 #include "lib/Codegen/Gate.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
 
 using namespace mlir;
 
@@ -16,6 +18,7 @@ public:
   void check(const PtxasMessage &message);
   void checkSpills(const PtxasFunction &function);
   void reportDeath(const PtxasRun &run);
+  void checkImage(const PtxasRun &run, ArrayRef<std::string> arguments);
 
   GateOutcome outcome = GateOutcome::Pass;
 
@@ -119,14 +122,33 @@ void Gate::reportDeath(const PtxasRun &run) {
     error.attachNote(module.getLoc()) << "it printed: " << StringRef(run.log).trim();
 }
 
+/// Some arguments make ptxas do something else than assemble, and succeed: --version, --help,
+/// --compile-only.
+void Gate::checkImage(const PtxasRun &run, ArrayRef<std::string> arguments) {
+  if (outcome != GateOutcome::Pass ||
+      llvm::identify_magic(run.cubin) == llvm::file_magic::elf_executable)
+    return;
+  outcome = GateOutcome::NotAssembled;
+  InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()));
+  error << "ptxas succeeded but wrote "
+        << (run.cubin.empty() ? "no code" : "something else than code that can be launched");
+  if (!arguments.empty())
+    error << "; leave out what makes it do so of the arguments that are passed on to it ("
+          << llvm::join(arguments, " ") << ")";
+  if (StringRef text = StringRef(run.log).trim(); !text.empty())
+    error.attachNote(UnknownLoc::get(module.getContext()))
+        << "it printed: " << text.take_front(1000);
+}
+
 GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXText &ptx,
-                          ModuleOp module) {
+                          ArrayRef<std::string> arguments, ModuleOp module) {
   Gate gate(ptx, module);
   for (const PtxasMessage &message : log.messages)
     gate.check(message);
   for (const PtxasFunction &function : log.functions)
     gate.checkSpills(function);
   gate.reportDeath(run);
+  gate.checkImage(run, arguments);
   return gate.outcome;
 }
 
@@ -145,7 +167,7 @@ Assembly assemble(ModuleOp module, StringRef ptx, const PTXText &index, StringRe
     return assembly;
   }
   assembly.log = parsePtxasLog(run->log);
-  assembly.outcome = checkAssembly(*run, assembly.log, index, module);
+  assembly.outcome = checkAssembly(*run, assembly.log, index, arguments, module);
   assembly.cubin = std::move(run->cubin);
   assembly.logText = std::move(run->log);
   return assembly;

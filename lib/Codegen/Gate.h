@@ -20,10 +20,11 @@ enum class GateOutcome {
   NotAssembled, ///< there is no usable ptxas, or it rejected the PTX, or died
 };
 
-/// Judges the outcome of a ptxas run on the PTX of `module`. Reports errors, warnings and remarks
-/// at the source line that ptxas' message leads to through `ptx`, else at the kernel.
+/// Judges the outcome of a ptxas run on the PTX of `module` with `arguments` beside its own.
+/// Reports errors, warnings and remarks at the source line that ptxas' message leads to through
+/// `ptx`, else at the kernel.
 GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXText &ptx,
-                          mlir::ModuleOp module);
+                          llvm::ArrayRef<std::string> arguments, mlir::ModuleOp module);
 
 /// A module's machine code, judged.
 struct Assembly {

@@ -264,7 +264,7 @@ struct Report {
   double seconds = 0;
   std::map<std::string, uint64_t>
       opcodes; ///< warp instructions per opcode (first name and, for some, the second)
-  bool ok() const { return completed && diagnostics.empty(); }
+  bool ok() const { return completed && diagnostics.empty() && suppressed == 0; }
   /// Prints every diagnostic, the way compilers do: LOCATION: error: [kind] message, then notes.
   void print(llvm::raw_ostream &os, llvm::StringRef ptxFile = "") const;
 };

@@ -17,9 +17,13 @@
 
 // RUN: env FAKE_RELEASE=13.0 FAKE_EXIT=255 FAKE_LOG=%S/Inputs/syntax.log not tessera-translate --mlir-to-cubin \
 // RUN:   --ptxas=%S/Inputs/fake-ptxas %s 2>&1 | FileCheck %s --check-prefix=SYNTAX
-// SYNTAX: toolchain-invalid.mlir:[[#@LINE+17]]:{{[0-9]+}}: error: ptxas: Unknown modifier '.foo' (line 26 of the PTX)
+// SYNTAX: toolchain-invalid.mlir:[[#@LINE+21]]:{{[0-9]+}}: error: ptxas: Unknown modifier '.foo' (line 26 of the PTX)
 // SYNTAX: error: ptxas: Ptx assembly aborted due to errors
 // SYNTAX-NOT: no message
+
+// RUN: env FAKE_RELEASE=13.0 FAKE_NO_CODE=1 not tessera-translate --mlir-to-cubin --ptxas=%S/Inputs/fake-ptxas %s 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NOTHING
+// NOTHING: error: ptxas succeeded but wrote no code{{$}}
 
 // What is wrong with the kernel and not with the assembler.
 // RUN: env FAKE_RELEASE=13.0 FAKE_EXIT=255 FAKE_LOG=%S/Inputs/registers.log not tessera-translate --mlir-to-cubin \

@@ -1,5 +1,6 @@
 //===- tessera-sim.cpp - Runs a PTX module on the simulator ---------------===//
 #include "LaunchFile.h"
+#include "lib/Support/Seeds.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -47,7 +48,10 @@ int execute(const Arguments &a) {
           k.params.size(), k.paramBytes, k.staticSharedBytes);
     return 0;
   }
-  for (uint64_t seed = a.seed; seed < a.seed + a.seeds; ++seed) {
+  if (llvm::Error error = tessera::checkSeeds("--seeds", a.seeds, "--seed", a.seed))
+    return fail(std::move(error));
+  for (uint64_t i = 0; i < a.seeds; ++i) {
+    uint64_t seed = a.seed + i;
     auto file = loadLaunchFile(*module, a.launch);
     if (!file)
       return fail(file.takeError());
@@ -64,7 +68,7 @@ int execute(const Arguments &a) {
       return fail(report.takeError());
     if (a.stats)
       printStats(*report);
-    bool last = seed + 1 == a.seed + a.seeds;
+    bool last = i + 1 == a.seeds;
     auto mismatches = finishLaunchFile(**file, last || !report->ok());
     if (!mismatches)
       return fail(mismatches.takeError());
@@ -88,11 +92,13 @@ int main(int argc, char **argv) {
   Arguments a;
   app.add_option("ptx", a.ptx, "PTX module")->required();
   app.add_option("--launch", a.launch, "launch description (JSON); see docs/simulator.md");
-  app.add_option("--seed", a.seed, "first seed");
-  app.add_option("--seeds", a.seeds, "number of seeds to explore");
+  app.add_option("--seed", a.seed, "first seed")->check(tessera::validateSeed);
+  app.add_option("--seeds", a.seeds, "number of seeds to explore")->check(CLI::Range(1, 1 << 30));
   app.add_option("--threads", a.threads, "host threads; 0: all cores");
-  app.add_option("--max-diagnostics", a.maxDiagnostics, "distinct diagnostics to print");
-  app.add_option("--max-instructions", a.limit, "stop after so many warp instructions");
+  app.add_option("--max-diagnostics", a.maxDiagnostics, "distinct diagnostics to print")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--max-instructions", a.limit, "stop after so many warp instructions")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--stats", a.stats, "print counts and speed");
   app.add_flag("--no-race-checks", a.noRaces, "do not look for races in shared memory");
   app.add_flag("--no-register-checks", a.noRegisters,

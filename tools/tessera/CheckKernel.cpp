@@ -1,5 +1,6 @@
 //===- CheckKernel.cpp - What `tessera check` does ------------------------===//
 
+#include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
 #include "tools/tessera/RunReference.h"
@@ -57,8 +58,11 @@ int KernelCheck::addCase(const Assignments &shape, uint64_t seed) {
   llvm::Expected<RunArguments> arguments = RunArguments::create(source.getKernel(), run);
   if (!arguments)
     return failUsage(toString(arguments.takeError()));
-  if (failed(resolveLaunch(source.getKernel(), arguments->getValues())))
+  FailureOr<Launch> launch = resolveLaunch(source.getKernel(), arguments->getValues());
+  if (failed(launch))
     return ExitUsage;
+  if (llvm::Error error = checkIsPossible(source.getKernel(), *launch))
+    return failUsage(toString(std::move(error)));
   DataCase data;
   data.name = describeShape(shape) + (shape.empty() ? "" : " ") + "seed " + std::to_string(seed);
   data.arguments = std::make_unique<RunArguments>(std::move(*arguments));
@@ -133,7 +137,16 @@ void KernelCheck::summarize() {
                                 numCombinations, numFailed, numInstructions);
 }
 
+static llvm::Error checkOptions(const CheckOptions &options) {
+  const SimOptions &sim = options.base.sim;
+  if (llvm::Error error = checkSeeds("--seeds", sim.seeds, "--sim-seed", sim.seed))
+    return error;
+  return checkSeeds("--data-seeds", options.dataSeeds, "--seed", options.base.seed);
+}
+
 int tessera::checkKernel(const CheckOptions &options) {
+  if (llvm::Error error = checkOptions(options))
+    return failUsage(toString(std::move(error)));
   KernelSource source;
   if (int code = source.read(options.base))
     return code;

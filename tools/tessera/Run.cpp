@@ -1,5 +1,6 @@
 //===- Run.cpp - tessera run ----------------------------------------------===//
 
+#include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/RunKernel.h"
 #include <CLI/CLI.hpp>
@@ -52,6 +53,7 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
   addAssignments(command, "--order", options.orders, "NAME=0,2,1,3",
                  "Storage order of a view's dimensions, slowest first (default: C order)");
   command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
+      ->check(validateSeed)
       ->capture_default_str();
 }
 
@@ -59,7 +61,9 @@ static void addSimOptions(CLI::App &command, SimOptions &options) {
   command.add_option("--seeds", options.seeds, "Seeds of events that the simulator explores")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  command.add_option("--sim-seed", options.seed, "The first of them")->capture_default_str();
+  command.add_option("--sim-seed", options.seed, "The first of them")
+      ->check(validateSeed)
+      ->capture_default_str();
   command
       .add_option("--sim-blocks", options.blocks,
                   "Thread blocks of a persistent kernel, at most: fewer take more tiles each")

@@ -3,6 +3,7 @@
 #include "tools/tessera/RunKernel.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Support/Npy.h"
+#include "lib/Support/Seeds.h"
 #include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/CudaRunner.h"
@@ -192,6 +193,8 @@ static int checkOptions(const RunOptions &options) {
     return failUsage("--instrument says what --trace records; give --trace FILE");
   if (options.device != "sim" && options.sim != SimOptions())
     return failUsage("--seeds, --sim-seed, --sim-blocks and --threads are options of --device sim");
+  if (llvm::Error error = checkSeeds("--seeds", options.sim.seeds, "--sim-seed", options.sim.seed))
+    return failUsage(toString(std::move(error)));
   return ExitSuccess;
 }
 
@@ -209,6 +212,9 @@ int tessera::runKernel(const RunOptions &options) {
   FailureOr<Launch> launch = resolveLaunch(kernel, arguments->getValues());
   if (failed(launch))
     return ExitUsage;
+  if (options.check)
+    if (llvm::Error error = checkIsPossible(kernel, *launch))
+      return failUsage(toString(std::move(error)));
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
     return runOnInterpreter(options, source.getModule(), kernel, run);

@@ -47,6 +47,20 @@ bool RunReference::check(tile::ScheduleAttr schedule, const RunArguments &result
   return holds;
 }
 
+llvm::Error tessera::checkIsPossible(tile::KernelOp kernel, const Launch &launch) {
+  auto fail = [&](const Twine &reason) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "kernel '" + kernel.getSymName() + "': " + reason);
+  };
+  if (llvm::none_of(llvm::seq(kernel.getNumArguments()),
+                    [&](unsigned i) { return isOutput(kernel, i); }))
+    return fail("it stores nothing, so that there is nothing to check");
+  if (llvm::is_contained(launch.grid, 0))
+    return fail("the grid of this shape is empty, so that there is nothing to check; give extents "
+                "of at least 1");
+  return llvm::Error::success();
+}
+
 bool tessera::isOutput(tile::KernelOp kernel, unsigned index) {
   return isa<tile::ViewType>(kernel.getArgument(index).getType()) &&
          getViewUse(kernel, index).stored;

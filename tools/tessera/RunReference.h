@@ -33,6 +33,10 @@ private:
   std::map<std::pair<bool, int64_t>, Expected> forms;
 };
 
+/// Refuses a check that would succeed whatever the kernel does: of a kernel that stores nothing, or
+/// of a launch without grid points.
+llvm::Error checkIsPossible(tile::KernelOp kernel, const Launch &launch);
+
 /// Whether argument `index` is a view that the kernel stores.
 bool isOutput(tile::KernelOp kernel, unsigned index);
 
