@@ -8,6 +8,7 @@
 
 #include "lib/Runtime/Driver.h"
 #include "lib/Runtime/Error.h"
+#include "lib/Support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -613,7 +614,7 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
 }
 
 llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {
-  llvm::Expected<json::Value> value = json::parse(text);
+  llvm::Expected<json::Value> value = tessera::parseJson(text);
   if (!value)
     return makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "not a bundle: not JSON text: {0}",
                      llvm::toString(value.takeError()));

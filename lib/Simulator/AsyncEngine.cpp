@@ -64,7 +64,8 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
       int64_t c = int64_t(op.coords[d]) + int64_t(rest % m.extent(d)) * m.elementStrides[d];
       rest /= m.extent(d);
       inside &= c >= 0 && c < int64_t(m.dims[d]);
-      offset += c * int64_t(m.strides[d - 1]);
+      if (inside)
+        offset += c * int64_t(m.strides[d - 1]);
     }
     auto element = [&](uint32_t x) {
       return int64_t(op.coords[0]) + int64_t(x) * m.elementStrides[0];
@@ -209,30 +210,6 @@ uint64_t reduceUnit(uint64_t old, uint64_t value, AtomicOp op, Ty ty) {
   return applyAtomic(op, old, value, 0, ty);
 }
 
-Ty typeOfTensor(TensorElement t) {
-  switch (t) {
-  case TensorElement::U32:
-    return Ty::U32;
-  case TensorElement::S32:
-    return Ty::S32;
-  case TensorElement::U64:
-    return Ty::U64;
-  case TensorElement::S64:
-    return Ty::S64;
-  case TensorElement::F16:
-    return Ty::F16;
-  case TensorElement::BF16:
-    return Ty::BF16;
-  case TensorElement::F64:
-    return Ty::F64;
-  case TensorElement::U8:
-  case TensorElement::U16:
-    return Ty::None;
-  default:
-    return Ty::F32;
-  }
-}
-
 /// Copies or combines `bytes` of data.
 void combine(Cluster &cluster, uint8_t *to, const uint8_t *from, uint32_t bytes, const AsyncOp &op,
              Ty ty) {
@@ -257,7 +234,8 @@ void readSources(Cluster &cluster, AsyncOp &op) {
   ConflictOnce report{cluster, op};
   Cta &cta = *op.shared;
   op.held.assign(cta.shared.begin() + op.sharedOffset,
-                 cta.shared.begin() + op.sharedOffset + op.bytes);
+                 cta.shared.begin() + op.sharedOffset +
+                     (op.kind == AsyncOp::TensorStore ? op.footprint : op.bytes));
   auto reads = [&](uint32_t offset, uint32_t bytes) {
     report(cta.shadow.read(offset, bytes, a, op.order), a, false);
   };
@@ -291,7 +269,7 @@ void writeGlobal(Cluster &cluster, AsyncOp &op) {
   }
   TensorMapRecord m;
   memcpy(&m, op.tensorMap.data(), 128);
-  Ty ty = typeOfTensor(TensorElement(m.type));
+  Ty ty = reductionType(TensorElement(m.type));
   uint32_t es = m.elementSize(), stride = m.elementStrides[0];
   walkBox(
       cluster, op, m, op.sharedOffset,

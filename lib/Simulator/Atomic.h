@@ -8,6 +8,10 @@ namespace tessera::sim::detail {
 
 enum AtomicOp : uint32_t { AAdd, AAnd, AOr, AXor, AExch, ACas, AInc, ADec, AMin, AMax };
 uint64_t applyAtomic(AtomicOp op, uint64_t old, uint64_t b, uint64_t c, Ty ty);
+/// Whether `applyAtomic` computes in this type: 16, 32 or 64 bits.
+bool isAtomicType(Ty ty);
+/// The type in which a bulk reduction combines a tensor's elements; None when there is none.
+Ty reductionType(TensorElement element);
 /// Consumes .add, .and, ...; -1 when there is none.
 int takeAtomicOp(Decoder &d);
 

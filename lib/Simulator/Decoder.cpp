@@ -173,12 +173,15 @@ static Op opOf(const Program &p, int reg) {
 Op Decoder::constant(uint64_t bits, RegClass cls) {
   Op o;
   o.cls = cls;
-  auto &pool = cls == RegClass::Pred ? poolPred : cls == RegClass::R64 ? pool64 : pool32;
+  auto &pool = cls == RegClass::Pred   ? poolPred
+               : cls == RegClass::R64  ? pool64
+               : cls == RegClass::R128 ? pool128
+                                       : pool32;
   if (cls == RegClass::R16)
     bits &= 0xffff;
   else if (cls == RegClass::R8)
     bits &= 0xff;
-  else if (cls != RegClass::R64)
+  else if (cls != RegClass::R64 && cls != RegClass::R128)
     bits &= 0xffffffff;
   // DenseMap keeps two keys for itself; those constants are simply not shared.
   bool shareable = bits < ~1ull;
@@ -190,11 +193,11 @@ Op Decoder::constant(uint64_t bits, RegClass cls) {
     }
   }
   uint32_t at = p.constants.size();
-  unsigned words = cls == RegClass::R64 ? 64 : 32;
+  unsigned words = cls == RegClass::R128 ? 128 : cls == RegClass::R64 ? 64 : 32;
   p.constants.resize(at + words);
   for (unsigned l = 0; l < 32; ++l)
-    if (cls == RegClass::R64)
-      memcpy(&p.constants[at + 2 * l], &bits, 8);
+    if (words > 32)
+      memcpy(&p.constants[at + words / 32 * l], &bits, 8);
     else
       p.constants[at + l] = cls == RegClass::Pred ? (bits ? ~0u : 0u) : uint32_t(bits);
   if (shareable)
@@ -354,6 +357,8 @@ bool Decoder::src(const Operand &o, Ty ty, bool wider) {
     return true;
   }
   case Operand::Special:
+    if (cls == RegClass::Pred || cls == RegClass::R128)
+      return refuse("a special register of the wrong size");
     for (const auto &special : kSpecial)
       if (o.name == special.name) {
         // Special registers are 32 bits wide but may be read into wider registers; %tid in 16-bit
@@ -469,14 +474,19 @@ Error Decoder::decode(const Statement &statement) {
     done = false;
     why = ("modifier ." + mods.front() + " is not modelled here").str();
   }
-  if (!done)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s:%u: instruction '%s' %s%s",
+  auto fail = [&](const std::string &what) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s:%u: instruction '%s' %s",
                                    p.module->fileName.c_str(), s->line, s->opcode.str().c_str(),
-                                   why.empty() ? "is not modelled" : "refused: ", why.c_str());
+                                   what.c_str());
+  };
+  if (!done)
+    return fail(why.empty() ? "is not modelled" : "refused: " + why);
   if (s->guard >= 0) {
     inst.guard = opOf(p, s->guard);
     inst.guard.negated = s->guardNegated;
   }
+  if (ops.size() > 1024)
+    return fail("has too many operands");
   inst.opBegin = p.ops.size();
   inst.opCount = ops.size();
   p.ops.insert(p.ops.end(), ops.begin(), ops.end());

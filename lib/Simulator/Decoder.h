@@ -99,7 +99,7 @@ public:
 
 private:
   bool reg(const Operand &o, Ty ty, bool wider, Op &out);
-  llvm::DenseMap<uint64_t, uint32_t> pool32, pool64, poolPred;
+  llvm::DenseMap<uint64_t, uint32_t> pool32, pool64, pool128, poolPred;
   llvm::StringMap<uint16_t> opcodeIds;
   struct Fix {
     unsigned inst;

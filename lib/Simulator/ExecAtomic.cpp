@@ -83,6 +83,35 @@ uint64_t tessera::sim::detail::applyAtomic(AtomicOp op, uint64_t old, uint64_t b
   }
 }
 
+bool tessera::sim::detail::isAtomicType(Ty ty) {
+  unsigned bits = tyBits(ty);
+  return bits == 16 || bits == 32 || bits == 64;
+}
+
+Ty tessera::sim::detail::reductionType(TensorElement t) {
+  switch (t) {
+  case TensorElement::U32:
+    return Ty::U32;
+  case TensorElement::S32:
+    return Ty::S32;
+  case TensorElement::U64:
+    return Ty::U64;
+  case TensorElement::S64:
+    return Ty::S64;
+  case TensorElement::F16:
+    return Ty::F16;
+  case TensorElement::BF16:
+    return Ty::BF16;
+  case TensorElement::F64:
+    return Ty::F64;
+  case TensorElement::U8:
+  case TensorElement::U16:
+    return Ty::None;
+  default:
+    return Ty::F32;
+  }
+}
+
 int tessera::sim::detail::takeAtomicOp(Decoder &d) {
   static const char *names[] = {"add", "and", "or",  "xor", "exch",
                                 "cas", "inc", "dec", "min", "max"};
@@ -173,8 +202,8 @@ bool tessera::sim::detail::decodeAtomic(Decoder &d, StringRef opcode) {
   Ty ty = d.takeType();
   bool isFloat = ty == Ty::F32 || ty == Ty::F64;
   bool isHalf = ty == Ty::F16 || ty == Ty::F16x2 || ty == Ty::BF16 || ty == Ty::BF16x2;
-  if (op < 0 || ty == Ty::None || ty == Ty::B128 || (isFloat && op != AAdd) ||
-      (isHalf && op != AAdd && op != AMin && op != AMax) || tyBits(ty) < 16)
+  if (op < 0 || !isAtomicType(ty) || (isFloat && op != AAdd) ||
+      (isHalf && op != AAdd && op != AMin && op != AMax) || n > 8 || (n > 1 && op == ACas))
     return d.refuse("with this operation and type is not modelled");
   d.inst.select = op | uint32_t(ty) << 8;
   d.inst.aux = uint32_t(m.space) | (m.space == Space::Shared && !m.cluster ? 256u : 0u) |

@@ -30,6 +30,11 @@ bool misaligned(Exec &e, const Inst &i, const char *what, uint64_t value, uint32
   return true;
 }
 
+bool badMap(Exec &e, const Inst &i, const llvm::Twine &message, unsigned l) {
+  e.report(DiagKind::BadDescriptor, i, message, l);
+  return false;
+}
+
 bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
   Place p;
   if (misaligned(e, i, "tensor map address", address, 64, l) ||
@@ -39,17 +44,20 @@ bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncO
   TensorMapRecord r;
   memcpy(&r, p.data, 128);
   unsigned rank = i.select >> 8 & 255;
-  if (r.magic != TensorMapRecord::kMagic || r.rank != rank) {
-    e.report(DiagKind::BadDescriptor, i,
-             r.magic != TensorMapRecord::kMagic
-                 ? llvm::formatv("there is no tensor map at {0:x}", address).str()
-                 : llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}",
-                                 address, r.rank, rank)
-                       .str(),
-             l);
-    return false;
-  }
+  if (r.magic != TensorMapRecord::kMagic)
+    return badMap(e, i, llvm::formatv("there is no tensor map at {0:x}", address).str(), l);
+  if (r.rank != rank)
+    return badMap(e, i,
+                  llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}",
+                                address, r.rank, rank)
+                      .str(),
+                  l);
+  if (llvm::Error error = r.check())
+    return badMap(e, i, llvm::toString(std::move(error)), l);
+  if (op.reduceOp >= 0 && reductionType(TensorElement(r.type)) == Ty::None)
+    return badMap(e, i, "there are no reductions of elements of 8 or 16 unsigned bits", l);
   op.bytes = r.boxBytes();
+  op.footprint = r.boxFootprint();
   return true;
 }
 
@@ -148,7 +156,7 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
       }
     }
     if (misaligned(e, i, "shared memory address", dst, align, l) ||
-        !resolveShared(e, i, dst, op.bytes, l, false, p))
+        !resolveShared(e, i, dst, isTensor ? op.footprint : op.bytes, l, false, p))
       return false;
     op.remote = p.cta;
     op.remoteOffset = p.offset;
@@ -177,7 +185,7 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
   }
   op.global = dst;
   if (misaligned(e, i, "shared memory address", src, align, l) ||
-      !resolveShared(e, i, src, op.bytes, l, true, p))
+      !resolveShared(e, i, src, isTensor ? op.footprint : op.bytes, l, true, p))
     return false;
   op.shared = p.cta;
   op.sharedOffset = p.offset;
@@ -302,18 +310,14 @@ bool tensorOperand(Decoder &d, const Operand &o, unsigned rank) {
   return d.vectorOf(o.elems[1], rank, Ty::B32, false);
 }
 
-Ty takeReduceType(Decoder &d) {
-  d.take("noftz");
-  return d.takeType();
-}
-
 bool decodeReduce(Decoder &d, bool tensor) {
   int op = takeAtomicOp(d);
   if (op < 0 || op == AExch || op == ACas)
     return d.refuse("needs a reduction");
-  Ty ty = tensor ? Ty::None : takeReduceType(d);
-  if (!tensor && ty == Ty::None)
-    return d.refuse("needs a type");
+  d.take("noftz");
+  Ty ty = tensor ? Ty::None : d.takeType();
+  if (!tensor && !isAtomicType(ty))
+    return d.refuse("needs a type of 16, 32 or 64 bits");
   d.inst.select |= uint32_t(op + 1) << 18 | uint32_t(ty) << 24;
   return true;
 }

@@ -151,6 +151,8 @@ bool tessera::sim::detail::decodeMemory(Decoder &d, StringRef opcode) {
     hint |= ignored.contains("cache_hint");
   unsigned n = d.takeNumber("v");
   n = n ? n : 1;
+  if (n > 8)
+    return d.refuse("with a vector of " + llvm::Twine(n) + " elements does not exist");
   Ty ty = d.takeType();
   unsigned bytes = tyBits(ty) / 8;
   if (bytes == 0 || bytes > 8)

@@ -238,6 +238,7 @@ struct AsyncOp {
   Cta *shared = nullptr; ///< source of a store, issuing CTA of a load
   uint32_t sharedOffset = 0;
   uint32_t bytes = 0;
+  uint32_t footprint = 0; ///< of a tensor's box in shared memory
   uint32_t mbarOffset = 0;
   Cta *mbarCta = nullptr;
   uint32_t multicast = 0; ///< ranks; 0: only `shared`

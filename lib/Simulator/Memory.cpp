@@ -1,7 +1,9 @@
 //===- Memory.cpp - Global memory, state spaces, access checks ------------===//
 #include "Memory.h"
 #include "Decoder.h"
+#include "Limits.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cstdlib>
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
@@ -16,13 +18,25 @@ GlobalMemory::GlobalMemory() : next(0x0000000200000000ull) {}
 GlobalMemory::~GlobalMemory() = default;
 GlobalMemory::GlobalMemory(GlobalMemory &&) = default;
 
-uint64_t GlobalMemory::allocate(uint64_t bytes, StringRef name, bool readOnly) {
+void GlobalMemory::Free::operator()(uint8_t *storage) const { std::free(storage); }
+
+llvm::Expected<uint64_t> GlobalMemory::allocate(uint64_t bytes, StringRef name, bool readOnly) {
   auto b = std::make_unique<Buffer>();
+  // calloc's zeros take no memory until they are touched.
+  if (isInside(total, bytes, kMaxMemoryBytes))
+    b->storage.reset(static_cast<uint8_t *>(std::calloc(bytes + 256, 1)));
+  if (!b->storage)
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "'%s' has %llu bytes; with the %llu of other buffers that is more than the %llu that the "
+        "simulator gives a launch",
+        name.str().c_str(), static_cast<unsigned long long>(bytes),
+        static_cast<unsigned long long>(total), static_cast<unsigned long long>(kMaxMemoryBytes));
+  total += bytes;
   b->name = name.str();
   b->base = next;
   b->size = bytes;
   b->readOnly = readOnly;
-  b->storage.reset(new uint8_t[bytes + 256]());
   b->data = b->storage.get() + (256 - reinterpret_cast<uintptr_t>(b->storage.get()) % 256) % 256;
   // At least 64 KiB of nothing between buffers.
   next += (bytes + 0x1ffff) & ~0xffffull;
@@ -39,7 +53,7 @@ const GlobalMemory::Buffer *GlobalMemory::nearest(uint64_t address) const {
 
 const GlobalMemory::Buffer *GlobalMemory::find(uint64_t address, uint64_t bytes) const {
   const Buffer *b = nearest(address);
-  return b && address - b->base <= b->size && bytes <= b->size - (address - b->base) ? b : nullptr;
+  return b && b->contains(address, bytes) ? b : nullptr;
 }
 GlobalMemory::Buffer *GlobalMemory::find(uint64_t address, uint64_t bytes) {
   return const_cast<Buffer *>(static_cast<const GlobalMemory *>(this)->find(address, bytes));
@@ -91,7 +105,7 @@ bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t addres
              lane);
     return false;
   }
-  if (offset < kSharedBase || offset - kSharedBase + bytes > cta->shared.size()) {
+  if (offset < kSharedBase || !isInside(offset - kSharedBase, bytes, cta->shared.size())) {
     e.report(DiagKind::OutOfBounds, i,
              llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of "
                            "the CTA's {3} bytes",
@@ -118,8 +132,7 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
                           AccessKind kind, Place &out) {
   GlobalMemory &memory = *e.run->launch->memory;
   GlobalMemory::Buffer *b = e.cluster->lastBuffer;
-  if (!b || address < b->base || address - b->base > b->size ||
-      bytes > b->size - (address - b->base))
+  if (!b || !b->contains(address, bytes))
     b = memory.find(address, bytes);
   if (!b) {
     std::string where;
@@ -146,11 +159,11 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
 
 static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
                          AccessKind kind, Place &out) {
-  if (offset + bytes > e.run->params.size() || kind != AccessKind::Read) {
+  if (!isInside(offset, bytes, e.run->params.size()) || kind != AccessKind::Read) {
     e.report(DiagKind::OutOfBounds, i,
              llvm::formatv(
                  "{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters",
-                 bytes, offset, e.run->params.size())
+                 bytes, int64_t(offset), e.run->params.size())
                  .str(),
              lane);
     return false;
@@ -162,10 +175,10 @@ static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes
 
 static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
                          Place &out) {
-  if (offset + bytes > e.p->localBytes) {
+  if (!isInside(offset, bytes, e.p->localBytes)) {
     e.report(DiagKind::OutOfBounds, i,
              llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes",
-                           bytes, offset, e.p->localBytes)
+                           bytes, int64_t(offset), e.p->localBytes)
                  .str(),
              lane);
     return false;

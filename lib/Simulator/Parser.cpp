@@ -24,8 +24,8 @@ std::optional<TypeInfo> tessera::sim::detail::typeInfo(StringRef t) {
 
 Error Parser::file() { // .file index "name"[, timestamp, size]
   advance();
-  uint64_t index;
-  if (Error e = integer(index))
+  unsigned index;
+  if (Error e = integerIn(index, 0, UINT32_MAX, "the file's number"))
     return e;
   if (tok.kind != Token::String)
     return expected("a file name");
@@ -39,9 +39,9 @@ Error Parser::file() { // .file index "name"[, timestamp, size]
 Error Parser::loc() { // .loc file line column[, function_name label[+imm], inlined_at file line
                       // column]
   advance();
-  uint64_t v[3];
-  for (uint64_t &x : v)
-    if (Error e = integer(x))
+  unsigned v[3];
+  for (unsigned &x : v)
+    if (Error e = integerIn(x, 0, UINT32_MAX, "the location"))
       return e;
   while (accept(',')) {
     if (tok.text == "function_name") {
@@ -60,7 +60,7 @@ Error Parser::loc() { // .loc file line column[, function_name label[+imm], inli
       return expected("function_name or inlined_at");
     }
   }
-  m.locs.push_back({unsigned(v[0]), unsigned(v[1]), unsigned(v[2])});
+  m.locs.push_back({v[0], v[1], v[2]});
   currentLoc = v[1] ? m.locs.size() - 1 : 0;
   return Error::success();
 }
@@ -148,8 +148,8 @@ Error Parser::parameters(bool isEntry) { // after '('
             advance();
           continue;
         }
-        v.align = tok.bits;
-        advance();
+        if (Error e = alignment(v.align))
+          return e;
         continue;
       }
       std::optional<TypeInfo> t = typeInfo(tok.text.drop_front());
@@ -160,21 +160,24 @@ Error Parser::parameters(bool isEntry) { // after '('
       advance();
     }
     v.name = tok.text;
+    if (tok.kind != Token::Ident)
+      return expected("a parameter's name");
+    if (!bytes)
+      return fail("parameter '" + v.name + "' has no type");
     advance();
-    uint64_t count = 1;
-    if (accept('[')) {
-      if (Error e = integer(count))
-        return e;
-      if (Error e = expect(']'))
-        return e;
-    }
-    v.size = bytes * count;
+    v.size = bytes;
+    bool unsized = false;
+    if (Error e = extents(v.size, unsized, v.name))
+      return e;
     v.align = std::max(v.align, bytes);
+    KernelInfo &k = f->info;
+    uint64_t end = k.paramBytes;
+    if (Error e = checkSize(v, end))
+      return e;
     if (isEntry) {
-      KernelInfo &k = f->info;
-      uint32_t offset = (k.paramBytes + v.align - 1) / v.align * v.align;
+      uint32_t offset = uint32_t(end - v.size);
       k.params.push_back({v.name.str(), type.str(), offset, uint32_t(v.size), v.align});
-      k.paramBytes = offset + v.size;
+      k.paramBytes = uint32_t(end);
     }
     f->variables.push_back(v);
   } while (accept(','));
@@ -182,14 +185,13 @@ Error Parser::parameters(bool isEntry) { // after '('
 }
 
 Error Parser::dimensions(Dim3 &d) {
-  uint64_t v[3] = {1, 1, 1};
-  for (int i = 0; i < 3; ++i) {
-    if (Error e = integer(v[i]))
+  d = Dim3();
+  for (uint32_t *extent : {&d.x, &d.y, &d.z}) {
+    if (Error e = integerIn(*extent, 1, kMaxThreads, "the extent"))
       return e;
     if (!accept(','))
       break;
   }
-  d = Dim3{uint32_t(v[0]), uint32_t(v[1]), uint32_t(v[2])};
   return Error::success();
 }
 
@@ -215,8 +217,8 @@ Error Parser::directives(bool &isPrototype) {
         return e;
     } else if (d == ".maxnreg" || d == ".minnctapersm" || d == ".maxclusterrank" ||
                d == ".maxnctapersm") {
-      uint64_t v = 0;
-      if (Error e = integer(v))
+      uint32_t v = 0;
+      if (Error e = integerIn(v, 1, UINT32_MAX, d))
         return e;
       if (d == ".maxnreg")
         f->info.maxnreg = v;
@@ -267,6 +269,8 @@ Error Parser::body() { // at '{'
     if (tok.kind == Token::End)
       return expected("'}'");
     if (accept('{')) {
+      if (scopes.size() > kMaxDepth)
+        return fail("blocks are nested too deeply");
       f->scopes.emplace_back();
       f->scopes.back().parent = scopes.back();
       scopes.push_back(f->scopes.size() - 1);

@@ -8,6 +8,9 @@
 
 namespace tessera::sim::detail {
 
+/// Of blocks and of operands in each other.
+constexpr unsigned kMaxDepth = 64;
+
 struct TypeInfo {
   uint32_t bytes;
   RegClass cls;
@@ -82,6 +85,25 @@ private:
     advance();
     return llvm::Error::success();
   }
+  /// An integer from `least` to `most`; `what` names it.
+  template <class T>
+  llvm::Error integerIn(T &value, uint64_t least, uint64_t most, llvm::StringRef what) {
+    llvm::StringRef text = tok.text;
+    bool minus = tok.is('-');
+    uint64_t v;
+    if (llvm::Error e = integer(v))
+      return e;
+    if (minus || v < least || v > most)
+      return fail(what + " is " + (minus ? "negative" : text) + ", not from " + llvm::Twine(least) +
+                  " to " + llvm::Twine(most));
+    value = T(v);
+    return llvm::Error::success();
+  }
+  llvm::Error alignment(uint32_t &align);
+  /// Multiplies `size` by the extents in brackets that follow a name; `unsized` when one is empty.
+  llvm::Error extents(uint64_t &size, bool &unsized, llvm::StringRef name);
+  /// Holds a variable's size against its space, which is in use up to `end`; moves `end` behind it.
+  llvm::Error checkSize(const Variable &v, uint64_t &end);
 
   void skipBraces() { // at '{'
     int depth = 0;
@@ -109,8 +131,8 @@ private:
   llvm::Error registers();
   llvm::Error variable(Space space, bool isExtern, std::vector<Variable> &list);
   llvm::Error initialiser(Variable &v, uint32_t elementSize, bool isFloat);
-  llvm::Error operand(Operand &o);
-  llvm::Error address(Operand &o);
+  llvm::Error operand(Operand &o, unsigned depth = 0);
+  llvm::Error address(Operand &o, unsigned depth);
   llvm::Error operandList(Statement &s);
   int lookup(llvm::StringRef name) const;
   int addRegister(RegClass cls, llvm::StringRef name, unsigned number) {

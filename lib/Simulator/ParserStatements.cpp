@@ -7,51 +7,41 @@ using namespace tessera::sim::detail;
 using llvm::Error;
 using llvm::StringRef;
 
-Error Parser::address(Operand &o) { // after '['
+Error Parser::address(Operand &o, unsigned depth) { // after '['
   o.kind = Operand::Address;
   Operand base;
-  if (Error e = operand(base))
+  if (Error e = operand(base, depth))
     return e;
   if (base.kind == Operand::Symbol)
     std::swap(o.offset, base.offset);
   o.elems.push_back(base);
-  for (;;) {
-    if (accept('+')) {
-      uint64_t v = 0;
-      if (Error e = integer(v))
-        return e;
-      o.offset += int64_t(v);
-    } else if (tok.is('-')) {
-      uint64_t v = 0;
-      if (Error e = integer(v))
-        return e;
-      o.offset += int64_t(v);
-    } else {
-      break;
-    }
+  while (accept('+') || tok.is('-')) {
+    uint64_t v = 0;
+    if (Error e = integer(v))
+      return e;
+    o.offset = int64_t(uint64_t(o.offset) + v);
   }
   while (accept(',')) {
     Operand extra;
-    if (Error e = operand(extra))
+    if (Error e = operand(extra, depth))
       return e;
     o.elems.push_back(extra);
   }
   return expect(']');
 }
 
-Error Parser::operand(Operand &o) {
-  if (accept('[')) {
-    if (Error e = address(o))
-      return e;
-    return Error::success();
-  }
+Error Parser::operand(Operand &o, unsigned depth) {
+  if (depth > kMaxDepth)
+    return fail("operands are nested too deeply");
+  if (accept('['))
+    return address(o, depth + 1);
   if (tok.is('{') || tok.is('(')) {
     char close = tok.is('{') ? '}' : ')';
     o.kind = tok.is('{') ? Operand::Vector : Operand::Paren;
     advance();
     while (!accept(close)) {
       Operand element;
-      if (Error e = operand(element))
+      if (Error e = operand(element, depth + 1))
         return e;
       o.elems.push_back(std::move(element));
       if (!tok.is(close) && !tok.is(','))

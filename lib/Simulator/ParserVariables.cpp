@@ -1,6 +1,7 @@
 //===- ParserVariables.cpp - Registers and variables (PTX ISA section 5) --===//
 #include "Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstring>
 
 using namespace tessera::sim;
@@ -22,18 +23,18 @@ Error Parser::registers() { // after .reg
       return expected("a register name");
     advance();
     if (accept('<')) {
-      uint64_t count;
-      if (Error e = integer(count))
+      unsigned count;
+      if (Error e = integerIn(count, 0, kMaxRegisters - f->regs.size(), "the number of registers"))
         return e;
       if (Error e = expect('>'))
         return e;
-      if (count > (1u << 20))
-        return fail("more registers than the simulator holds");
       int first = f->regs.size();
       for (unsigned i = 0; i < count; ++i)
         addRegister(t->cls, name, i);
-      names.back().ranges[name] = {first, unsigned(count)};
+      names.back().ranges[name] = {first, count};
     } else {
+      if (f->regs.size() >= kMaxRegisters)
+        return fail("a kernel has at most " + llvm::Twine(kMaxRegisters) + " registers");
       names.back().regs[name] = addRegister(t->cls, name, ~0u);
     }
   } while (accept(','));
@@ -66,7 +67,7 @@ Error Parser::initialiser(Variable &v, uint32_t elementSize, bool isFloat) {
   int depth = 0;
   auto append = [&](uint64_t bits) {
     for (uint32_t i = 0; i < elementSize; ++i)
-      v.init.push_back(bits >> (8 * i));
+      v.init.push_back(i < 8 ? bits >> (8 * i) : 0);
   };
   do {
     if (accept('{')) {
@@ -123,15 +124,52 @@ Error Parser::initialiser(Variable &v, uint32_t elementSize, bool isFloat) {
   return Error::success();
 }
 
+Error Parser::alignment(uint32_t &align) {
+  if (Error e = integerIn(align, 1, kMaxAlign, "the alignment"))
+    return e;
+  if (!llvm::isPowerOf2_32(align))
+    return fail("the alignment is not a power of two");
+  return Error::success();
+}
+
+Error Parser::extents(uint64_t &size, bool &unsized, StringRef name) {
+  while (accept('[')) {
+    uint64_t n = 0;
+    if (tok.is(']'))
+      unsized = true;
+    else if (Error e = integerIn(n, 0, INT64_MAX, "the extent"))
+      return e;
+    bool overflow;
+    size = llvm::SaturatingMultiply(size, n, &overflow);
+    if (overflow)
+      return fail("'" + name + "' has more bytes than 64 bits can say");
+    if (Error e = expect(']'))
+      return e;
+  }
+  return Error::success();
+}
+
+Error Parser::checkSize(const Variable &v, uint64_t &end) {
+  uint64_t most = v.space == Space::Param    ? kMaxParamBytes
+                  : v.space == Space::Shared ? kMaxSharedBytes
+                  : v.space == Space::Local  ? kMaxLocalBytes
+                  : v.space == Space::Const  ? kMaxConstBytes
+                                             : kMaxMemoryBytes;
+  end = llvm::alignTo(end, v.align);
+  if (!isInside(end, v.size, most))
+    return fail("'" + v.name + "' has " + llvm::Twine(v.size) + " bytes from offset " +
+                llvm::Twine(end) + " on; the space has " + llvm::Twine(most));
+  end += v.size;
+  return Error::success();
+}
+
 Error Parser::variable(Space space, bool isExtern, std::vector<Variable> &list) { // after the space
   uint32_t bytes = 0, vector = 1, align = 0;
   bool isFloat = false;
   while (tok.kind == Token::Directive) {
     if (acceptDirective(".align")) {
-      uint64_t a;
-      if (Error e = integer(a))
+      if (Error e = alignment(align))
         return e;
-      align = a;
       continue;
     }
     if (acceptDirective(".attribute")) {
@@ -150,6 +188,8 @@ Error Parser::variable(Space space, bool isExtern, std::vector<Variable> &list) 
     }
     advance();
   }
+  if (!bytes)
+    return expected("a type");
   do {
     Variable v;
     v.space = space;
@@ -159,21 +199,10 @@ Error Parser::variable(Space space, bool isExtern, std::vector<Variable> &list) 
     if (tok.kind != Token::Ident)
       return expected("a variable name");
     advance();
-    uint64_t count = 1;
     bool unsized = false;
-    while (accept('[')) {
-      uint64_t n = 0;
-      if (!tok.is(']')) {
-        if (Error e = integer(n))
-          return e;
-      } else {
-        unsized = true;
-      }
-      count *= n;
-      if (Error e = expect(']'))
-        return e;
-    }
-    v.size = count * bytes * vector;
+    v.size = bytes * vector;
+    if (Error e = extents(v.size, unsized, v.name))
+      return e;
     if (accept('=')) {
       if (Error e = initialiser(v, bytes, isFloat))
         return e;
@@ -182,6 +211,9 @@ Error Parser::variable(Space space, bool isExtern, std::vector<Variable> &list) 
       if (v.init.size() > v.size)
         return fail("initialiser is larger than '" + v.name + "'");
     }
+    uint64_t end = 0;
+    if (Error e = checkSize(v, end))
+      return e;
     list.push_back(std::move(v));
   } while (accept(','));
   return expect(';');

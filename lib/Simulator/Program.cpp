@@ -25,20 +25,29 @@ static void collectSymbols(const Operand &o, llvm::StringSet<> &used) {
     collectSymbols(e, used);
 }
 
-void tessera::sim::detail::layoutShared(const ParsedModule &module, const Function &function,
-                                        KernelInfo &info, Program *program) {
+static Error tooLarge(const ParsedModule &module, const Function &function, const char *space,
+                      uint64_t bytes, uint64_t most) {
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "%s:%u: kernel '%s' has %llu bytes of %s variables, more than %llu", module.fileName.c_str(),
+      function.line, function.name.str().c_str(), static_cast<unsigned long long>(bytes), space,
+      static_cast<unsigned long long>(most));
+}
+
+Error tessera::sim::detail::layoutShared(const ParsedModule &module, const Function &function,
+                                         KernelInfo &info, Program *program) {
   llvm::StringSet<> used;
   for (const Statement &s : function.body)
     for (const Operand &o : s.operands)
       collectSymbols(o, used);
-  uint32_t at = 0, dynamicAlign = 16;
+  uint64_t at = 0, dynamicAlign = 16;
   std::vector<StringRef> dynamic;
   auto place = [&](const Variable &v) {
     if (v.space != Space::Shared || !used.contains(v.name))
       return;
     if (v.isExtern) {
       dynamic.push_back(v.name);
-      dynamicAlign = std::max(dynamicAlign, v.align);
+      dynamicAlign = std::max<uint64_t>(dynamicAlign, v.align);
       return;
     }
     // Alignment is of the address, and the base itself is only 1024-aligned: larger requests count
@@ -52,6 +61,8 @@ void tessera::sim::detail::layoutShared(const ParsedModule &module, const Functi
     place(v);
   for (const Variable &v : function.variables)
     place(v);
+  if (at > kMaxSharedBytes)
+    return tooLarge(module, function, "static shared", at, kMaxSharedBytes);
   info.staticSharedBytes = at;
   info.usesDynamicShared = !dynamic.empty();
   uint32_t dynamicOffset = llvm::alignTo(at + kSharedBase, dynamicAlign) - kSharedBase;
@@ -61,13 +72,18 @@ void tessera::sim::detail::layoutShared(const ParsedModule &module, const Functi
     for (StringRef name : dynamic)
       program->sharedOffset[name] = dynamicOffset;
   }
+  return Error::success();
 }
 
 static Error placeGlobals(const ParsedModule &module, Program &p, GlobalMemory &memory) {
   for (const Variable &v : module.variables)
-    if (v.space == Space::Global || v.space == Space::Const)
-      p.globalAddress[v.name] =
+    if (v.space == Space::Global || v.space == Space::Const) {
+      llvm::Expected<uint64_t> address =
           memory.allocate(std::max<uint64_t>(v.size, 1), v.name, v.space == Space::Const);
+      if (!address)
+        return address.takeError();
+      p.globalAddress[v.name] = *address;
+    }
   for (const Variable &v : module.variables) {
     if (!p.globalAddress.count(v.name) || v.init.empty())
       continue;
@@ -79,7 +95,7 @@ static Error placeGlobals(const ParsedModule &module, Program &p, GlobalMemory &
             llvm::inconvertibleErrorCode(),
             "initialiser of '%s' names '%s', which is not a global variable", v.name.str().c_str(),
             fix.symbol.str().c_str());
-      uint64_t address = it->second + fix.addend;
+      uint64_t address = it->second + uint64_t(fix.addend);
       for (unsigned i = 0; i < 8 && fix.offset + i < bytes.size(); ++i)
         bytes[fix.offset + i] = address >> (8 * i);
     }
@@ -96,21 +112,25 @@ tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &f
   p->module = &module;
   p->function = &function;
   KernelInfo info = function.info;
-  layoutShared(module, function, info, p.get());
+  if (Error e = layoutShared(module, function, info, p.get()))
+    return std::move(e);
   for (const ParamInfo &param : function.info.params)
     p->paramOffset[param.name] = param.offset;
+  uint64_t localBytes = 0;
   for (const Variable &v : function.variables)
     if (v.space == Space::Local) {
-      p->localBytes = llvm::alignTo(p->localBytes, std::max(16u, v.align));
-      p->localOffset[v.name] = p->localBytes;
-      p->localBytes += v.size;
+      localBytes = llvm::alignTo(localBytes, std::max(16u, v.align));
+      p->localOffset[v.name] = localBytes;
+      localBytes += v.size;
     } else if (v.space != Space::Shared && v.space != Space::Param) {
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "variable '%s' in this state space inside a function is not modelled",
           v.name.str().c_str());
     }
-  p->localBytes = llvm::alignTo(p->localBytes, 16);
+  if (localBytes > kMaxLocalBytes)
+    return tooLarge(module, function, "local", localBytes, kMaxLocalBytes);
+  p->localBytes = llvm::alignTo(localBytes, 16);
   if (Error e = placeGlobals(module, *p, memory))
     return e;
 

@@ -156,8 +156,8 @@ buildProgram(const ParsedModule &module, const Function &function, GlobalMemory 
 void computeReconvergence(Program &program);
 
 /// Lays out shared variables; fills offsets when `program` is given.
-void layoutShared(const ParsedModule &module, const Function &function, KernelInfo &info,
-                  Program *program);
+llvm::Error layoutShared(const ParsedModule &module, const Function &function, KernelInfo &info,
+                         Program *program);
 
 /// Where shared memory begins in the CTA's shared window: the first 1 KiB belongs to the system on
 /// sm_90.

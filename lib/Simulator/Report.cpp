@@ -65,7 +65,7 @@ StringRef tessera::sim::diagKindName(DiagKind kind) {
 
 static std::string roleOf(const Run &run, uint32_t warp) {
   for (const RoleName &r : run.options->roleNames)
-    if (warp >= r.firstWarp && warp < r.firstWarp + r.warps)
+    if (warp >= r.firstWarp && warp - r.firstWarp < r.warps)
       return r.name;
   return "";
 }
@@ -109,9 +109,10 @@ std::string tessera::sim::detail::describeSite(const Run &run, uint32_t site) {
 std::string tessera::sim::detail::describeShared(const Run &run, uint32_t offset) {
   for (const SharedName &n : run.options->sharedNames) {
     uint32_t base = n.isStatic ? 0 : run.program->dynamicOffset;
-    if (offset < base + n.offset || offset - base - n.offset >= n.stride * n.count)
+    uint64_t first = uint64_t(base) + n.offset;
+    if (offset < first || offset - first >= uint64_t(n.stride) * n.count)
       continue;
-    uint32_t at = offset - base - n.offset;
+    uint64_t at = offset - first;
     std::string text = n.name;
     if (n.count > 1)
       text += llvm::formatv("[{0}]", at / n.stride).str();

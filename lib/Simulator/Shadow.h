@@ -32,6 +32,8 @@ struct Conflict {
 class Shadow {
 public:
   void reset(uint32_t bytes);
+  /// What the state of so much shared memory takes.
+  static uint64_t bytesFor(uint64_t bytes) { return (bytes + 3) / 4 * sizeof(Cell); }
   /// `order` is what the access is ordered after: the warp's clock, or its clock when it issued an
   /// async operation.
   Conflict write(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);

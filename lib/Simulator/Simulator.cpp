@@ -29,7 +29,8 @@ Expected<Module> tessera::sim::parseModule(StringRef text, StringRef fileName) {
   if (Error e = parse(*m))
     return e;
   for (Function &f : m->functions)
-    layoutShared(*m, f, f.info, nullptr);
+    if (Error e = layoutShared(*m, f, f.info, nullptr))
+      return e;
   m->kernelInfos.clear();
   for (const Function &f : m->functions)
     if (f.isEntry)
@@ -51,27 +52,44 @@ static uint32_t defaultRegisters(const KernelInfo &k, const Program &program, ui
   return program.largestIncrease ? std::min(allowed, program.largestIncrease) : allowed;
 }
 
+/// Each extent by itself before their product, which cannot wrap then.
+static Error checkExtents(const char *what, Dim3 d, Dim3 most, uint64_t mostInAll) {
+  if (d.x && d.y && d.z && d.x <= most.x && d.y <= most.y && d.z <= most.z &&
+      d.count() <= mostInAll)
+    return Error::success();
+  return launchError("the %s of %ux%ux%u is empty, or more than %ux%ux%u or %llu in all", what, d.x,
+                     d.y, d.z, most.x, most.y, most.z, static_cast<unsigned long long>(mostInAll));
+}
+
 static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   const KernelInfo &k = f.info;
   run.grid = launch.grid;
   run.block = launch.block;
   run.cluster = k.reqCluster.x ? k.reqCluster : launch.cluster;
-  if (!launch.grid.count() || !launch.block.count() || launch.block.count() > 1024)
-    return launchError("the grid or the block is empty, or the block has more than 1024 threads");
+  if (Error e = checkExtents("grid", launch.grid, {kMaxGridX, kMaxGridYZ, kMaxGridYZ}, INT64_MAX))
+    return e;
+  if (Error e = checkExtents("block", launch.block, {kMaxThreads, kMaxThreads, 64}, kMaxThreads))
+    return e;
+  uint32_t ctas = kMaxClusterCtas;
+  if (Error e = checkExtents("cluster", run.cluster, {ctas, ctas, ctas}, ctas))
+    return e;
   if (k.reqntid.x && (k.reqntid.x != launch.block.x || k.reqntid.y != launch.block.y ||
                       k.reqntid.z != launch.block.z))
     return launchError("kernel '%s' requires blocks of %ux%ux%u threads", k.name.c_str(),
                        k.reqntid.x, k.reqntid.y, k.reqntid.z);
   Dim3 c = run.cluster;
-  if (c.count() == 0 || c.count() > 16 || run.grid.x % c.x || run.grid.y % c.y || run.grid.z % c.z)
-    return launchError(
-        "the grid is not a multiple of the cluster, or the cluster has more than 16 CTAs");
+  if (run.grid.x % c.x || run.grid.y % c.y || run.grid.z % c.z)
+    return launchError("the grid of %ux%ux%u is not a multiple of the cluster of %ux%ux%u",
+                       run.grid.x, run.grid.y, run.grid.z, c.x, c.y, c.z);
   if (launch.params.size() != k.paramBytes)
     return launchError("kernel '%s' has %u bytes of parameters, the launch gives %zu",
                        k.name.c_str(), k.paramBytes, launch.params.size());
-  if (run.sharedBytes > 232448)
-    return launchError("%u bytes of shared memory are more than the 232448 of sm_90",
-                       run.sharedBytes);
+  uint64_t shared = uint64_t(run.program->dynamicOffset) + launch.dynamicSharedBytes;
+  if (shared > kMaxSharedBytes)
+    return launchError("%llu bytes of shared memory are more than the %llu of sm_90",
+                       static_cast<unsigned long long>(shared),
+                       static_cast<unsigned long long>(kMaxSharedBytes));
+  run.sharedBytes = uint32_t(shared);
   uint32_t threads = (launch.block.count() + 31) / 32 * 32;
   run.registersPerThread = launch.registersPerThread;
   if (!run.registersPerThread)
@@ -82,15 +100,38 @@ static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   return Error::success();
 }
 
+/// Clusters that run at a time, as many as the device would hold.
+static uint64_t residentClusters(const Run &run) {
+  uint64_t ctas = run.cluster.count();
+  return std::min(run.grid.count() / ctas, std::max<uint64_t>(1, run.options->residentCtas / ctas));
+}
+
+/// Buffers and what the CTAs in flight keep must fit together.
+static Error checkMemory(const Run &run, uint64_t buffers) {
+  const Program &p = *run.program;
+  uint64_t warp = 4ull * p.regWords + sizeof(RegMeta) * p.regOffset.size() + 4ull * p.counters +
+                  uint64_t(kLanes) * p.localBytes + sizeof(Warp);
+  uint64_t cta = run.warpsPerCta * warp + run.sharedBytes + Shadow::bytesFor(run.sharedBytes);
+  uint64_t ctas = residentClusters(run) * run.cluster.count();
+  if (isInside(buffers, ctas * cta, kMaxMemoryBytes))
+    return Error::success();
+  return launchError("%llu resident CTAs of %llu bytes (%u warps of %llu bytes of registers and "
+                     "local memory) and %llu bytes of buffers are more than the %llu that the "
+                     "simulator gives a launch",
+                     static_cast<unsigned long long>(ctas), static_cast<unsigned long long>(cta),
+                     run.warpsPerCta, static_cast<unsigned long long>(warp),
+                     static_cast<unsigned long long>(buffers),
+                     static_cast<unsigned long long>(kMaxMemoryBytes));
+}
+
 namespace {
 
 /// Runs the clusters of a launch: as many at a time as the device would hold, each in slices, on
 /// several host threads.
 class GridRunner {
 public:
-  GridRunner(Run &run) : run(run), total(run.grid.count() / run.cluster.count()) {
-    resident = std::max<uint64_t>(1, run.options->residentCtas / run.cluster.count());
-  }
+  GridRunner(Run &run)
+      : run(run), total(run.grid.count() / run.cluster.count()), resident(residentClusters(run)) {}
   void go() {
     unsigned n = std::max(1u, run.options->threads);
     std::vector<std::thread> threads;
@@ -186,10 +227,11 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
   run.launch = &l;
   run.options = &options;
   run.params = launch.params;
-  run.sharedBytes = run.program->dynamicOffset + launch.dynamicSharedBytes;
   if (Error e = checkLaunch(run, *f, launch))
     return e;
   run.warpsPerCta = (launch.block.count() + 31) / 32;
+  if (Error e = checkMemory(run, l.memory->totalBytes()))
+    return e;
   run.report.seed = options.seed;
   run.report.completed = true;
   auto start = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 #ifndef TESSERA_SIMULATOR_SIMULATOR_H
 #define TESSERA_SIMULATOR_SIMULATOR_H
 
+#include "lib/Simulator/Limits.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -83,21 +84,28 @@ llvm::Expected<Module> parseModule(llvm::StringRef text, llvm::StringRef fileNam
 /// outside of every buffer is found. Addresses do not change while buffers are added.
 class GlobalMemory {
 public:
+  struct Free {
+    void operator()(uint8_t *storage) const;
+  };
   struct Buffer {
     std::string name;
     uint64_t base = 0;
     uint64_t size = 0;
     bool readOnly = false;
-    std::unique_ptr<uint8_t[]> storage; ///< 256-byte aligned at `data`
+    std::unique_ptr<uint8_t[], Free> storage; ///< 256-byte aligned at `data`
     uint8_t *data = nullptr;
+    bool contains(uint64_t address, uint64_t bytes) const {
+      return address >= base && isInside(address - base, bytes, size);
+    }
   };
 
   GlobalMemory();
   ~GlobalMemory();
   GlobalMemory(GlobalMemory &&);
 
-  /// Returns the device address of a new zero-filled buffer, a multiple of 256.
-  uint64_t allocate(uint64_t bytes, llvm::StringRef name, bool readOnly = false);
+  /// Returns the device address of a new zero-filled buffer, a multiple of 256, or an error when
+  /// all buffers together would have more than kMaxMemoryBytes.
+  llvm::Expected<uint64_t> allocate(uint64_t bytes, llvm::StringRef name, bool readOnly = false);
   llvm::Error write(uint64_t address, llvm::ArrayRef<uint8_t> bytes);
   llvm::Error read(uint64_t address, llvm::MutableArrayRef<uint8_t> bytes) const;
   /// The buffer that holds [address, address + bytes), or null.
@@ -106,10 +114,11 @@ public:
   /// The buffer that starts at or below `address`, for messages.
   const Buffer *nearest(uint64_t address) const;
   const std::vector<std::unique_ptr<Buffer>> &buffers() const { return list; }
+  uint64_t totalBytes() const { return total; }
 
 private:
   std::vector<std::unique_ptr<Buffer>> list; ///< ascending by base
-  uint64_t next;
+  uint64_t next, total = 0;
 };
 
 enum class TensorElement : uint8_t {

@@ -39,53 +39,78 @@ static llvm::Error bad(const char *format, Args... args) {
                                  (std::string("tensor map: ") + format).c_str(), args...);
 }
 
-llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const TensorMapDesc &desc) {
-  TensorMapRecord r;
-  unsigned rank = desc.dims.size();
+llvm::Error TensorMapRecord::check() const {
   if (rank < 1 || rank > 5)
     return bad("rank %u is not in 1..5", rank);
+  if (swizzle > 3)
+    return bad("swizzle mode %u is unknown", swizzle);
+  if (type > uint8_t(TensorElement::TF32Ftz))
+    return bad("element type %u is unknown", type);
+  if (address % 16)
+    return bad("the global address is not a multiple of 16");
+  if (address >= 1ull << 62)
+    return bad("the global address is beyond 2^62");
+  uint64_t bytes = elementSize(), last = 0;
+  for (unsigned d = 0; d < rank; ++d) {
+    if (dims[d] == 0 || dims[d] > (1ull << 32))
+      return bad("dimension %u has size %llu", d, static_cast<unsigned long long>(dims[d]));
+    if (box[d] == 0 || box[d] > 256)
+      return bad("box size %u of dimension %u is not in 1..256", box[d], d);
+    if (elementStrides[d] == 0 || elementStrides[d] > 8)
+      return bad("element stride %u of dimension %u is not in 1..8", elementStrides[d], d);
+    bytes *= extent(d);
+    if (d + 1 < rank && (strides[d] % 16 || strides[d] >= (1ull << 40)))
+      return bad("stride %llu is not a multiple of 16 below 2^40",
+                 static_cast<unsigned long long>(strides[d]));
+    uint64_t step = d == 0 ? elementSize() : strides[d - 1];
+    last = llvm::SaturatingMultiplyAdd(dims[d] - 1, step, last);
+  }
+  if (last >= 1ull << 62)
+    return bad("the tensor reaches %llu bytes beyond its address",
+               static_cast<unsigned long long>(last));
+  uint32_t inner = extent(0) * elementSize();
+  if (inner % 16)
+    return bad("the inner box has %u bytes, not a multiple of 16", inner);
+  if (swizzle && inner > (16u << swizzle))
+    return bad("the inner box has %u bytes, more than the swizzle's %u", inner, 16u << swizzle);
+  if (bytes > kMaxSharedBytes)
+    return bad("the box has %llu bytes, more than the %llu of shared memory",
+               static_cast<unsigned long long>(bytes),
+               static_cast<unsigned long long>(kMaxSharedBytes));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::array<uint8_t, 128>> tessera::sim::encodeTensorMap(const TensorMapDesc &desc) {
+  size_t rank = desc.dims.size();
+  if (rank < 1 || rank > 5)
+    return bad("rank %zu is not in 1..5", rank);
   if (desc.strides.size() != rank - 1 || desc.box.size() != rank ||
       (!desc.elementStrides.empty() && desc.elementStrides.size() != rank))
-    return bad("strides, box and element strides do not fit rank %u", rank);
+    return bad("strides, box and element strides do not fit rank %zu", rank);
   if (desc.interleave != 0)
     return bad("interleaved layouts are not modelled");
   if (desc.swizzle > 3)
     return bad("swizzle mode %u is unknown", desc.swizzle);
-  if (desc.globalAddress % 16)
-    return bad("the global address is not a multiple of 16");
-  r.type = uint8_t(desc.type);
-  r.rank = rank;
-  r.swizzle = desc.swizzle;
-  r.oobNan = desc.oobNan;
   if (desc.oobNan && (desc.type == TensorElement::U8 || desc.type == TensorElement::U16 ||
                       desc.type == TensorElement::U32 || desc.type == TensorElement::S32 ||
                       desc.type == TensorElement::U64 || desc.type == TensorElement::S64))
     return bad("NaN fill needs a floating-point type");
+  TensorMapRecord r;
+  r.type = uint8_t(desc.type);
+  r.rank = rank;
+  r.swizzle = desc.swizzle;
+  r.oobNan = desc.oobNan;
   r.address = desc.globalAddress;
   for (unsigned d = 0; d < rank; ++d) {
-    if (desc.dims[d] == 0 || desc.dims[d] > (1ull << 32))
-      return bad("dimension %u has size %llu", d, static_cast<unsigned long long>(desc.dims[d]));
-    if (desc.box[d] == 0 || desc.box[d] > 256)
-      return bad("box size %u of dimension %u is not in 1..256", desc.box[d], d);
-    uint32_t es = desc.elementStrides.empty() ? 1 : desc.elementStrides[d];
-    if (es == 0 || es > 8)
-      return bad("element stride %u of dimension %u is not in 1..8", es, d);
     r.dims[d] = desc.dims[d];
-    r.box[d] = desc.box[d];
-    r.elementStrides[d] = es;
-    if (d + 1 < rank) {
-      if (desc.strides[d] % 16 || desc.strides[d] >= (1ull << 40))
-        return bad("stride %llu is not a multiple of 16 below 2^40",
-                   static_cast<unsigned long long>(desc.strides[d]));
+    // Too large for the record's field is too large for the rules too.
+    r.box[d] = std::min(desc.box[d], 0xffffu);
+    r.elementStrides[d] = desc.elementStrides.empty() ? 1 : std::min(desc.elementStrides[d], 0xffu);
+    if (d + 1 < rank)
       r.strides[d] = desc.strides[d];
-    }
   }
-  uint32_t inner = r.extent(0) * r.elementSize();
-  if (inner % 16)
-    return bad("the inner box has %u bytes, not a multiple of 16", inner);
-  if (desc.swizzle && inner > (16u << desc.swizzle))
-    return bad("the inner box has %u bytes, more than the swizzle's %u", inner,
-               16u << desc.swizzle);
+  if (llvm::Error e = r.check())
+    return std::move(e);
   std::array<uint8_t, 128> out;
   memcpy(out.data(), &r, 128);
   return out;

@@ -3,6 +3,7 @@
 #define TESSERA_SIMULATOR_TENSORMAP_H
 
 #include "Simulator.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tessera::sim::detail {
 
@@ -23,6 +24,11 @@ struct TensorMapRecord {
   /// Elements of the box along a dimension that reach shared memory.
   uint32_t extent(unsigned d) const { return (box[d] + elementStrides[d] - 1) / elementStrides[d]; }
   uint32_t boxBytes() const;
+  /// Bytes of shared memory that the box may touch: a swizzle permutes whole rows of 128 bytes.
+  uint32_t boxFootprint() const { return llvm::alignTo(boxBytes(), swizzle ? 128 : 16); }
+  /// Holds the driver's rules. A kernel may write a record's bytes itself, so each is checked again
+  /// where it is used; what passed can be walked without a sum or product that wraps.
+  llvm::Error check() const;
 };
 static_assert(sizeof(TensorMapRecord) == 128, "a CUtensorMap has 128 bytes");
 

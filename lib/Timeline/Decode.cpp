@@ -1,6 +1,7 @@
 //===- Decode.cpp - From a kernel's memory to a timeline ------------------===//
 
 #include "dialects/Hop/TimelineLayout.h"
+#include "lib/Support/Json.h"
 #include "lib/Timeline/Json.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Endian.h"
@@ -77,7 +78,7 @@ static Expected<std::vector<Event>> readEvents(const char *ring, const Layout &l
 
 Expected<Timeline> tessera::timeline::decode(StringRef description, ArrayRef<char> memory,
                                              ClockUnit unit) {
-  Expected<json::Value> parsed = json::parse(description);
+  Expected<json::Value> parsed = tessera::parseJson(description);
   if (!parsed)
     return parsed.takeError();
   const json::Object *kernel = parsed->getAsObject();

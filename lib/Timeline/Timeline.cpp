@@ -1,6 +1,7 @@
 //===- Timeline.cpp - The text form of a timeline -------------------------===//
 
 #include "lib/Timeline/Timeline.h"
+#include "lib/Support/Json.h"
 #include "lib/Timeline/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -183,7 +184,7 @@ static Error checkConsistent(const Timeline &timeline) {
 }
 
 Expected<Timeline> fromJSON(StringRef text) {
-  Expected<json::Value> parsed = json::parse(text);
+  Expected<json::Value> parsed = parseJson(text);
   if (!parsed)
     return parsed.takeError();
   Timeline timeline;

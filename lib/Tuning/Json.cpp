@@ -1,6 +1,7 @@
 //===- Json.cpp - Data of the tuner from and to JSON ----------------------===//
 
 #include "lib/Tuning/Json.h"
+#include "lib/Support/Json.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,7 +19,7 @@ static Error fail(const llvm::Twine &message) {
 
 Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef what,
                                                    StringRef format) {
-  Expected<json::Value> document = json::parse(text);
+  Expected<json::Value> document = parseJson(text);
   if (!document)
     return fail(what + " is not JSON: " + toString(document.takeError()));
   const json::Object *object = document->getAsObject();

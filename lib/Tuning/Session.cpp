@@ -4,10 +4,10 @@
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
+#include "lib/Support/Json.h"
 #include "lib/Tuning/Json.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include <atomic>
 #include <mutex>
@@ -126,7 +126,7 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
 /// What ptxas counted, from a kernel's entry of the bundle.
 static Resources readResources(const KernelReport &kernel) {
   Resources resources;
-  llvm::Expected<json::Value> description = json::parse(kernel.description);
+  llvm::Expected<json::Value> description = parseJson(kernel.description);
   if (!description) {
     consumeError(description.takeError());
     return resources;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Source/Source.h"
+#include "lib/Support/Json.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "tools/tessera-lsp-server/SourceFilter.h"
@@ -41,7 +42,7 @@ static void pump(std::FILE *in, lsp::JSONStreamStyle style, raw_ostream &os, boo
     std::string text;
     if (failed(input.readMessage(text)))
       continue;
-    Expected<json::Value> message = json::parse(text);
+    Expected<json::Value> message = tessera::parseJson(text);
     if (!message) {
       errs() << "tessera-lsp-server: " << toString(message.takeError()) << "\n";
       continue;

@@ -6,9 +6,11 @@
 #include "LaunchFile.h"
 #include "Npy.h"
 #include "lib/Simulator/Numeric.h"
+#include "lib/Support/Json.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -81,13 +83,69 @@ uint64_t encodeValue(double v, StringRef t) {
     return floatToBf16(float(v));
   if (t == "e4m3" || t == "e5m2")
     return encodeFloat(v, t == "e4m3" ? kE4M3 : kE5M2, Rounding::Nearest, true);
-  return uint64_t(int64_t(v));
+  // What 64 bits do not hold becomes the nearest that they do; the cast would be undefined.
+  if (v != v)
+    return 0;
+  return uint64_t(v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : int64_t(v));
+}
+
+/// The one way in for sizes and counts: a whole number from `least` to `most`.
+Expected<uint64_t> wholeNumber(const json::Value &value, const llvm::Twine &key, uint64_t least,
+                               uint64_t most) {
+  std::optional<uint64_t> n = value.getAsUINT64();
+  if (std::optional<int64_t> i = value.getAsInteger(); !n && i && *i >= 0)
+    n = uint64_t(*i);
+  if (n && *n >= least && *n <= most)
+    return *n;
+  return bad("'" + key + "' is " + llvm::formatv("{0}", value).str() +
+             ", not a whole number from " + llvm::Twine(least) + " to " + llvm::Twine(most));
+}
+
+/// Sets `out` where the key is present.
+template <class T>
+Error readNumber(const json::Object &o, StringRef key, T &out, uint64_t least = 0,
+                 uint64_t most = std::numeric_limits<T>::max()) {
+  const json::Value *value = o.get(key);
+  if (!value)
+    return Error::success();
+  Expected<uint64_t> n = wholeNumber(*value, key, least, most);
+  if (!n)
+    return n.takeError();
+  out = T(*n);
+  return Error::success();
+}
+
+template <class T>
+Error readNumbers(const json::Object &o, StringRef key, std::vector<T> &out, uint64_t least = 0,
+                  uint64_t most = std::numeric_limits<T>::max()) {
+  const json::Array *a = o.getArray(key);
+  if (!a)
+    return bad("'" + key + "' must be an array");
+  for (const json::Value &v : *a) {
+    Expected<uint64_t> n = wholeNumber(v, key + "[" + llvm::Twine(out.size()) + "]", least, most);
+    if (!n)
+      return n.takeError();
+    out.push_back(T(*n));
+  }
+  return Error::success();
+}
+
+Expected<std::unique_ptr<llvm::MemoryBuffer>> readRaw(StringRef path) {
+  llvm::sys::fs::file_status status;
+  if (std::error_code error = llvm::sys::fs::status(path, status))
+    return bad(path + ": " + error.message());
+  if (!llvm::sys::fs::is_regular_file(status) || status.getSize() > kMaxMemoryBytes)
+    return bad(path + ": not a regular file of at most " + llvm::Twine(kMaxMemoryBytes) + " bytes");
+  auto raw = llvm::MemoryBuffer::getFile(path, false, false);
+  if (!raw)
+    return bad(path + ": " + raw.getError().message());
+  return std::move(*raw);
 }
 
 class Loader {
 public:
-  Loader(const Module &module, StringRef path, LaunchFile &file)
-      : module(module), directory(llvm::sys::path::parent_path(path)), f(file) {}
+  Loader(const Module &module, StringRef directory, LaunchFile &file)
+      : module(module), directory(directory), f(file) {}
   Error load(const json::Object &root);
 
 private:
@@ -117,41 +175,32 @@ private:
   }
 };
 
-Expected<std::vector<uint64_t>> integers(const json::Object &o, StringRef key) {
-  std::vector<uint64_t> out;
-  const json::Array *a = o.getArray(key);
-  if (!a)
-    return bad("'" + key + "' must be an array");
-  for (const json::Value &v : *a) {
-    auto n = v.getAsInteger();
-    if (!n)
-      return bad("'" + key + "' must hold integers");
-    out.push_back(uint64_t(*n));
-  }
-  return out;
-}
-
 Error Loader::dimensions(const json::Object &o, StringRef key, Dim3 &out) {
-  if (!o.get(key))
+  const json::Value *value = o.get(key);
+  if (!value)
     return Error::success();
-  if (auto n = o.getInteger(key)) {
-    out = Dim3{uint32_t(*n), 1, 1};
-    return Error::success();
+  std::vector<uint32_t> v(1);
+  if (!value->getAsArray()) {
+    if (Error e = readNumber(o, key, v[0], 1))
+      return e;
+  } else {
+    v.clear();
+    if (Error e = readNumbers(o, key, v, 1))
+      return e;
+    if (v.empty() || v.size() > 3)
+      return bad("'" + key + "' has " + llvm::Twine(v.size()) + " extents, not 1 to 3");
   }
-  auto v = integers(o, key);
-  if (!v)
-    return v.takeError();
-  v->resize(3, 1);
-  out = Dim3{uint32_t((*v)[0]), uint32_t((*v)[1]), uint32_t((*v)[2])};
+  v.resize(3, 1);
+  out = Dim3{v[0], v[1], v[2]};
   return Error::success();
 }
 
 Error Loader::fill(const json::Object &o, FileBuffer &b) {
   unsigned size = elementType(b.type).bytes;
-  std::vector<uint8_t> data(b.bytes);
+  uint8_t *data = f.memory.find(b.address, b.bytes)->data;
   auto put = [&](uint64_t index, double v) {
     uint64_t bits = encodeValue(v, b.type);
-    memcpy(&data[index * size], &bits, size);
+    memcpy(data + index * size, &bits, size);
   };
   uint64_t n = b.bytes / size;
   StringRef how = o.getString("fill").value_or("zero");
@@ -159,11 +208,14 @@ Error Loader::fill(const json::Object &o, FileBuffer &b) {
     for (uint64_t k = 0; k < n; ++k)
       put(k, std::nan(""));
     if (!StringRef(b.type).contains("f") && !StringRef(b.type).starts_with("e"))
-      std::fill(data.begin(), data.end(), 0xff);
+      std::fill_n(data, b.bytes, 0xff);
   } else if (how == "iota") {
-    double scale = o.getNumber("scale").value_or(1), modulus = o.getNumber("modulus").value_or(0);
+    double scale = o.getNumber("scale").value_or(1);
+    uint64_t modulus = UINT64_MAX;
+    if (Error e = readNumber(o, "modulus", modulus, 1))
+      return e;
     for (uint64_t k = 0; k < n; ++k)
-      put(k, scale * (modulus ? double(k % uint64_t(modulus)) : double(k)));
+      put(k, scale * double(k % modulus));
   } else if (how == "random") { // uniform in [-scale, scale)
     uint64_t state = uint64_t(o.getInteger("seed").value_or(1)) * 0x9e3779b97f4a7c15ull + 1;
     double scale = o.getNumber("scale").value_or(1);
@@ -179,7 +231,7 @@ Error Loader::fill(const json::Object &o, FileBuffer &b) {
   } else if (how != "zero") {
     return bad("unknown fill '" + how + "'");
   }
-  return f.memory.write(b.address, data);
+  return Error::success();
 }
 
 Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
@@ -195,9 +247,9 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
     b.shape = a->shape;
     hasData = true;
   } else if (auto path = o.getString("raw")) {
-    auto raw = llvm::MemoryBuffer::getFile(absolute(*path), false, false);
+    auto raw = readRaw(absolute(*path));
     if (!raw)
-      return bad(*path + ": " + raw.getError().message());
+      return raw.takeError();
     data.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
     hasData = true;
   }
@@ -205,17 +257,19 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
   if (!size)
     return bad("unknown element type '" + b.type + "'");
   if (o.get("shape")) {
-    auto shape = integers(o, "shape");
-    if (!shape)
-      return shape.takeError();
-    b.shape = *shape;
+    b.shape.clear();
+    if (Error e = readNumbers(o, "shape", b.shape))
+      return e;
   } else if (b.shape.empty()) {
     b.shape = {data.size() / size};
   }
   b.bytes = size;
   for (uint64_t n : b.shape)
-    b.bytes *= n;
-  b.address = f.memory.allocate(b.bytes, name, o.getBoolean("readonly").value_or(false));
+    b.bytes = llvm::SaturatingMultiply(b.bytes, n);
+  auto address = f.memory.allocate(b.bytes, name, o.getBoolean("readonly").value_or(false));
+  if (!address)
+    return bad(llvm::toString(address.takeError()));
+  b.address = *address;
   b.output = o.getString("output") ? absolute(*o.getString("output")) : "";
   b.expect = o.getString("expect") ? absolute(*o.getString("expect")) : "";
   b.tolerance = o.getNumber("tolerance").value_or(0);
@@ -249,31 +303,27 @@ Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
   if (t < 0)
     return bad("tensor map of unknown type '" + type + "'");
   d.type = TensorElement(t);
-  d.globalAddress = b->address + uint64_t(o.getInteger("offset").value_or(0));
-  auto dims = integers(o, "dims"), box = integers(o, "box");
-  if (!dims)
-    return dims.takeError();
-  if (!box)
-    return box.takeError();
-  d.dims = *dims;
-  d.box.assign(box->begin(), box->end());
+  uint64_t offset = 0;
+  if (Error e = readNumber(o, "offset", offset, 0, b->bytes))
+    return e;
+  d.globalAddress = b->address + offset;
+  if (Error e = readNumbers(o, "dims", d.dims))
+    return e;
+  if (Error e = readNumbers(o, "box", d.box))
+    return e;
   if (o.get("strides")) {
-    auto strides = integers(o, "strides");
-    if (!strides)
-      return strides.takeError();
-    d.strides = *strides;
+    if (Error e = readNumbers(o, "strides", d.strides))
+      return e;
   } else { // packed
     uint64_t s = elementBytes(d.type);
     for (size_t k = 0; k + 1 < d.dims.size(); ++k)
-      d.strides.push_back(s *= d.dims[k]);
+      d.strides.push_back(s = llvm::SaturatingMultiply(s, d.dims[k]));
   }
-  if (o.get("element_strides")) {
-    auto es = integers(o, "element_strides");
-    if (!es)
-      return es.takeError();
-    d.elementStrides.assign(es->begin(), es->end());
-  }
-  d.interleave = o.getInteger("interleave").value_or(0);
+  if (o.get("element_strides"))
+    if (Error e = readNumbers(o, "element_strides", d.elementStrides))
+      return e;
+  if (Error e = readNumber(o, "interleave", d.interleave))
+    return e;
   switch (o.getInteger("swizzle").value_or(0)) {
   case 0:
     break;
@@ -317,7 +367,10 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
     FileBuffer *b = find(*name);
     if (!b)
       return bad("unknown buffer '" + *name + "'");
-    uint64_t address = b->address + uint64_t(o.getInteger("offset").value_or(0));
+    uint64_t offset = 0;
+    if (Error e = readNumber(o, "offset", offset, 0, b->bytes))
+      return e;
+    uint64_t address = b->address + offset;
     return put(&address, 8);
   }
   if (auto hex = o.getString("hex")) {
@@ -335,8 +388,11 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
   if (!n || !o.get("value"))
     return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
   uint64_t bits;
-  if (auto v = o.getInteger("value"); v && !type.contains("f"))
+  const json::Value &value = *o.get("value");
+  if (auto v = value.getAsInteger(); v && !type.contains("f"))
     bits = uint64_t(*v);
+  else if (auto v = value.getAsUINT64(); v && !type.contains("f"))
+    bits = *v;
   else
     bits = encodeValue(o.getNumber("value").value_or(0), type);
   return put(&bits, n);
@@ -348,23 +404,33 @@ Error Loader::names(const json::Object &root) {
       if (const json::Object *o = v.getAsObject()) {
         SharedName n;
         n.name = o->getString("name").value_or("").str();
-        n.offset = o->getInteger("offset").value_or(0);
-        n.stride = o->getInteger("stride").value_or(8);
-        n.count = o->getInteger("count").value_or(1);
+        for (auto [key, field] : {std::pair("offset", &n.offset), std::pair("stride", &n.stride),
+                                  std::pair("count", &n.count)})
+          if (Error e = readNumber(*o, key, *field))
+            return e;
         n.isStatic = o->getBoolean("static").value_or(false);
         f.options.sharedNames.push_back(n);
       }
   if (const json::Array *a = root.getArray("roles"))
     for (const json::Value &v : *a)
-      if (const json::Object *o = v.getAsObject())
-        f.options.roleNames.push_back({uint32_t(o->getInteger("first_warp").value_or(0)),
-                                       uint32_t(o->getInteger("warps").value_or(4)),
-                                       o->getString("name").value_or("").str()});
+      if (const json::Object *o = v.getAsObject()) {
+        RoleName n;
+        n.name = o->getString("name").value_or("").str();
+        if (Error e = readNumber(*o, "first_warp", n.firstWarp))
+          return e;
+        if (Error e = readNumber(*o, "warps", n.warps))
+          return e;
+        f.options.roleNames.push_back(n);
+      }
   if (const json::Array *a = root.getArray("barrier_names"))
     for (const json::Value &v : *a)
-      if (const json::Object *o = v.getAsObject())
-        f.options.barrierNames.push_back(
-            {uint32_t(o->getInteger("id").value_or(0)), o->getString("name").value_or("").str()});
+      if (const json::Object *o = v.getAsObject()) {
+        BarrierName n;
+        n.name = o->getString("name").value_or("").str();
+        if (Error e = readNumber(*o, "id", n.id))
+          return e;
+        f.options.barrierNames.push_back(n);
+      }
   return Error::success();
 }
 
@@ -388,8 +454,11 @@ Error Loader::load(const json::Object &root) {
                           std::pair("cluster", &f.launch.cluster)})
     if (Error e = dimensions(root, key, *dim))
       return e;
-  f.launch.dynamicSharedBytes = root.getInteger("shared").value_or(0);
-  f.launch.registersPerThread = root.getInteger("registers").value_or(0);
+  if (Error e = readNumber(root, "shared", f.launch.dynamicSharedBytes, 0, kMaxSharedBytes))
+    return e;
+  if (Error e =
+          readNumber(root, "registers", f.launch.registersPerThread, 0, kMaxRegistersPerThread))
+    return e;
   if (const json::Object *buffers = root.getObject("buffers")) {
     std::vector<StringRef> order; // addresses must not depend on hashing
     for (const auto &entry : *buffers)
@@ -429,14 +498,19 @@ Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module 
   auto text = llvm::MemoryBuffer::getFile(path);
   if (!text)
     return bad(path + ": " + text.getError().message());
-  auto value = json::parse((*text)->getBuffer());
+  return parseLaunchFile(module, (*text)->getBuffer(), llvm::sys::path::parent_path(path));
+}
+
+Expected<std::unique_ptr<LaunchFile>>
+tessera::sim::parseLaunchFile(const Module &module, StringRef text, StringRef directory) {
+  auto value = parseJson(text);
   if (!value)
-    return value.takeError();
+    return bad(llvm::toString(value.takeError()));
   const json::Object *root = value->getAsObject();
   if (!root)
     return bad("the top level must be an object");
   auto file = std::make_unique<LaunchFile>();
-  if (Error e = Loader(module, path, *file).load(*root))
+  if (Error e = Loader(module, directory, *file).load(*root))
     return e;
   return file;
 }
@@ -445,9 +519,8 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
                                                                   bool write) {
   std::vector<std::string> mismatches;
   for (const FileBuffer &b : file.buffers) {
-    std::vector<uint8_t> data(b.bytes);
-    if (Error e = file.memory.read(b.address, data))
-      return e;
+    const GlobalMemory::Buffer &buffer = *file.memory.find(b.address, b.bytes);
+    llvm::ArrayRef<uint8_t> data(buffer.data, buffer.size);
     if (!b.output.empty() && write) {
       if (StringRef(b.output).ends_with(".npy")) {
         if (Error e = writeNpy(b.output, elementType(b.type).npy, b.shape, data))
@@ -469,9 +542,9 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
         return a.takeError();
       expected = std::move(a->data);
     } else {
-      auto raw = llvm::MemoryBuffer::getFile(b.expect, false, false);
+      auto raw = readRaw(b.expect);
       if (!raw)
-        return bad(b.expect + ": " + raw.getError().message());
+        return raw.takeError();
       expected.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
     }
     if (expected.size() != data.size()) {

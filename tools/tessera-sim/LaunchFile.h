@@ -30,6 +30,9 @@ struct LaunchFile {
 /// Paths in the file are relative to its directory.
 llvm::Expected<std::unique_ptr<LaunchFile>> loadLaunchFile(const Module &module,
                                                            llvm::StringRef path);
+/// As loadLaunchFile, from the text of a file in `directory`.
+llvm::Expected<std::unique_ptr<LaunchFile>>
+parseLaunchFile(const Module &module, llvm::StringRef text, llvm::StringRef directory);
 /// Writes the outputs and compares with expected files; returns a description of each mismatch.
 llvm::Expected<std::vector<std::string>> finishLaunchFile(const LaunchFile &file, bool write);
 

@@ -1,5 +1,6 @@
 //===- Compile.cpp - tessera compile --------------------------------------===//
 
+#include "lib/Support/Json.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
@@ -12,7 +13,6 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -121,7 +121,7 @@ static void printReport(raw_ostream &os, const json::Object &object, unsigned in
 static void printReports(const CompileResult &result, bool asJson) {
   json::Object all;
   for (const KernelReport &kernel : result.kernels) {
-    Expected<json::Value> report = json::parse(kernel.report);
+    Expected<json::Value> report = parseJson(kernel.report);
     if (!report) {
       errs() << "tessera: the report of kernel '" << kernel.name
              << "' is not JSON: " << toString(report.takeError()) << "\n";

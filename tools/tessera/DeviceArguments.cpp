@@ -2,9 +2,9 @@
 
 #include "tools/tessera/DeviceArguments.h"
 #include "lib/Interpreter/Numerics.h"
+#include "lib/Support/Json.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -63,7 +63,7 @@ runtime::Argument tessera::describeArgument(Type type, const KernelArgument &val
 }
 
 tile::ScheduleAttr tessera::readSchedule(StringRef description, MLIRContext *context) {
-  llvm::json::Value kernel = cantFail(llvm::json::parse(description));
+  llvm::json::Value kernel = cantFail(parseJson(description));
   StringRef text = kernel.getAsObject()->getString("schedule").value_or("");
   return dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
 }

@@ -2,9 +2,9 @@
 
 #include "lib/Inspect/Sass.h"
 #include "lib/Runtime/Bundle.h"
+#include "lib/Support/Json.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
@@ -82,7 +82,7 @@ static void printResources(const Code &code, llvm::StringRef symbol) {
   for (auto &[name, description] : code.reports) {
     if (name != symbol)
       continue;
-    llvm::json::Value kernel = llvm::cantFail(llvm::json::parse(description));
+    llvm::json::Value kernel = llvm::cantFail(parseJson(description));
     const llvm::json::Object *report = kernel.getAsObject()->getObject("report");
     const llvm::json::Object *resources = report ? report->getObject("resources") : nullptr;
     if (!resources)

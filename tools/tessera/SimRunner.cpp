@@ -1,8 +1,8 @@
 //===- SimRunner.cpp - Runs kernels on the simulator ----------------------===//
 
 #include "tools/tessera/SimRunner.h"
+#include "lib/Support/Json.h"
 #include "tools/tessera/DeviceArguments.h"
-#include "llvm/Support/JSON.h"
 #include <thread>
 
 using namespace mlir;
@@ -73,7 +73,7 @@ static void forEachObject(const json::Object &parent, StringRef name, Visitor &&
 
 /// Takes from the bundle what is there for people and tools: names and resources.
 void SimRunner::readDescription() {
-  json::Value description = cantFail(json::parse(info.description));
+  json::Value description = cantFail(parseJson(info.description));
   const json::Object &kernel = *description.getAsObject();
   for (StringRef list : {"barriers", "shared_map"})
     forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
@@ -178,8 +178,12 @@ Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> argume
   launch.dynamicSharedBytes = info.sharedMemory;
   launch.registersPerThread = registers;
   uint64_t workspace = 0;
-  if (info.workspaceBytes)
-    workspace = launch.memory->allocate(info.workspaceBytes, "workspace");
+  if (info.workspaceBytes) {
+    Expected<uint64_t> address = launch.memory->allocate(info.workspaceBytes, "workspace");
+    if (!address)
+      return address.takeError();
+    workspace = *address;
+  }
   if (Error error = fillParameters(arguments, dims, workspace, launch))
     return error;
   Expected<sim::Report> result = sim::run(module, launch, simulation);
@@ -203,12 +207,15 @@ Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) 
     if (!std::holds_alternative<HostTensor *>(value))
       continue;
     std::vector<char> storage = encodeTensor(*std::get<HostTensor *>(value), kernel, i);
-    uint64_t address = memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
-                                       info.arguments[i].access == runtime::Access::Read);
+    Expected<uint64_t> address =
+        memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
+                        info.arguments[i].access == runtime::Access::Read);
+    if (!address)
+      return address.takeError();
     if (Error error = memory.write(
-            address, ArrayRef(reinterpret_cast<uint8_t *>(storage.data()), storage.size())))
+            *address, ArrayRef(reinterpret_cast<uint8_t *>(storage.data()), storage.size())))
       return error;
-    arguments.back().pointer = address;
+    arguments.back().pointer = *address;
   }
   sim::Launch launch;
   launch.memory = &memory;

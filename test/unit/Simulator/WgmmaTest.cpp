@@ -100,12 +100,12 @@ std::string check(const Mode &m) {
         uint32_t bits = encode(v[r * k + c], m.type);
         memcpy(&raw[(mnMajor ? c * rows + r : r * k + c) * m.bytes], &bits, m.bytes);
       }
-    uint64_t address = memory.allocate(raw.size(), name);
+    uint64_t address = llvm::cantFail(memory.allocate(raw.size(), name));
     llvm::cantFail(memory.write(address, raw));
     return address;
   };
   uint64_t ga = upload(a, 64, m.aMajor, "a"), gb = upload(b, kN, m.bMajor, "b");
-  uint64_t out = memory.allocate(128 * 32 * 4, "out");
+  uint64_t out = llvm::cantFail(memory.allocate(128 * 32 * 4, "out"));
   OperandPlan pa = plan(m, m.aMajor, 64, k, 0, 1), pb = plan(m, m.bMajor, kN, k, 32768, 2);
   pa.map.globalAddress = ga;
   pb.map.globalAddress = gb;
