@@ -6,7 +6,8 @@
 |*                                                                          *|
 |* Every function may be called from any thread; a handle must not be used  *|
 |* from two threads while one of them destroys it. Strings are UTF-8 and    *|
-|* end with a null byte; those returned belong to their handle.             *|
+|* end with a null byte; those returned belong to their handle. Pointers    *|
+|* are not null unless it says so; an array of no elements may be.          *|
 |*                                                                          *|
 \*===--------------------------------------------------------------------===*/
 

@@ -8,7 +8,7 @@
 |*                                                                            *|
 |* Every function may be called from any thread. A function that returns a    *|
 |* status other than TESSERA_RUNTIME_SUCCESS leaves a message for the calling *|
-|* thread, see tessera_last_error.                                            *|
+|* thread, see tessera_last_error. Pointers are not null unless it says so.   *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -134,7 +134,9 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_capacity(tessera_kernel *ke
  *  Checked before anything is launched: types; rank; equal extents where the source has one name;
  *  static extents; required divisibilities; extents below 2^31; the innermost stride 1; other
  * strides not negative, and they and the address multiples of the kernel's alignment (strides of
- * dimensions of extent 1 are ignored); addresses the device can reach, the first time each is seen.
+ * dimensions of extent 1 are ignored); that a view which the kernel writes shares no element with
+ * another argument, nor has one at two indices; addresses the device can reach, the first time each
+ * is seen.
  * A grid of size 0 launches nothing and is a success.
  *
  *  A kernel with a workspace allocates it at the first launch on each stream and keeps it, for

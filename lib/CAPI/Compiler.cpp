@@ -4,6 +4,7 @@
 #include "lib/Codegen/Ptxas.h"
 #include "tessera/Compiler.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
 #include <cstring>
@@ -120,6 +121,13 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
   tessera_compile_options given = {};
   if (options)
     memcpy(&given, options, std::min(options->size, sizeof(given)));
+  std::pair<const void *, size_t> arrays[] = {{given.defines, given.define_count},
+                                              {given.ptxas_arguments, given.ptxas_argument_count},
+                                              {given.extents, given.extent_count}};
+  if (llvm::any_of(arrays, [](auto array) { return !array.first && array.second; })) {
+    reportError(handler, "an array of the options has elements, and null for its address");
+    return std::nullopt;
+  }
   std::optional<EmitKind> emit = convertEmit(given.emit);
   if (!emit) {
     reportError(handler, "emit " + std::to_string(given.emit) + " is not a tessera_emit");

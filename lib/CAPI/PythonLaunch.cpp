@@ -4,6 +4,7 @@
 
 #include "lib/Runtime/Launch.h"
 
+#include <cmath>
 #include <limits>
 
 #include <dlfcn.h>
@@ -173,6 +174,10 @@ bool ArgumentReader::readFloat(void *object, float &value) const {
   double number = python.floatAsDouble(object);
   if (number == -1 && python.errorOccurred())
     return clearError();
+  // A finite number beyond the range of the type is left to Python, which refuses it.
+  constexpr double most = std::numeric_limits<float>::max();
+  if (std::isfinite(number) && std::fabs(number) > most)
+    return false;
   value = static_cast<float>(number);
   return true;
 }

@@ -51,6 +51,8 @@ static tessera_runtime_status loadBundle(llvm::StringRef text, tessera_bundle **
 }
 
 tessera_runtime_status tessera_bundle_load(const void *data, size_t size, tessera_bundle **bundle) {
+  if (!data)
+    size = 0;
   return loadBundle(llvm::StringRef(static_cast<const char *>(data), size), bundle);
 }
 
@@ -121,6 +123,9 @@ tessera_runtime_status tessera_kernel_capacity(tessera_kernel *kernel, int devic
 
 tessera_runtime_status tessera_kernel_launch(tessera_kernel *kernel, int device, void *stream,
                                              const tessera_argument *arguments, size_t count) {
+  if (!arguments && count)
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "the launch has {0} arguments, and null for their address", count));
   return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count)));
 }
 

@@ -360,6 +360,8 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
     return grid.takeError();
   if ((*grid)[0] == 0)
     return llvm::Error::success();
+  if (llvm::Error error = checkOverlap(kernel, arguments))
+    return error;
   ParameterBlock block(kernel);
   if (llvm::Error error = block.fill(arguments, dims))
     return error;

@@ -33,6 +33,11 @@ using DimValues = llvm::SmallVector<int64_t, 16>;
 llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments,
                            DimValues &dims);
 
+/// Refuses arguments, checked otherwise, of which one that is written shares an element with
+/// another or has one at two indices. Layouts whose dimensions do not nest are let through where a
+/// thousand steps do not show that they meet. Errors: INVALID_ARGUMENT.
+llvm::Error checkOverlap(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments);
+
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
 /// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
 /// hardware numbers.

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import operator
 import os
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
@@ -169,6 +170,20 @@ def _to_text(value):
     return _TORCH_TYPES.get(str(value), str(value))
 
 
+def _check_extent(name, extent):
+    extent = operator.index(extent)
+    if not -(2**63) <= extent < 2**63:
+        raise ValueError(f"the extent of '{name}' is {extent}, which does not fit in 64 bits")
+    return extent
+
+
+def _encode(text):
+    """A string as C takes it."""
+    if "\0" in text:
+        raise ValueError(f"{text!r} contains a null character")
+    return text.encode()
+
+
 def _read_source(path_or_source):
     """(text, name for diagnostics)."""
     if isinstance(path_or_source, str) and "\n" in path_or_source:
@@ -199,8 +214,8 @@ def _convert(diagnostic):
 def _compile(source, file_name, request, on_diagnostic):
     """The text of a bundle; CompileError when there is none."""
     library = _compiler()
-    defines = [(name.encode(), value.encode()) for name, value in request["parameters"].items()]
-    extents = [(name.encode(), extent) for name, extent in request["shape"].items()]
+    defines = [(_encode(name), _encode(value)) for name, value in request["parameters"].items()]
+    extents = [(_encode(name), extent) for name, extent in request["shape"].items()]
     texts = ("schedule", "kernel", "ptxas", "database", "gpu", "shape_class")
     options = _Options(
         size=ctypes.sizeof(_Options),
@@ -211,7 +226,7 @@ def _compile(source, file_name, request, on_diagnostic):
         skip_database=request["database"] is False,
         extents=(_Extent * len(extents))(*extents),
         extent_count=len(extents),
-        **{name: request[name].encode() for name in texts if request[name]},
+        **{name: _encode(request[name]) for name in texts if request[name]},
     )
     diagnostics = []
 
@@ -311,7 +326,7 @@ def compile(
         "ptxas": assembler[0] if assembler else ptxas,
         "database": os.fspath(database) if database else database,
         "gpu": gpu,
-        "shape": dict(sorted((shape or {}).items())),
+        "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
         "parameters": {name: _to_text(value) for name, value in sorted(parameters.items())},
     }

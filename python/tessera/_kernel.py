@@ -6,8 +6,8 @@ import math
 import numbers
 import operator
 import os
+import sys
 import threading
-import weakref
 from ctypes import c_int64, c_void_p
 
 from . import _exchange, _library, _tensor
@@ -70,7 +70,7 @@ def _convert_scalar(entry, value):
     if kind == "f32":
         if type(value) is not float and not isinstance(value, numbers.Real):
             raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes a real number")
-        return float(value)
+        return _convert_float(name, value)
     try:
         value = operator.index(value)
     except TypeError:
@@ -81,20 +81,60 @@ def _convert_scalar(entry, value):
     return value
 
 
+def _convert_float(name, value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    # What is finite and does not fit would become infinite in C.
+    if math.isinf(ctypes.c_float(number).value) and value not in (math.inf, -math.inf):
+        raise ValueError(f"argument '{name}' is {value}, which does not fit in f32")
+    return number
+
+
+def _check_address(stream):
+    if not 0 <= stream < 2**64:
+        raise ValueError(f"stream is {stream}, which is not the address of a CUstream")
+    return stream
+
+
 def _raw_stream(stream):
     """The address of a stream given as a number or as a stream of torch, CuPy or cuda.core."""
     if isinstance(stream, int):
-        return stream
+        return _check_address(stream)
     for attribute in ("cuda_stream", "ptr", "handle"):
         value = getattr(stream, attribute, None)
         if value is not None:
-            return int(value)
+            return _check_address(int(value))
     if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
+        return _check_address(int(stream.__cuda_stream__()[1]))
     raise TypeError(
         f"stream is a {type(stream).__name__}; pass a torch.cuda.Stream, an object with "
         "__cuda_stream__, or the address of a CUstream"
     )
+
+
+def _check_device(device):
+    """A device number that C takes for the same number."""
+    number = operator.index(device)
+    if not _library.CURRENT_DEVICE <= number < 2**31:
+        raise ValueError(f"device is {number}; it is the number of a CUDA device")
+    return number
+
+
+class _BundleHandle(int):
+    """The address of a tessera_bundle, which is destroyed with the last reference.
+
+    Garbage collection does not know ints. So where a kernel is part of a cycle of garbage, what its objects do in
+    __del__ with the kernel comes before this.
+    """
+
+    __slots__ = ()
+
+    def __del__(self):
+        # Not at exit: the driver is gone then, and takes the modules with it.
+        if not sys.is_finalizing():
+            _library.runtime().tessera_bundle_destroy(self)
 
 
 class Bundle:
@@ -113,10 +153,7 @@ class Bundle:
                 raise BundleError(f"cannot read the bundle '{os.fspath(source)}': {error.strerror}") from error
         handle = c_void_p()
         _library.check(library.tessera_bundle_load(source, len(source), ctypes.byref(handle)))
-        self._handle = handle
-        # Not at exit: the driver is gone then, and takes the modules with it.
-        finalizer = weakref.finalize(self, library.tessera_bundle_destroy, handle)
-        finalizer.atexit = False
+        self._handle = _BundleHandle(handle.value)
         data = json.loads(source)
         #: The values of the source's parameters, by name.
         self.parameters = data.get("parameters", {})
@@ -153,12 +190,16 @@ class Kernel:
     the legacy default stream. Quickest are plain torch tensors and parameters of torch 2.10 or newer, with
     scalars that are floats or ints, by position: one call of the library reads them all.
 
-    Raises TypeError (kind or element type), ValueError (shape, strides, device), DeviceError, DriverError.
+    What a kernel writes may share no memory with its other arguments.
+
+    Raises TypeError (kind or element type), ValueError (shape, strides, device, numbers that do not fit, tensors that
+    overlap), DeviceError, DriverError.
     """
 
     def __init__(self, bundle, handle):
         library = _library.runtime()
         self.bundle = bundle
+        self._bundle_handle = bundle._handle  # The kernel is part of it.
         self._handle = handle.value
         self._library_launch = library.tessera_kernel_launch
         #: The kernel's entry of the bundle: arguments, launch parameters, grid and so on.
@@ -219,19 +260,19 @@ class Kernel:
     def _capacity(self, device):
         """The most blocks that a launch of a persistent kernel has on a device."""
         blocks = ctypes.c_uint32()
-        _library.check(_library.runtime().tessera_kernel_capacity(self._handle, device, ctypes.byref(blocks)))
+        _library.check(_library.runtime().tessera_kernel_capacity(self._handle, _check_device(device), ctypes.byref(blocks)))
         return blocks.value
 
     def prepare(self, device=_library.CURRENT_DEVICE):
         """Loads the code on a device, so that the first launch does not (before a graph's capture)."""
-        _library.check(_library.runtime().tessera_kernel_prepare(self._handle, device))
+        _library.check(_library.runtime().tessera_kernel_prepare(self._handle, _check_device(device)))
 
     def read_timeline(self, device=_library.CURRENT_DEVICE, stream=None):
         """What launches on a stream have recorded since the last call, as bytes for `tessera trace --bundle`.
 
         For kernels compiled with --instrument=timeline; ValueError for others. Waits for the device.
         """
-        stream = None if stream is None else _raw_stream(stream)
+        device, stream = _check_device(device), None if stream is None else _raw_stream(stream)
         read, size = _library.runtime().tessera_kernel_read_timeline, ctypes.c_size_t()
         _library.check(read(self._handle, device, stream, None, ctypes.byref(size)))
         memory = ctypes.create_string_buffer(size.value)

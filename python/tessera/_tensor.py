@@ -1,6 +1,7 @@
 """What an argument is, told by torch, by DLPack or by the CUDA array interface (version 3)."""
 
 import ctypes
+import operator
 import sys
 
 from . import _exchange
@@ -68,12 +69,33 @@ def _row_major(shape):
     return tuple(reversed(strides))
 
 
+def _convert_integers(name, what, values, low, high):
+    """Integers that fit in the C type that ctypes would cut them to."""
+    try:
+        values = tuple(map(operator.index, values))
+    except TypeError:
+        raise TypeError(f"argument '{name}': its {what} are no integers") from None
+    for value in values:
+        if not low <= value <= high:
+            raise ValueError(f"argument '{name}': {value} among its {what} is not from {low} to {high}")
+    return values
+
+
+_INT64 = (-(2**63), 2**63 - 1)
+
+
 class Described:
     """An argument's address and `key` = (shape, strides in elements, tessera_type, device)."""
 
-    def __init__(self, pointer, shape, strides, type_code, device, owner, read_only=False):
-        self.pointer = pointer
-        self.key = (tuple(shape), tuple(strides), type_code, device)
+    def __init__(self, name, pointer, shape, strides, type_code, device, owner, read_only=False):
+        (self.pointer,) = _convert_integers(name, "addresses", [pointer], 0, 2**64 - 1)
+        shape = _convert_integers(name, "extents", shape, 0, 2**31 - 1)
+        strides = _convert_integers(name, "strides", strides, *_INT64)
+        if len(shape) != len(strides):
+            raise ValueError(
+                f"argument '{name}' has {len(strides)} strides for {len(shape)} dimensions; each dimension has one"
+            )
+        self.key = (shape, strides, type_code, device)
         self.owner = owner  # keeps what `pointer` belongs to
         self.read_only = read_only
 
@@ -88,7 +110,9 @@ def _from_dlpack(name, value, stream):
     # In DLPack 1 is the legacy default stream; 0 is not allowed.
     capsule = value.__dlpack__(stream=stream or 1)
     tensor = _DLTensor.from_address(_exchange.capsule_pointer(capsule, b"dltensor"))
-    shape = tensor.shape[: tensor.ndim]
+    if tensor.ndim < 0 or (tensor.ndim and not tensor.shape):
+        raise ValueError(f"argument '{name}' has a DLPack tensor of {tensor.ndim} dimensions without a shape")
+    shape = tensor.shape[: tensor.ndim] if tensor.ndim else ()
     strides = tensor.strides[: tensor.ndim] if tensor.strides else _row_major(shape)
     type_code = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if type_code is None:
@@ -97,11 +121,14 @@ def _from_dlpack(name, value, stream):
             "take f16, bf16 and f32"
         )
     device = CURRENT_DEVICE if device_type == _DL_CUDA_HOST else int(device)
-    return Described(tensor.data + tensor.byte_offset, shape, strides, type_code, device, capsule)
+    return Described(name, tensor.data + tensor.byte_offset, shape, strides, type_code, device, capsule)
 
 
 def _from_array_interface(name, value):
     interface = value.__cuda_array_interface__
+    missing = [key for key in ("shape", "typestr", "data") if interface.get(key) is None]
+    if missing:
+        raise TypeError(f"argument '{name}' has a CUDA array interface without {', '.join(missing)}")
     type_code = _TYPESTRS.get(interface["typestr"])
     if type_code is None:
         raise TypeError(
@@ -114,12 +141,12 @@ def _from_array_interface(name, value):
     bytes_per_element = int(interface["typestr"][2:])
     if byte_strides is None:
         strides = _row_major(shape)
-    elif any(stride % bytes_per_element for stride in byte_strides):
+    elif any(stride % bytes_per_element for stride in _convert_integers(name, "strides", byte_strides, *_INT64)):
         raise ValueError(f"argument '{name}' has strides that are no multiples of its elements")
     else:
         strides = tuple(stride // bytes_per_element for stride in byte_strides)
     pointer, read_only = interface["data"]
-    return Described(pointer or 0, shape, strides, type_code, CURRENT_DEVICE, interface, read_only)
+    return Described(name, pointer or 0, shape, strides, type_code, CURRENT_DEVICE, interface, read_only)
 
 
 def describe_torch(name, tensor, binding):
@@ -129,7 +156,7 @@ def describe_torch(name, tensor, binding):
     type_code = binding.types.get(tensor.dtype)
     if type_code is None:
         raise TypeError(f"argument '{name}' has type {tensor.dtype}; kernels take float16, bfloat16 and float32")
-    return Described(tensor.data_ptr(), tensor.shape, tensor.stride(), type_code, tensor.device.index, tensor)
+    return Described(name, tensor.data_ptr(), tensor.shape, tensor.stride(), type_code, tensor.device.index, tensor)
 
 
 def describe(name, value, stream):

@@ -56,6 +56,11 @@ class DLPackTensor:
         return new(ctypes.addressof(self.managed), b"dltensor", None)
 
 
+def pair(shape, **changes):
+    """Two tensors apart from each other."""
+    return fake_torch.Tensor(shape, **changes), fake_torch.Tensor(shape, offset=1 << 30, **changes)
+
+
 def tensors(**changes):
     return fake_torch.Tensor((2, 300, 64), **changes), fake_torch.Tensor((2, 300, 64), offset=1 << 20)
 
@@ -94,14 +99,15 @@ class Launches(LaunchCase):
     def test_scalars_and_addresses_change_between_calls(self):
         x, y = tensors()
         self.kernel(x, y, 0.5, 7)
-        self.kernel(x, tensors()[0], 0.25, -(2**40))
-        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY)
+        y = fake_torch.Tensor((2, 300, 64), offset=2 << 20)
+        self.kernel(x, y, 0.25, -(2**40))
+        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY + (2 << 20))
         self.assertEqual([fake_cuda.last_parameter(i) for i in (4, 5)], [0.25, -(2**40)])
         self.assertEqual(fake_cuda.encode_count(), 1)
 
     def test_strides(self):
         x, y = tensors(strides=(64, 128, 1))
-        self.kernel(x, fake_torch.Tensor((2, 300, 64), (64, 128, 1)), 1, 1)
+        self.kernel(x, fake_torch.Tensor((2, 300, 64), (64, 128, 1), offset=1 << 20), 1, 1)
         self.assertEqual(fake_cuda.last_parameter(3), 128)
 
     def test_streams(self):
@@ -120,14 +126,14 @@ class Launches(LaunchCase):
 
     def test_second_device(self):
         device = fake_torch.device("cuda", 1)
-        self.kernel(fake_torch.Tensor((1, 1, 64), device=device), fake_torch.Tensor((1, 1, 64), device=device), 1, 1)
+        self.kernel(*pair((1, 1, 64), device=device), 1, 1)
         self.assertEqual(fake_cuda.last_launch()[4:], (1, fake_torch.STREAM_OF_DEVICE[1]))
 
     def test_dlpack(self):
-        x, y = DLPackTensor((2, 300, 64)), DLPackTensor((2, 300, 64), (19200, 64, 1), offset=1024)
+        x, y = DLPackTensor((2, 300, 64)), DLPackTensor((2, 300, 64), (19200, 64, 1), offset=3 << 20)
         self.kernel(x, y, 1, 1, stream=0x66)
         self.assertEqual((x.stream, y.stream), (0x66, 0x66))
-        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY + 1024)
+        self.assertEqual(fake_cuda.last_parameter(1), fake_cuda.MEMORY + (3 << 20))
         self.assertEqual(fake_cuda.last_launch()[-1], 0x66)
         self.kernel(x, y, 1, 1)
         self.assertEqual((x.stream, fake_cuda.last_launch()[-1]), (1, None))
@@ -142,7 +148,7 @@ class Launches(LaunchCase):
         kernel = tessera.Bundle(text).kernel("scale")
         kernel.prepare(0)
         x = ArrayInterface((2, 300, 64), read_only=True)
-        y = ArrayInterface((2, 300, 64), strides=(38400, 256, 2))
+        y = ArrayInterface((2, 300, 64), strides=(76800, 256, 2), offset=1 << 20)
         device = fake_torch.Tensor((2, 300, 64), dtype=fake_torch.float16)
         kernel(device, y, 1, 1)
         self.assertEqual(fake_cuda.last_parameter(3), 128)
@@ -170,12 +176,12 @@ class Launches(LaunchCase):
 
     def test_many_signatures(self):
         for length in range(1, 1100):
-            x, y = (fake_torch.Tensor((1, length, 64)) for _ in range(2))
+            x, y = pair((1, length, 64))
             self.kernel(x, y, 1, 1)
         self.assertEqual(fake_cuda.last_parameter(2), 1099)
 
     def test_empty_grid(self):
-        x, y = (fake_torch.Tensor((2, 0, 64)) for _ in range(2))
+        x, y = pair((2, 0, 64))
         self.kernel(x, y, 1, 1)
         self.assertEqual(fake_cuda.launch_count(), 0)
 
@@ -196,7 +202,7 @@ class Persistent(LaunchCase):
 
     def test_grid(self):
         for shape in ((2, 300), (2, 128 * 66), (70, 257), (1, 0)):
-            x, y = (fake_torch.Tensor((*shape, 64)) for _ in range(2))
+            x, y = pair((*shape, 64))
             grid = self.kernel.grid(0, B=shape[0], S=shape[1])
             self.assertEqual(grid, (min(shape[0] * -(-shape[1] // 128), 132), 1, 1))
             self.kernel(x, y, 1, 1)
@@ -261,6 +267,69 @@ class Refusals(LaunchCase):
             TypeError, "DLPack type code 2 with 64 bits", x, DLPackTensor((2, 300, 64), code=2, bits=64), 1, 1
         )
         self.assertRefuses(TypeError, "has type '<f8'", x, ArrayInterface((2, 300, 64), "<f8"), 1, 1)
+
+    def test_numbers_beyond_the_type(self):
+        x, y = tensors()
+        for number in (2**63, -(2**63) - 1, 2**64, 10**30):
+            self.assertRefuses(ValueError, f"argument 'n' is {number}, which does not fit in i64", x, y, 1, number)
+        for number in (10**400, -(10**400), 2**128, 1e39, -1e300):
+            self.assertRefuses(ValueError, f"argument 'a' is {number}, which does not fit in f32", x, y, number, 1)
+        for stream in (-1, 2**64):
+            self.assertRefuses(ValueError, f"stream is {stream}, which is no", x, y, 1, 1, stream=stream)
+        for device in (-2, 2**31, 2**32):
+            for use in (self.kernel.prepare, self.kernel.read_timeline):
+                with self.assertRaisesRegex(ValueError, f"device is {device}; it is the number"):
+                    use(device)
+        self.kernel(x, y, 3.4028234663852886e38, 1)
+        for number in (float("inf"), float("-inf")):
+            self.kernel(x, y, number, 1)
+            self.assertEqual(fake_cuda.last_parameter(4), number)
+
+    def test_array_interfaces(self):
+        _, y = tensors()
+
+        def interface(**changes):
+            x = ArrayInterface((2, 300, 64), "<f4")
+            x.__cuda_array_interface__.update(changes)
+            return x
+
+        for text, changes in (
+            ("'x' has 2 strides for 3 dimensions; each dimension has one", {"strides": (256, 4)}),
+            ("'x' has 0 strides for 3 dimensions", {"strides": ()}),
+            ("'x' has 4 strides for 3 dimensions", {"strides": (76800, 256, 4, 4)}),
+            ("'x': 9223372036854775808 among its strides is not from", {"strides": (2**63, 256, 4)}),
+            ("'x': 18446744073709551617 among its extents is not from 0", {"shape": (2**64 + 1, 300, 64)}),
+            ("'x': -1 among its extents is not from 0", {"shape": (-1, 300, 64)}),
+            ("'x': 18446744073709551616 among its addresses is not from 0", {"data": (2**64, False)}),
+            ("'x': -16 among its addresses is not from 0", {"data": (-16, False)}),
+        ):
+            self.assertRefuses(ValueError, text, interface(**changes), y, 1, 1)
+        for text, changes in (
+            ("'x': its strides are no integers", {"strides": (76800.0, 256, 4)}),
+            ("'x': its extents are no integers", {"shape": (2, "300", 64)}),
+            ("'x' has a CUDA array interface without data", {"data": None}),
+            ("'x' has a CUDA array interface without shape, typestr", {"shape": None, "typestr": None}),
+        ):
+            self.assertRefuses(TypeError, text, interface(**changes), y, 1, 1)
+
+    def test_dlpack_without_a_shape(self):
+        _, y = tensors()
+        x = DLPackTensor((2, 300, 64))
+        x.managed.shape = None
+        self.assertRefuses(ValueError, "'x' has a DLPack tensor of 3 dimensions without a shape", x, y, 1, 1)
+        x.managed.ndim = -1
+        self.assertRefuses(ValueError, "'x' has a DLPack tensor of -1 dimensions", x, y, 1, 1)
+
+    def test_shared_memory(self):
+        x, y = tensors()
+        self.assertRefuses(ValueError, "arguments 'x' and 'y' share memory, and the kernel writes 'y'", x, x, 1, 1)
+        bytes = 2 * 300 * 64 * 2
+        tail = fake_torch.Tensor((2, 300, 64), offset=(1 << 20) + bytes - 128)
+        self.assertRefuses(ValueError, "arguments 'x' and 'y' share memory", tail, y, 1, 1)
+        windows = fake_torch.Tensor((2, 300, 64), strides=(64, 8, 1), offset=1 << 20)
+        self.assertRefuses(ValueError, "argument 'y': elements at different indices share memory", x, windows, 1, 1)
+        # Halves of the rows of one array.
+        self.kernel(*(fake_torch.Tensor((2, 300, 64), strides=(38400, 128, 1), offset=at) for at in (0, 128)), 1, 1)
 
     def test_devices(self):
         x, y = tensors()
@@ -341,7 +410,7 @@ class Exchange(LaunchCase):
 
     def test_strides(self):
         x, y = tensors()
-        self.assertTakes(x, fake_torch.Tensor((2, 300, 64), (64, 128, 1)), 1, 1)
+        self.assertTakes(x, fake_torch.Tensor((2, 300, 64), (64, 128, 1), offset=1 << 20), 1, 1)
         self.assertEqual(fake_cuda.last_parameter(3), 128)
         y.dltensor.strides = None
         self.assertTakes(x, y, 1, 1)
@@ -379,9 +448,9 @@ class Exchange(LaunchCase):
         for stream, address in ((0x66, 0x66), (0, None)):
             self.assertTakes(x, y, 1, 1, stream=stream)
             self.assertEqual(fake_cuda.last_launch()[-1], address)
-        self.assertLeaves(x, y, 1, 1, stream=2**64 + 0x77)
-        self.assertEqual(fake_cuda.last_launch()[-1], 0x77)
-        x, y = (fake_torch.Tensor((1, 1, 64), device=fake_torch.device("cuda", 1)) for _ in range(2))
+        with self.assertRaisesRegex(ValueError, f"stream is {2**64 + 0x77}, which is not the address of a CUstream"):
+            self.kernel(x, y, 1, 1, stream=2**64 + 0x77)
+        x, y = pair((1, 1, 64), device=fake_torch.device("cuda", 1))
         self.assertTakes(x, y, 1, 1)
         self.assertEqual(fake_cuda.last_launch()[4:], (1, fake_torch.STREAM_OF_DEVICE[1]))
 
@@ -413,8 +482,6 @@ class Exchange(LaunchCase):
         self.assertLeaves(x, y, 1, True)
         self.assertLeaves(x, y, 1, Index())
         self.assertEqual(fake_cuda.last_parameter(5), 5)
-        with self.assertRaisesRegex(OverflowError, "int too large to convert to float"):
-            self.kernel(x, y, 10**400, 1)
 
     def test_other_tensors(self):
         for member, value in (("device_type", 13), ("lanes", 2), ("code", 0), ("bits", 8), ("ndim", 2)):
@@ -463,6 +530,54 @@ class Exchange(LaunchCase):
         ):
             fake_torch.install(offered)
             self.assertEqual(self.launch(*tensors(), 1, 1), taken)
+
+
+class Lifetimes(LaunchCase):
+    def destroyed(self):
+        return self.destroy.call_count
+
+    def setUp(self):
+        super().setUp()
+        self.kernel = None
+        gc.collect()
+        library = tessera._library.runtime()
+        self.destroy = unittest.mock.Mock(side_effect=library.tessera_bundle_destroy)
+        patch = unittest.mock.patch.object(library, "tessera_bundle_destroy", self.destroy)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_kernel_without_its_bundle(self):
+        kernel = tessera.Bundle(fake_cuda.bundle()).kernel()
+        gc.collect()
+        self.assertEqual(self.destroyed(), 0)
+        kernel.bundle = None
+        gc.collect()
+        kernel(*tensors(), 1, 1)
+        self.assertEqual(self.destroyed(), 0)
+        del kernel
+        gc.collect()
+        self.assertEqual(self.destroyed(), 1)
+
+    def test_launch_while_garbage_is_collected(self):
+        """What is collected with a kernel may use it one last time."""
+
+        class Model:
+            def __init__(self):
+                self.kernel = tessera.Bundle(fake_cuda.bundle()).kernel()
+                self.own = self
+                self.kernel.model = self
+
+            def __del__(self):
+                self.kernel(*tensors(), 1, 1)
+                self.destroyed.append(Lifetimes.destroyed(self.case))
+
+        Model.destroyed, Model.case = [], self
+        for _ in range(3):
+            Model()
+        gc.collect()
+        self.assertEqual(fake_cuda.launch_count(), 3)
+        self.assertEqual(Model.destroyed[0], 0)
+        self.assertEqual(self.destroyed(), 3)
 
 
 class Bundles(LaunchCase):

@@ -371,6 +371,75 @@ TEST_F(LaunchTest, StrideZeroIsForReadingOnly) {
             "overwrite each other; pass a tensor that is not expanded");
 }
 
+/// What is said of the two tensors that share memory, and of the one of them that is written.
+static std::string sharing(llvm::StringRef first, llvm::StringRef second, llvm::StringRef written) {
+  return llvm::formatv("kernel 'attend': arguments '{0}' and '{1}' share memory, and the kernel "
+                       "writes '{2}'; pass a tensor of its own",
+                       first, second, written);
+}
+
+TEST_F(LaunchTest, RefusesResultsInMemoryOfOthers) {
+  uint64_t &q = arguments.arguments[TestArguments::Q].pointer;
+  uint64_t &k = arguments.arguments[TestArguments::K].pointer;
+  uint64_t &o = arguments.arguments[TestArguments::O].pointer;
+  uint64_t &lse = arguments.arguments[TestArguments::LSE].pointer;
+  constexpr uint64_t bytes = 2 * 4 * 300 * 128 * 2; // of q and o
+  uint64_t apart = o;
+  k = q; // Two that are read.
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+  k = apart + bytes;
+  o = q;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("q", "o", "o"));
+  o = q + bytes - 16;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("q", "o", "o"));
+  o = q + bytes;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+  o = q - bytes;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+  o = q - bytes + 16;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("q", "o", "o"));
+  o = apart;
+  lse = o + 256;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("o", "lse", "lse"));
+  // What has no elements shares none.
+  for (int i : {TestArguments::Q, TestArguments::O, TestArguments::LSE})
+    arguments.shapes[i][0] = 0;
+  arguments.shapes[TestArguments::K][0] = 0;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+}
+
+TEST_F(LaunchTest, ResultsMayInterleaveWithOthers) {
+  // q and o are the halves of the rows of one array, [B, S, H, 2, D].
+  for (int i : {TestArguments::Q, TestArguments::O})
+    arguments.strides[i] = {300 * 4 * 256, 256, 4 * 256, 1};
+  uint64_t q = arguments.arguments[TestArguments::Q].pointer;
+  uint64_t &o = arguments.arguments[TestArguments::O].pointer;
+  for (int64_t rows : {-1, 0, 1, 5}) {
+    o = q + rows * 512 + 256;
+    EXPECT_EQ(launch(*load(makeBundle()), arguments), "") << rows;
+    o = q + rows * 512 + 240;
+    EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("q", "o", "o")) << rows;
+  }
+  // Each head of o lies in the gap behind all heads of q.
+  arguments.strides[TestArguments::Q] = {300 * 4 * 256, 128, 4 * 256, 1};
+  arguments.strides[TestArguments::O] = {300 * 4 * 256, 128, 4 * 256, 1};
+  o = q + 1024;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+  arguments.strides[TestArguments::O][1] = 136;
+  EXPECT_EQ(launch(*load(makeBundle()), arguments), sharing("q", "o", "o"));
+}
+
+TEST_F(LaunchTest, RefusesResultsThatShareMemoryWithThemselves) {
+  arguments.strides[TestArguments::O] = {300 * 4 * 128, 128, 4 * 128 - 8, 1};
+  EXPECT_EQ(launchChecked(arguments),
+            "kernel 'attend': argument 'o': elements at different indices share memory, so that "
+            "results would overwrite each other; pass a tensor whose strides keep them apart");
+  // Windows of what is only read may overlap.
+  arguments.strides[TestArguments::O] = {300 * 4 * 128, 128, 4 * 128, 1};
+  arguments.strides[TestArguments::Q] = {128, 128, 64, 1};
+  EXPECT_EQ(launchChecked(arguments), "");
+}
+
 TEST_F(LaunchTest, RefusesStridesThatDoNotFitTheirParameter) {
   json::Value description = makeBundle();
   (*getKernel(description).getArray("launch_parameters"))[5] =
@@ -385,7 +454,7 @@ TEST_F(LaunchTest, RefusesAddresses) {
   uint64_t &pointer = arguments.arguments[TestArguments::Q].pointer;
   pointer += 8;
   EXPECT_EQ(launchChecked(arguments),
-            "kernel 'attend': argument 'q': the address 0x10000010008 is no multiple of 16 bytes; "
+            "kernel 'attend': argument 'q': the address 0x12000000008 is no multiple of 16 bytes; "
             "pass a tensor that begins at one");
   pointer = 0;
   EXPECT_EQ(launchChecked(arguments),
@@ -436,7 +505,7 @@ TEST_F(LaunchTest, NamesTheDriversErrors) {
   fake::getState().failing = "cuTensorMapEncodeTiled";
   EXPECT_EQ(
       launchChecked(arguments),
-      "kernel 'attend': argument 'q': cuTensorMapEncodeTiled with address 0x10000010000, "
+      "kernel 'attend': argument 'q': cuTensorMapEncodeTiled with address 0x12000000000, "
       "element bf16, dims [64, 300, 2, 4, 2], byte strides [1024, 128, 256, 307200], box [64, "
       "64, 2, 1, 1], swizzle mode 3: CUDA_ERROR_INVALID_VALUE (invalid argument)");
   fake::getState().failing = "cuLaunchKernelEx";

@@ -71,7 +71,7 @@ TestArguments::TestArguments() {
   arguments.resize(Count);
   for (int i = 0; i < Scale; ++i) {
     arguments[i].type = i == LSE ? TESSERA_TYPE_F32 : TESSERA_TYPE_BF16;
-    arguments[i].pointer = fake::kMemory + 0x10000 * (i + 1);
+    arguments[i].pointer = fake::kMemory + (uint64_t(i + 1) << 37);
   }
   arguments[Scale].type = TESSERA_TYPE_SCALAR_F32;
   arguments[Scale].scalar.f32 = 0.125f;
