@@ -11,6 +11,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -102,6 +103,15 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(Location loc) {
                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Marks what the lowering has written as assembly as convergent: it is for all threads of a warp
+/// (`.aligned`, PTX ISA 9.7.13.1 and 9.7.15), and a copy of it on each side of a branch is not.
+static void keepTogether(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isInlineAsm())
+        call->setConvergent();
+}
+
 /// Cleans up the IR and no more: the lowering has placed loads, waits and arithmetic on purpose,
 /// so nothing that moves code between blocks or changes loops runs here.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -190,6 +200,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   translation.stop();
 
   TimingScope optimization = timing.nest("LLVM optimization");
+  keepTogether(*ir);
   optimize(*ir, *machine);
   optimization.stop();
   if (options.llvmIR) {

@@ -1,5 +1,6 @@
 //===- EmitSync.cpp - Barriers, bulk copies and turns ---------------------===//
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -188,14 +189,14 @@ void Emitter::emitArrive(hop::BarrierArriveOp op) {
 /// Coordinates of a copy, innermost first. `chunk` counts chunks from the tile's first column.
 Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indices, int64_t chunk) {
   Values coordinates;
-  int64_t rank = indices.size();
-  coordinates.push_back(
-      map.chunked ? i32(0) : add(scalar(indices[rank - 1]), chunk * map.layout.chunkColumns()));
+  int64_t rank = indices.size(), chunkColumns = map.layout.chunkColumns();
+  coordinates.push_back(map.chunked ? i32(0)
+                                    : add(scalar(indices[rank - 1]), chunk * chunkColumns));
   int64_t firstRowDim = map.box.getFirstRowDim();
   for (int64_t dim = rank - 2; dim >= firstRowDim; --dim)
     coordinates.push_back(scalar(indices[dim]));
   if (map.chunked)
-    coordinates.push_back(i32(chunk));
+    coordinates.push_back(i32(*getConstantIntValue(indices.back()) / chunkColumns + chunk));
   for (int64_t dim = firstRowDim - 1; dim >= 0; --dim)
     coordinates.push_back(scalar(indices[dim]));
   return coordinates;
@@ -237,11 +238,9 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
 
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   int64_t blocks = op.getMulticast() ? kernel.getClusterSize() : 1;
-  unsigned position =
-      parameters.mapPosition(op.getView(), op.getDestination().getType(), op.getBox(), blocks);
-  const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
+  const TensorMap &map = parameters.getMap(op);
   SharedTile target = sharedTiles.find(op.getDestination())->second;
-  Value descriptor = function.getArgument(position);
+  Value descriptor = function.getArgument(parameters.mapPosition(op));
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
   CacheHint hint = cacheHint(op);
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
@@ -273,9 +272,7 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
 }
 
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
-  unsigned position = parameters.mapPosition(op.getView(), op.getSource().getType(), op.getBox(),
-                                             /*blocks=*/1);
-  const TensorMap &map = parameters.getMaps()[parameters.getParameters()[position].index];
+  const TensorMap &map = parameters.getMap(op);
   SharedTile source = sharedTiles.find(op.getSource())->second;
   Value leads =
       LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
@@ -289,7 +286,7 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
     size_t rank = coordinates.size();
-    Values operands = {function.getArgument(position),
+    Values operands = {function.getArgument(parameters.mapPosition(op)),
                        add(source.address, chunk * map.layout.chunkBytes())};
     llvm::append_range(operands, coordinates);
     std::string constraints = "l,r";

@@ -2,8 +2,8 @@
 
 #include "passes/LowerToLLVM/LaunchParameters.h"
 #include "dialects/Hop/TimelineLayout.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -14,29 +14,20 @@ static tile::ViewType viewOf(hop::KernelOp kernel, unsigned argument) {
   return cast<tile::ViewType>(kernel.getArgument(argument).getType());
 }
 
-/// What a copy of `shared` covers of `view`.
-static tile::TileBox boxOf(Value view, hop::SharedType shared,
-                           std::optional<ArrayRef<int64_t>> box) {
-  return tile::TileBox(cast<tile::ViewType>(view.getType()), shared.getTile(), box);
-}
-
 FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   LaunchParameters result;
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      hop::SharedType tile = load.getDestination().getType();
-      return result.addCopy(op, load.getView(), load.getIndices(), tile,
-                            boxOf(load.getView(), tile, load.getBox()),
-                            load.getMulticast() ? kernel.getClusterSize() : 1);
+      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
+                            load.getBox(), load.getMulticast() ? kernel.getClusterSize() : 1);
     }
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= 2;
-      hop::SharedType tile = store.getSource().getType();
       if (failed(result.addStoredRows(store)))
         return failure();
-      return result.addCopy(op, store.getView(), store.getIndices(), tile,
-                            boxOf(store.getView(), tile, store.getBox()), /*blocks=*/1);
+      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
+                            store.getBox(), /*blocks=*/1);
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
@@ -88,21 +79,26 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 }
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
-                                        hop::SharedType shared, const tile::TileBox &box,
-                                        int64_t blocks) {
-  if (findMap(view, shared, box, blocks))
-    return success();
+                                        hop::SharedType shared,
+                                        std::optional<ArrayRef<int64_t>> box, int64_t blocks) {
   RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
   hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
   unsigned argument = argumentOf(view);
   int64_t inner = type.getStaticDim(type.getRank() - 1);
+  std::optional<int64_t> column = getConstantIntValue(indices.back());
   bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
-                 inner % layout.chunkColumns() == 0 && matchPattern(indices.back(), m_Zero());
-  TensorMap map = {argument, tile, box, layout, chunked, *hop::splitAmong(layout, blocks)};
+                 inner % layout.chunkColumns() == 0 && column &&
+                 *column % layout.chunkColumns() == 0;
+  TensorMap map = {argument, tile,    tile::TileBox(type, tile, box),
+                   layout,   chunked, *hop::splitAmong(layout, blocks)};
+  auto known = llvm::find(maps, map);
+  mapOfCopy[copy] = known - maps.begin();
+  if (known != maps.end())
+    return success();
   // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
-  ArrayRef<int64_t> extents = map.rows().part.getExtents();
-  if (int64_t most = *llvm::max_element(extents.drop_back()); most > 256)
+  tile::BoxSlice rows = map.rows();
+  if (int64_t most = *llvm::max_element(rows.part.getExtents().drop_back()); most > 256)
     return copy->emitError("copies ") << most
                                       << " rows at once, a bulk tensor copy moves "
                                          "256; use smaller tiles";
@@ -126,27 +122,6 @@ void LaunchParameters::addAccess(Value view, Type moved) {
   for (int64_t i = type.getRank() - rank; i < type.getRank(); ++i)
     if (type.getStaticDim(i) == ShapedType::kDynamic)
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
-}
-
-const TensorMap *LaunchParameters::findMap(Value view, hop::SharedType shared,
-                                           const tile::TileBox &box, int64_t blocks) const {
-  hop::SharedLayout layout = *hop::getSharedLayout(shared.getTile(), shared.getStoredRows());
-  hop::TileParts parts = *hop::splitAmong(layout, blocks);
-  for (const TensorMap &map : maps)
-    if (map.argument == argumentOf(view) && map.tile == shared.getTile() && map.box == box &&
-        map.layout.rows == layout.rows && map.parts.ofRows == parts.ofRows &&
-        map.parts.ofChunks == parts.ofChunks)
-      return &map;
-  return nullptr;
-}
-
-unsigned LaunchParameters::mapPosition(Value view, hop::SharedType shared,
-                                       std::optional<ArrayRef<int64_t>> box, int64_t blocks) const {
-  const TensorMap *map = findMap(view, shared, boxOf(view, shared, box), blocks);
-  for (auto [i, parameter] : llvm::enumerate(parameters))
-    if (parameter.kind == LaunchParameter::Map && &maps[parameter.index] == map)
-      return i;
-  llvm_unreachable("every bulk copy has a tensor map");
 }
 
 unsigned LaunchParameters::position(LaunchParameter::Kind kind, unsigned argument,

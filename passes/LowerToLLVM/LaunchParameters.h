@@ -20,19 +20,28 @@ namespace tessera {
 /// consumer warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
 constexpr int64_t firstTurnBarrier = 1;
 
-/// The tensor map through which bulk copies of one view and one tile go. Its dimensions, innermost
-/// first: the columns, or those of a chunk; the dimensions of the tile's rows; the chunks; the
-/// others.
+/// The tensor map through which bulk copies go; copies that need equal ones share one. Its
+/// dimensions, innermost first: the columns, or those of a chunk; the dimensions of the tile's
+/// rows; the chunks; the others.
 struct TensorMap {
   unsigned argument; ///< the view
   mlir::RankedTensorType tile;
   tile::TileBox box;
   hop::SharedLayout layout;
-  /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension
-  /// of the map, which needs a static inner extent. Otherwise one instruction a chunk.
+  /// One instruction copies all chunks: the view's rows are cut into chunks by a dimension of the
+  /// map, which needs a static inner extent and a tile that starts where a chunk does. Otherwise
+  /// one instruction a chunk, from any column on.
   bool chunked;
   /// The parts in which the blocks of a cluster copy the tile; one of each kind for a block alone.
   hop::TileParts parts;
+
+  bool operator==(const TensorMap &other) const {
+    auto identity = [](const TensorMap &map) { // the rest of the layout follows from the tile
+      return std::tie(map.argument, map.tile, map.box, map.layout.rows, map.chunked,
+                      map.parts.ofRows, map.parts.ofChunks);
+    };
+    return identity(*this) == identity(other);
+  }
 
   /// Rows and chunks that one instruction copies, and the instructions for a part.
   int64_t boxRows() const { return tile.getDimSize(0) / parts.ofRows; }
@@ -60,12 +69,14 @@ public:
   static mlir::FailureOr<LaunchParameters> get(hop::KernelOp kernel);
 
   mlir::ArrayRef<LaunchParameter> getParameters() const { return parameters; }
-  mlir::ArrayRef<TensorMap> getMaps() const { return maps; }
+
+  /// The tensor map of a bulk copy.
+  const TensorMap &getMap(mlir::Operation *copy) const { return maps[mapOfCopy.at(copy)]; }
 
   /// The position of a parameter; it exists when the kernel makes use of it.
-  /// A map is that of the parts in which `blocks` thread blocks copy the tile.
-  unsigned mapPosition(mlir::Value view, hop::SharedType shared,
-                       std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks) const;
+  unsigned mapPosition(mlir::Operation *copy) const {
+    return position(LaunchParameter::Map, getMap(copy).argument, mapOfCopy.at(copy));
+  }
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
@@ -78,10 +89,9 @@ public:
 
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
-                              hop::SharedType shared, const tile::TileBox &box, int64_t blocks);
+                              hop::SharedType shared, std::optional<mlir::ArrayRef<int64_t>> box,
+                              int64_t blocks);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
-  const TensorMap *findMap(mlir::Value view, hop::SharedType shared, const tile::TileBox &box,
-                           int64_t blocks) const;
   void addAccess(mlir::Value view, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
@@ -92,6 +102,7 @@ private:
 
   mlir::SmallVector<LaunchParameter> parameters;
   mlir::SmallVector<TensorMap> maps;
+  llvm::SmallDenseMap<mlir::Operation *, unsigned> mapOfCopy; ///< into maps
   llvm::SmallDenseMap<unsigned, unsigned> access; ///< per view: 1 read, 2 written
   llvm::SmallDenseMap<unsigned, unsigned> alignment;
   /// Extents along which bulk stores write, and the elements that they write at a time.
