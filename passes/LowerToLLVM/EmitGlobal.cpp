@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include "passes/LowerToLLVM/IndexFacts.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -14,12 +16,18 @@ using namespace tessera;
 using hop::FragmentLayout;
 using hop::LayoutKind;
 
+/// Elements of 16 bits that a thread stores at once.
+static constexpr int64_t kUnit = 8;
+
 /// Where a tile lies in a view.
 struct Emitter::Access {
   Value pointer;       ///< element 0 of the view's row 0, at the outer indices
   Value rowStride;     ///< in elements, i64; none for rank-1 tiles
   Value row, column;   ///< the tile's first row and column, i32
   Value rows, columns; ///< extents, i32; none where every index of the tile is inside
+  /// What is known of a tile whose rows are moved in units of 8 elements: none of its columns is
+  /// outside the view; none is before its first; none of its units has the last one in its midst.
+  bool columnsInside = false, columnsStarted = false, unitsWhole = false;
   int64_t elementBytes;
   Type element;
   /// Of a box whose rows (elements, of a rank-1 tile) run over several dimensions of the view: the
@@ -198,10 +206,25 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
-  if (hop::isPacked(type) && type.getDimSize(1) % 32 == 0)
-    storePackedRows(access, op);
-  else
+  if (!hop::isPacked(type) || type.getDimSize(1) % 32 != 0) {
     storeElements(access, op);
+    return success();
+  }
+  Value column = op.getIndices().back();
+  if (!isMultipleOf(column, kUnit)) {
+    op.emitRemark("stores single elements: its first column is not known to be a multiple of ")
+        << kUnit;
+    storeElements(access, op);
+    return success();
+  }
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  int64_t columns = view.getStaticDim(view.getRank() - 1);
+  std::optional<int64_t> first = getConstantIntValue(column);
+  access.columnsStarted = isNonNegative(column);
+  access.unitsWhole = columns != ShapedType::kDynamic && columns % kUnit == 0;
+  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
+                         *first <= columns - type.getDimSize(1);
+  storePackedRows(access, op);
   return success();
 }
 
@@ -244,7 +267,13 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
         unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);
       transposeQuad(unit);
       place.column = add(laneColumn, column);
-      storeUnit(access, place, rowInside, unit, hint);
+      Value started = rowInside;
+      if (!access.columnsStarted) { // what is before the first column are whole units
+        Value test =
+            LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sge, place.column, i32(0));
+        started = LLVM::AndOp::create(builder, loc, rowInside, toI32(test));
+      }
+      storeUnit(access, place, started, unit, hint);
     }
   }
 }
@@ -253,24 +282,23 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
 void Emitter::storeUnit(const Access &access, const Place &place, Value rowInside,
                         ArrayRef<Value> unit, const CacheHint &hint) {
   Value address = addressOf(access, place);
-  auto viewColumns = access.columns.getDefiningOp<LLVM::ConstantOp>();
   Value whole = rowInside;
-  if (!viewColumns) {
-    Value end = add(place.column, 8);
+  if (!access.columnsInside) {
+    Value end = add(place.column, kUnit);
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
   assembly(hint.open + "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global" + hint.modifier +
                ".v4.b32 [$0], {$1, $2, $3, $4}" + hint.operand + ";\n}" + hint.close,
            "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
-  if (viewColumns)
+  if (access.columnsInside || access.unitsWhole)
     return;
   // The last, partial unit of a row: element j is stored when column + j is the view's.
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
   Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
   std::string text = hint.open + "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
-  for (int64_t i = 0; i < 8; ++i) {
+  for (int64_t i = 0; i < kUnit; ++i) {
     if (i % 2 == 0)
       text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", 1 + i / 2);
     text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global{1}.b16 [$0+{2}], {3}{4};\n",
