@@ -5,6 +5,7 @@
 #include "passes/ScheduleSearch.h"
 #include "passes/Speculation.h"
 #include "passes/TilePasses.h"
+#include <list>
 
 namespace tessera {
 #define GEN_PASS_DEF_TILECHOOSESCHEDULE
@@ -74,10 +75,14 @@ static LogicalResult checkDots(KernelOp kernel) {
   });
   if (result.wasInterrupted())
     return failure();
-  if (!any)
-    return kernel.emitError("a kernel is scheduled around its dots, whose rows are divided among "
-                            "warpgroups; this one has no tile.dot");
-  return success();
+  if (any)
+    return success();
+  // What is computed and not stored has been removed before this pass.
+  if (!kernel.walk([](StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "
+                            "result with tile.store");
+  return kernel.emitError("a kernel is scheduled around its dots, whose rows are divided among "
+                          "warpgroups; this one has no tile.dot of which a result is stored");
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,38 +96,71 @@ static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
           found ? search.use : std::string()};
 }
 
+namespace {
+/// A search for each form of a kernel: one that speculates has two, of which the fields decide.
+class Forms {
+public:
+  explicit Forms(KernelOp kernel) : whole(kernel.clone()) {
+    numberPipes(*whole);
+    searches.emplace_back(*whole);
+    if (!findSpeculation(*whole))
+      return;
+    exact = whole->clone();
+    takeExactRegion(*exact);
+    numberPipes(*exact);
+    searches.emplace_back(*exact);
+  }
+
+  bool speculates() const { return searches.size() > 1; }
+
+  /// The searches of the forms that `fields` leave open, the preferred one first.
+  SmallVector<ScheduleSearch *, 2> of(ScheduleAttr fields) {
+    SmallVector<ScheduleSearch *, 2> open;
+    std::optional<bool> speculate = fields.getSpeculate();
+    for (auto [i, search] : llvm::enumerate(searches))
+      if (!speculates() || !speculate || *speculate == (i == 0))
+        open.push_back(&search);
+    return open;
+  }
+
+private:
+  OwningOpRef<KernelOp> whole, exact;
+  std::list<ScheduleSearch> searches;
+};
+} // namespace
+
 FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
                                                                 ArrayRef<ScheduleAttr> requested) {
   if (failed(checkDots(kernel)))
     return failure();
-  OwningOpRef<KernelOp> whole = kernel.clone();
-  numberPipes(*whole);
-  ScheduleSearch search(*whole);
-  // A kernel that speculates has two forms, of which the fields decide.
-  bool speculates = findSpeculation(*whole) != nullptr;
-  OwningOpRef<KernelOp> exact;
-  std::optional<ScheduleSearch> exactSearch;
-  if (speculates) {
-    exact = whole->clone();
-    takeExactRegion(*exact);
-    numberPipes(*exact);
-    exactSearch.emplace(*exact);
-  }
+  Forms forms(kernel);
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr fields : requested) {
-    std::optional<bool> speculate = fields.getSpeculate();
-    if (!speculates && speculate.value_or(false)) {
+    if (!forms.speculates() && fields.getSpeculate().value_or(false)) {
       choices.push_back({ScheduleAttr(),
                          {{"speculate = true", "the kernel has no tile.speculate"}},
                          std::string()});
       continue;
     }
-    bool takesExact = speculates && !speculate.value_or(true);
-    choices.push_back(chooseOne(takesExact ? *exactSearch : search, fields));
-    if (speculates && !speculate && !choices.back().schedule)
-      choices.back() = chooseOne(*exactSearch, fields);
+    choices.emplace_back();
+    for (ScheduleSearch *search : forms.of(fields))
+      if (!choices.back().schedule)
+        choices.back() = chooseOne(*search, fields);
   }
   return choices;
+}
+
+SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr requested,
+                                                 size_t most) {
+  SmallVector<ScheduleAttr> schedules;
+  if (failed(checkDots(kernel)))
+    return schedules;
+  Forms forms(kernel);
+  if (!forms.speculates() && requested.getSpeculate().value_or(false))
+    return schedules;
+  for (ScheduleSearch *search : forms.of(requested))
+    llvm::append_range(schedules, search->list(requested, most - schedules.size()));
+  return schedules;
 }
 
 //===----------------------------------------------------------------------===//

@@ -143,10 +143,8 @@ ComputedOperands tessera::computedOperands(KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
-  if (!warpSpecialize) {
-    int64_t share = hopper::kRegisters / (consumers * hopper::kWarpgroupThreads);
-    return {0, std::min<int64_t>(llvm::alignDown(share, 8), 248)};
-  }
+  if (!warpSpecialize)
+    return {0, hop::entryRegisters(consumers)};
   switch (consumers) {
   case 3:
     return {32, 160};
@@ -155,11 +153,6 @@ RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
   default:
     return {24, 240};
   }
-}
-
-int64_t tessera::entryRegisters(int64_t warpgroups) {
-  int64_t share = hopper::kRegisters / (warpgroups * hopper::kWarpgroupThreads);
-  return std::min<int64_t>(llvm::alignDown(share, 8), hopper::kMaxThreadRegisters);
 }
 
 int64_t tessera::usableRegisters(int64_t budget) {

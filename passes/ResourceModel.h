@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_RESOURCEMODEL_H
 #define TESSERA_PASSES_RESOURCEMODEL_H
 
+#include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
 
 namespace tessera {
@@ -17,11 +18,10 @@ namespace tessera {
 namespace hopper {
 /// Shared memory that one CTA can ask for, in bytes.
 constexpr int64_t kSharedMemory = 232448;
-/// Registers of an SM, and the most that a thread can address.
-constexpr int64_t kRegisters = 65536;
-constexpr int64_t kMaxThreadRegisters = 255;
+/// The most registers that a thread can address.
+constexpr int64_t kMaxThreadRegisters = hop::mostThreadRegisters;
 /// Threads of a warpgroup, and the rows and the depth of one wgmma.
-constexpr int64_t kWarpgroupThreads = 128;
+constexpr int64_t kWarpgroupThreads = hop::warpgroupThreads;
 constexpr int64_t kMmaRows = 64;
 constexpr int64_t kMmaDepth = 16;
 /// The columns of a wgmma are a multiple of this, and at most so many.
@@ -93,9 +93,6 @@ struct RegisterSplit {
   /// 0 when there is no producer.
   int64_t producer, consumer;
 };
-
-/// Registers of a thread when a kernel of `warpgroups` warpgroups starts, before roles move them.
-int64_t entryRegisters(int64_t warpgroups);
 
 /// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
 /// assembles none that does not fit, whatever its role has later (C7602).

@@ -33,6 +33,12 @@ struct ScheduleChoice {
 mlir::FailureOr<llvm::SmallVector<ScheduleChoice>>
 chooseSchedules(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> requested);
 
+/// At most `most` schedules for `kernel`, which is as it leaves the cleanup of a source, the most
+/// preferred first: the first is what tile-choose-schedule gives it. All keep the fields of
+/// `requested`; what the kernel writes itself does not count. Empty where none can hold.
+llvm::SmallVector<tile::ScheduleAttr> listSchedules(tile::KernelOp kernel,
+                                                    tile::ScheduleAttr requested, size_t most);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_SCHEDULECHOICE_H

@@ -1,6 +1,7 @@
 //===- ScheduleSearch.cpp - Which schedules of a kernel fit the machine ---===//
 
 #include "passes/ScheduleSearch.h"
+#include "dialects/Hop/RegisterPool.h"
 #include "passes/EvenLoops.h"
 #include "passes/GridOrder.h"
 #include "passes/RowPartition.h"
@@ -22,10 +23,16 @@ static bool scalesWideAccumulator(scf::ForOp loop) {
   });
 }
 
+/// Warpgroups take turns at the steps of a loop, not at those of the loops around it.
+static bool isInnermost(scf::ForOp loop) {
+  return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     scalesWideTiles |= scalesWideAccumulator(loop);
     worksBetweenDots |= hasDependentDots(loop);
+    canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       severalDots = true;
   }
@@ -88,17 +95,28 @@ SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t out
   return use;
 }
 
+/// `split` with `asked` for the producer: what more it takes, the consumers have less.
+static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
+                                  std::optional<int64_t> asked) {
+  split.producer = asked.value_or(split.producer);
+  int64_t pool = (consumers + 1) * hop::entryRegisters(consumers + 1);
+  int64_t left = llvm::alignDown((pool - split.producer) / consumers, 8);
+  if (left >= split.producer)
+    split.consumer = std::min(split.consumer, left);
+  return split;
+}
+
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
                                                         const OverlapShape &shape,
                                                         int64_t consumers) const {
   RegisterSplit split = registerSplit(consumers, warpSpecialize);
-  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
   if (warpSpecialize)
-    split.producer = requested.getProducerRegisters().value_or(split.producer);
+    split = takeProducer(split, consumers, requested.getProducerRegisters());
+  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
-                                                   worksBetweenDots && turnsPay && shape.lead == 0);
+                                                   canTakeTurns && turnsPay && shape.lead == 0);
   bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
   bool unordered = requested.getPersistent() == PersistentKind::None &&
                    requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
@@ -132,6 +150,44 @@ bool ScheduleSearch::cutsBox(int64_t consumers) const {
       .wasInterrupted();
 }
 
+/// Why `consumers` warpgroups cannot each have a share of the tiles, as tile-warp-specialize will
+/// find it: some tile is needed whole, or divided in another way.
+const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consumers) {
+  auto [entry, isNew] = divisions.try_emplace(consumers);
+  // The two regions of a speculation become whole programs only later.
+  if (!isNew || findSpeculation(kernel))
+    return entry->second;
+  std::optional<std::string> &reason = entry->second;
+  ScopedDiagnosticHandler capture(kernel.getContext(), [&](Diagnostic &error) {
+    if (reason)
+      return success();
+    reason = error.str();
+    if (auto place = error.getLocation()->findInstanceOf<FileLineColLoc>())
+      reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
+    return success();
+  });
+  (void)RowPartition::get(kernel, consumers);
+  return reason;
+}
+
+int64_t ScheduleSearch::Candidate::entryRegisters() const {
+  return warpSpecialize ? hop::entryRegisters(consumers + 1, registers.consumer)
+                        : hop::entryRegisters(consumers);
+}
+
+/// Why the roles of `candidate` cannot have the registers that they ask for.
+static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
+  const RegisterSplit &split = candidate.registers;
+  if (candidate.warpSpecialize)
+    return hop::whyPoolTooSmall({split.producer, split.consumer, candidate.consumers});
+  if (split.consumer <= candidate.entryRegisters())
+    return std::nullopt;
+  return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
+                       "threads, {1} registers; use at most so many per consumer thread",
+                       candidate.consumers * hop::warpgroupThreads, candidate.entryRegisters())
+      .str();
+}
+
 /// Why the rows, the turns or the registers forbid `candidate`.
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers;
@@ -158,8 +214,10 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
            "false use static";
   if (candidate.pingpong && consumers < 2)
     return "ping-pong takes two consumers or more that take turns";
-  if (candidate.pingpong && !worksBetweenDots)
-    return "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+  if (candidate.pingpong && !canTakeTurns)
+    return worksBetweenDots
+               ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
+               : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
 
   if (candidate.staging == StagingKind::shared && candidate.store == StoreKind::direct)
     return "staging = shared is for results that leave through shared memory; use store = tma or "
@@ -172,28 +230,20 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
       return *reason + "; use operands = registers";
 
   const RegisterSplit &split = candidate.registers;
-  int64_t all = hopper::kWarpgroupThreads * (split.producer + consumers * split.consumer);
-  if (all > hopper::kRegisters)
-    return llvm::formatv(
-               "the warpgroups take {0} registers and an SM has {1}; at most {2} per "
-               "consumer thread",
-               all, hopper::kRegisters,
-               llvm::alignDown((hopper::kRegisters / hopper::kWarpgroupThreads - split.producer) /
-                                   consumers,
-                               8))
-        .str();
+  if (std::optional<std::string> reason = rejectRegisters(candidate))
+    return reason;
   int64_t needed = neededRegisters(candidate);
   if (needed > usableRegisters(split.consumer))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(split.consumer), split.consumer)
         .str();
-  int64_t entry = entryRegisters(consumers + candidate.warpSpecialize);
+  int64_t entry = candidate.entryRegisters();
   if (int64_t widest = widestDotRegisters(kernel); widest > entry)
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
                          widest, consumers + candidate.warpSpecialize, entry)
         .str();
-  return std::nullopt;
+  return rejectDivision(consumers);
 }
 
 SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
@@ -408,24 +458,35 @@ std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) co
       .str();
 }
 
-std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
-  rejections.clear();
+/// Whether a candidate can have what is requested, as far as that depends on the kernel alone.
+bool ScheduleSearch::admits(ScheduleAttr requested) {
   sharesByProducer = false;
   evened.clear();
   int64_t cluster = requested.getCluster().value_or(1);
   if (cluster > 1)
     if (std::optional<std::string> reason = rejectCluster(cluster)) {
       rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
-      return std::nullopt;
+      return false;
     }
-  if (requested.getPolynomialExp().value_or(0) > 0 && !budget.exponentials) {
-    rejections.push_back(
-        {llvm::formatv("polynomial_exp = {0}", *requested.getPolynomialExp()).str(),
-         "no loop with dots has an exponential whose results are only rounded to 16 bits and "
-         "summed; use polynomial_exp = 0"});
-    return std::nullopt;
-  }
-  for (bool warpSpecialize : choices<bool>(requested.getWarpSpecialize(), {true, false}))
+  if (requested.getPolynomialExp().value_or(0) == 0 || budget.exponentials)
+    return true;
+  rejections.push_back({llvm::formatv("polynomial_exp = {0}", *requested.getPolynomialExp()).str(),
+                        "no loop with dots has an exponential whose results are only rounded to 16 "
+                        "bits and summed; use polynomial_exp = 0"});
+  return false;
+}
+
+/// Calls `take` with each candidate whose rows, turns and registers fit, the most preferred first,
+/// until it returns false.
+void ScheduleSearch::forEachCandidate(ScheduleAttr requested,
+                                      function_ref<bool(const Candidate &)> take) {
+  if (!admits(requested))
+    return;
+  // Registers of roles are asked for where there are roles.
+  std::optional<bool> specialized = requested.getWarpSpecialize();
+  if (!specialized && (requested.getProducerRegisters() || requested.getConsumerRegisters()))
+    specialized = true;
+  for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
     for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
       OverlapShape shape = makeShape(requested, overlap);
       if (std::optional<std::string> reason = rejectShape(requested, shape)) {
@@ -439,14 +500,50 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
           continue;
         Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
         std::optional<std::string> reason = rejectConsumers(candidate);
-        // Shared memory depends on nothing that the loops around this vary.
-        if (!reason)
-          return complete(requested, candidate);
-        rejections.push_back({llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
-                                            warpSpecialize ? "true" : "false", overlap, consumers)
-                                  .str(),
-                              *reason});
+        if (!reason && !take(candidate))
+          return;
+        if (reason)
+          rejections.push_back(
+              {llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
+                             warpSpecialize ? "true" : "false", overlap, consumers)
+                   .str(),
+               *reason});
       }
     }
-  return std::nullopt;
+}
+
+std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
+  rejections.clear();
+  std::optional<ScheduleAttr> found;
+  forEachCandidate(requested, [&](const Candidate &candidate) {
+    found = complete(requested, candidate);
+    // Shared memory depends on nothing that differs between candidates.
+    return false;
+  });
+  return found;
+}
+
+SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t most) {
+  SmallVector<ScheduleAttr> found;
+  auto add = [&](Candidate candidate, bool turns, bool polynomials) {
+    ScheduleFields fields(requested);
+    if (!turns && !requested.getPingpong())
+      candidate.pingpong = false;
+    if (!polynomials && !requested.getPolynomialExp())
+      fields.polynomialExp = 0;
+    std::optional<ScheduleAttr> schedule = complete(fields.get(kernel.getContext()), candidate);
+    if (schedule && found.size() < most && !llvm::is_contained(found, *schedule))
+      found.push_back(*schedule);
+  };
+  forEachCandidate(requested, [&](const Candidate &candidate) {
+    bool isFirst = found.empty();
+    add(candidate, true, true);
+    if (isFirst) {
+      add(candidate, false, true);
+      add(candidate, true, false);
+    }
+    add(candidate, false, false);
+    return found.size() < most;
+  });
+  return found;
 }

@@ -25,6 +25,12 @@ public:
   /// The most preferred schedule that keeps the fields of `requested`.
   std::optional<tile::ScheduleAttr> run(tile::ScheduleAttr requested);
 
+  /// At most `most` schedules that keep the fields of `requested`, of which the first is what `run`
+  /// finds: for a kernel that a later pass or the assembler refuses. First come those that differ
+  /// in turns and polynomials only, which take registers and have conditions that no model of
+  /// tiles knows.
+  llvm::SmallVector<tile::ScheduleAttr> list(tile::ScheduleAttr requested, size_t most);
+
   /// What the last run rejected, and what the schedule it found takes.
   llvm::SmallVector<ScheduleRejection> rejections;
   std::string use;
@@ -33,7 +39,6 @@ public:
   /// nothing where they are not.
   std::optional<std::string> explainExponentials(int64_t share) const;
 
-private:
   struct Candidate {
     bool warpSpecialize;
     OverlapShape shape;
@@ -43,8 +48,12 @@ private:
     tile::StagingKind staging;
     bool pingpong, dynamic, unordered;
     RegisterSplit registers;
+
+    /// What a thread has when the kernel starts.
+    int64_t entryRegisters() const;
   };
 
+private:
   template <typename T>
   static llvm::SmallVector<T> choices(std::optional<T> requested,
                                       std::initializer_list<T> preferred) {
@@ -66,7 +75,11 @@ private:
                           const OverlapShape &shape, int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
   bool cutsBox(int64_t consumers) const;
+  const std::optional<std::string> &rejectDivision(int64_t consumers);
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
+  bool admits(tile::ScheduleAttr requested);
+  void forEachCandidate(tile::ScheduleAttr requested,
+                        llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
   std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested,
@@ -80,7 +93,10 @@ private:
 
   tile::KernelOp kernel;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool worksBetweenDots = false, turnsPay = false, severalDots = false, scalesWideTiles = false;
+  bool worksBetweenDots = false, canTakeTurns = false, turnsPay = false, severalDots = false;
+  bool scalesWideTiles = false;
+  /// What tile-warp-specialize would say of each number of consumers.
+  std::map<int64_t, std::optional<std::string>> divisions;
   /// Of the loops that run first.
   CycleBudget budget;
   size_t tilesInLoops = 0;

@@ -1,6 +1,7 @@
 //===- HopOps.cpp - Operations of the hop dialect -------------------------===//
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/RegisterPool.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Hop/TimelineLayout.h"
 #include "dialects/Tile/TileBox.h"
@@ -29,6 +30,25 @@ TimelineOp KernelOp::getTimeline() {
   return timelines.empty() ? TimelineOp() : *timelines.begin();
 }
 
+/// Refuses roles that setmaxnreg cannot give what they ask for.
+static LogicalResult checkRegisters(KernelOp kernel) {
+  RoleRegisters roles = {0, 0, 0};
+  for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
+    int64_t registers = static_cast<int64_t>(role.getRegisters().value_or(0));
+    if (role.getKind() == RoleKind::Producer) {
+      roles.producer = registers;
+    } else {
+      roles.consumer = registers;
+      roles.consumers += role.getWarpgroups();
+    }
+  }
+  if (!roles.producer || !roles.consumer)
+    return success();
+  if (std::optional<std::string> reason = whyPoolTooSmall(roles))
+    return kernel.emitOpError("has roles that cannot have their registers: ") << *reason;
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (getBody().getNumArguments() != getNumArguments() + getGrid().size() ||
       getArgumentNames().size() != getNumArguments())
@@ -43,16 +63,10 @@ LogicalResult KernelOp::verify() {
   if (std::optional<ArrayAttr> requirements = getRequirements();
       requirements && !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr>))
     return emitOpError("requirements hold #tile.divides");
-  int64_t registers = 0, warpgroups = getNumWarpgroups();
-  for (RoleOp role : getBody().getOps<RoleOp>())
-    registers += role.getWarpgroups() * 128 * static_cast<int64_t>(role.getRegisters().value_or(0));
-  // PTX ISA 9.7.20.5: setmaxnreg moves registers within the 65536 of the thread block.
-  if (registers > 65536)
-    return emitOpError("roles ask for ")
-           << registers << " registers, a multiprocessor has 65536; lower the registers of a role";
+  int64_t warpgroups = getNumWarpgroups();
   if (warpgroups > 8)
     return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most 8";
-  return success();
+  return checkRegisters(*this);
 }
 
 LogicalResult RoleOp::verify() {

@@ -379,10 +379,14 @@ LogicalResult ReduceOp::verify() {
        result = cast<RankedTensorType>(getType());
   if (getAxis() >= static_cast<uint64_t>(source.getRank()))
     return emitOpError("axis ") << getAxis() << " is outside a tile of rank " << source.getRank();
+  if (source.getRank() < 2)
+    return emitOpError("reduces a tile of rank 2 to one of rank 1, got ")
+           << source << ": its elements are spread over the threads of all warpgroups, which no "
+           << "operation makes one of; store the tile and reduce it where it is read";
   SmallVector<int64_t> shape(source.getShape());
   shape.erase(shape.begin() + getAxis());
   // Encodings are not compared: once tiles have layouts, a reduction changes them.
-  if (source.getRank() < 2 || result.getShape() != ArrayRef<int64_t>(shape) ||
+  if (result.getShape() != ArrayRef<int64_t>(shape) ||
       result.getElementType() != source.getElementType())
     return emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
            << getAxis() << ": expected " << RankedTensorType::get(shape, source.getElementType())

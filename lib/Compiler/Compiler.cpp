@@ -6,6 +6,7 @@
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/Trials.h"
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
@@ -31,16 +32,18 @@ public:
     timing = timingManager.getRootScope();
   }
 
-  CompileStatus run(StringRef source, StringRef fileName);
+  CompileStatus run(StringRef text, StringRef fileName);
 
   CompileResult result;
 
 private:
-  CompileStatus read(StringRef source, StringRef fileName);
+  CompileStatus read(StringRef text, StringRef fileName);
   CompileStatus checkSchedule();
   CompileStatus checkInstrument();
   CompileStatus selectKernel();
-  CompileStatus applyDatabase(StringRef source, StringRef fileName);
+  CompileStatus applyDatabase(StringRef text, StringRef fileName);
+  CompileStatus readParameters();
+  CompileStatus compileModule(OwningOpRef<ModuleOp> form);
   CompileStatus runPhase(StringRef name, llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();
   CompileStatus checkLowered();
@@ -54,6 +57,9 @@ private:
   DefaultTimingManager timingManager;
   TimingScope timing;
   Dump dump;
+  /// The source as it was read; with what the database has for it; and what is being compiled.
+  OwningOpRef<ModuleOp> source;
+  TunedResult tuned;
   OwningOpRef<ModuleOp> module;
   json::Object parameters;
   std::optional<InstrumentTimelineOptions> timeline;
@@ -93,17 +99,17 @@ CompileStatus Compilation::checkInstrument() {
 
 /// Leaves only the kernel that the options name.
 CompileStatus Compilation::selectKernel() {
-  SmallVector<tile::KernelOp> kernels(module->getOps<tile::KernelOp>());
+  SmallVector<tile::KernelOp> kernels(source->getOps<tile::KernelOp>());
   if (options.kernel.empty()) {
     if (!kernels.empty())
       return CompileStatus::Success;
-    emitError(module->getLoc()) << "the source has no kernel; write one with tile.kernel";
+    emitError(source->getLoc()) << "the source has no kernel; write one with tile.kernel";
     return CompileStatus::SourceError;
   }
   bool found = llvm::any_of(
       kernels, [&](tile::KernelOp kernel) { return kernel.getSymName() == options.kernel; });
   if (!found) {
-    InFlightDiagnostic error = emitError(module->getLoc());
+    InFlightDiagnostic error = emitError(source->getLoc());
     error << "the source has no kernel '" << options.kernel << "'";
     if (!kernels.empty()) {
       error << "; it has ";
@@ -118,36 +124,38 @@ CompileStatus Compilation::selectKernel() {
   return CompileStatus::Success;
 }
 
-CompileStatus Compilation::read(StringRef source, StringRef fileName) {
+CompileStatus Compilation::read(StringRef text, StringRef fileName) {
   TimingScope scope = timing.nest("Reading");
-  ReadResult input = readSource(source, fileName, options.defines, context);
+  ReadResult input = readSource(text, fileName, options.defines, context);
   if (input.status != CompileStatus::Success)
     return input.status;
-  module = std::move(input.module);
+  source = std::move(input.module);
   CompileStatus status = selectKernel();
   if (status == CompileStatus::Success && options.tuning.useDatabase)
-    status = applyDatabase(source, fileName);
-  if (status != CompileStatus::Success)
-    return status;
-  if (auto bound = (*module)->getAttrOfType<DictionaryAttr>(parametersAttrName)) {
-    FailureOr<json::Value> value = toJSON(bound, module->getLoc());
-    if (failed(value))
-      return CompileStatus::SourceError;
-    parameters = std::move(*value->getAsObject());
-  }
-  return CompileStatus::Success;
+    status = applyDatabase(text, fileName);
+  return status;
 }
 
-/// Replaces the module by one with measured tile sizes and schedule, where the database has them.
-CompileStatus Compilation::applyDatabase(StringRef source, StringRef fileName) {
-  SmallVector<tile::KernelOp> kernels(module->getOps<tile::KernelOp>());
+/// Finds measured tile sizes and a measured schedule, where the database has them.
+CompileStatus Compilation::applyDatabase(StringRef text, StringRef fileName) {
+  SmallVector<tile::KernelOp> kernels(source->getOps<tile::KernelOp>());
   // The kernels of a source share its parameters, and an entry is for one of them.
   if (kernels.size() != 1)
     return CompileStatus::Success;
-  TunedResult tuned = findTuned(source, fileName, kernels.front(), options);
-  if (tuned.module)
-    module = std::move(tuned.module);
+  tuned = findTuned(text, fileName, kernels.front(), options);
   return tuned.status;
+}
+
+/// The values of the module's parameters.
+CompileStatus Compilation::readParameters() {
+  auto bound = (*module)->getAttrOfType<DictionaryAttr>(parametersAttrName);
+  if (!bound)
+    return CompileStatus::Success;
+  FailureOr<json::Value> value = toJSON(bound, module->getLoc());
+  if (failed(value))
+    return CompileStatus::SourceError;
+  parameters = std::move(*value->getAsObject());
+  return CompileStatus::Success;
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,19 +286,14 @@ CompileStatus Compilation::generateCode() {
   return ships ? finish(index, nullptr, ImageKind::PTX, *ptx) : assemblePTX(*ptx, index);
 }
 
-CompileStatus Compilation::run(StringRef source, StringRef fileName) {
-  sourceText = source;
-  CompileStatus status = checkSchedule();
-  if (status == CompileStatus::Success)
-    status = checkInstrument();
-  if (status == CompileStatus::Success)
-    status = read(source, fileName);
-  if (status != CompileStatus::Success)
+/// One trial: from a form of the source to what was asked for.
+CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
+  module = std::move(form);
+  result = CompileResult();
+  if (CompileStatus status = readParameters(); status != CompileStatus::Success)
     return status;
-  if (failed(dump.prepare(*module)))
-    return CompileStatus::UsageError;
   dump.writeModule(*module, "source");
-  status = lower();
+  CompileStatus status = lower();
   if (status == CompileStatus::Success && options.emit <= EmitKind::LLVM)
     printModule();
   else if (status == CompileStatus::Success)
@@ -298,6 +301,24 @@ CompileStatus Compilation::run(StringRef source, StringRef fileName) {
   if (status == CompileStatus::Success && dump.hasFailed())
     return CompileStatus::UsageError;
   return status;
+}
+
+CompileStatus Compilation::run(StringRef text, StringRef fileName) {
+  sourceText = text;
+  CompileStatus status = checkSchedule();
+  if (status == CompileStatus::Success)
+    status = checkInstrument();
+  if (status == CompileStatus::Success)
+    status = read(text, fileName);
+  if (status != CompileStatus::Success)
+    return status;
+  if (failed(dump.prepare(*source)))
+    return CompileStatus::UsageError;
+  auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
+  Trials trials(context, options.schedule, compile);
+  if (tuned.module && trials.useTuned(std::move(tuned.module), tuned.entry, status))
+    return status;
+  return trials.run(*source);
 }
 
 //===----------------------------------------------------------------------===//

@@ -73,6 +73,8 @@ void Dump::writeModule(Operation *module, StringRef stage) {
     return;
   std::string prefix = llvm::formatv("{0,0+2}-{1}.", nextNumber++, stage);
   for (const std::string &name : kernels) {
+    if (!SymbolTable::lookupSymbolIn(module, name))
+      continue;
     // Each file parses by itself: the module without the other kernels.
     OwningOpRef<Operation *> copy(module->clone());
     for (Operation &op : llvm::make_early_inc_range((*copy)->getRegion(0).getOps())) {

@@ -332,11 +332,13 @@ TunedResult Lookup::run() {
         isSameProgram(entry) && (!best || rank(entry) > rank(*best)))
       best = &entry;
   }
-  if (best)
+  if (best) {
     result.module = use(*best);
-  else if (isKnown)
+    result.entry = best->describe();
+  } else if (isKnown) {
     kernel.emitRemark("the schedule database has no entry for these parameters, class '")
         << *shapeClass << "'; the model chooses";
+  }
   return result;
 }
 

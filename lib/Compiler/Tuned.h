@@ -16,6 +16,8 @@ struct TunedResult {
   /// The source again, with the tile sizes and the schedule of an entry of the database; it holds
   /// the one kernel. Null where the database has nothing that can be used.
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// The entry, for diagnostics.
+  std::string entry;
 };
 
 /// Looks `kernel`, which was read from `source` with the options' definitions, up in the database

@@ -7,6 +7,7 @@
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/ResourceModel.h"
 #include "passes/WarpSpecialize/Slices.h"
 
 using namespace mlir;
@@ -189,12 +190,28 @@ private:
     return success();
   }
 
-  LogicalResult cloneTranspose(tile::TransposeOp transpose) {
-    auto found = operands.find(transpose.getSource());
-    if (found == operands.end())
+  /// Tiles in registers are not transposed: those that are computed, and those that are loaded for
+  /// something else than a dot.
+  LogicalResult refuseTranspose(tile::TransposeOp transpose) {
+    tile::LoadOp load = loadedOperand(transpose.getResult());
+    if (!load)
       return transpose.emitError(
           "transposes a computed tile; only a loaded tile that feeds a dot can be "
           "transposed, by the dot's operand order");
+    InFlightDiagnostic error =
+        transpose.emitError("transposes a loaded tile that no dot reads as it is: for arithmetic "
+                            "it is in registers, and only the operand of a dot can be transposed");
+    Operation *reader = *transpose->user_begin();
+    error.attachNote(reader->getLoc())
+        << "read here; compute with the tile as it is loaded and make the transposed product, "
+           "B^T A^T for A B, or let the view have the other order of dimensions";
+    return error;
+  }
+
+  LogicalResult cloneTranspose(tile::TransposeOp transpose) {
+    auto found = operands.find(transpose.getSource());
+    if (found == operands.end())
+      return refuseTranspose(transpose);
     operands[transpose.getResult()] = {found->second.shared, !found->second.transposed};
     return success();
   }

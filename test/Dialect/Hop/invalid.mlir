@@ -145,13 +145,40 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
 
 // -----
 
-// expected-error@+1 {{roles ask for 95232 registers, a multiprocessor has 65536; lower the registers of a role}}
+// expected-error@+1 {{has roles that cannot have their registers: the warpgroups take 95232 registers (24 per producer thread, 240 per thread of 3 consumers), and the launch gives the block 65536, 128 for each of 512 threads; use at most 160 per consumer thread}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%x: f32, %m: index):
   hop.role producer warpgroups(1) registers(24) {
   ^bb0(%wg: index):
   }
   hop.role consumer warpgroups(3) registers(240) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// 512 times 128 is what a multiprocessor has; a block of 384 threads gets 168 for each.
+// expected-error@+1 {{the warpgroups take 65536 registers (32 per producer thread, 240 per thread of 2 consumers), and the launch gives the block 64512, 168 for each of 384 threads; use producer_registers = 24 or at most 232 per consumer thread}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role producer warpgroups(1) registers(32) {
+  ^bb0(%wg: index):
+  }
+  hop.role consumer warpgroups(2) registers(240) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// expected-error@+1 {{each of the 384 threads starts with 96 registers, of which a producer can only give back; producer_registers = 104 is more; use producer_registers = 96 or at most 200 per consumer thread}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role producer warpgroups(1) registers(104) {
+  ^bb0(%wg: index):
+  }
+  hop.role consumer warpgroups(2) registers(96) {
   ^bb0(%wg: index):
   }
 }

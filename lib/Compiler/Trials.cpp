@@ -1,0 +1,182 @@
+//===- Trials.cpp - Schedules tried until one compiles --------------------===//
+
+#include "lib/Compiler/Trials.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "lib/Compiler/Pipeline.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/ScheduleChoice.h"
+
+using namespace mlir;
+using namespace tessera;
+using tile::KernelOp;
+using tile::ScheduleAttr;
+
+/// The most schedules of a kernel that are tried: a trial may take as long as a compilation.
+static constexpr size_t kMostTrials = 8;
+
+const mlir::Diagnostic *Trials::Trial::findError() const {
+  auto error = llvm::find_if(diagnostics, [](const mlir::Diagnostic &diagnostic) {
+    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  });
+  return error == diagnostics.end() ? nullptr : &*error;
+}
+
+Trials::Trial Trials::attempt(OwningOpRef<ModuleOp> module) {
+  Trial trial;
+  ScopedDiagnosticHandler hold(&context, [&](mlir::Diagnostic &diagnostic) {
+    trial.diagnostics.push_back(std::move(diagnostic));
+    return success();
+  });
+  trial.status = compile(std::move(module));
+  return trial;
+}
+
+/// Reports what the trial held back.
+void Trials::replay(Trial &trial) {
+  for (mlir::Diagnostic &diagnostic : trial.diagnostics)
+    context.getDiagEngine().emit(std::move(diagnostic));
+}
+
+static KernelOp findKernel(ModuleOp module, StringRef name) {
+  return module.lookupSymbol<KernelOp>(name);
+}
+
+/// `source` with one of its kernels.
+static OwningOpRef<ModuleOp> isolate(ModuleOp source, StringRef kernel) {
+  OwningOpRef<ModuleOp> module = source.clone();
+  for (KernelOp other : llvm::make_early_inc_range(module->getOps<KernelOp>()))
+    if (other.getSymName() != kernel)
+      other.erase();
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// What is reported
+//===----------------------------------------------------------------------===//
+
+/// The fields in which the schedules of a list differ.
+static std::string describe(ScheduleAttr schedule) {
+  tile::ScheduleFields all(schedule), varied;
+  varied.warpSpecialize = all.warpSpecialize;
+  varied.consumers = all.consumers;
+  varied.overlap = all.overlap;
+  varied.polynomialExp = all.polynomialExp;
+  varied.pingpong = all.pingpong;
+  return tile::printScheduleFields(varied.get(schedule.getContext()));
+}
+
+void Trials::reportGivenUp(KernelOp kernel, ScheduleAttr schedule, const Trial &trial) {
+  const mlir::Diagnostic *error = trial.findError();
+  InFlightDiagnostic remark = kernel.emitRemark("schedule given up: ") << describe(schedule);
+  if (error)
+    remark.attachNote(error->getLocation()) << error->str();
+}
+
+CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vector<Trial> &trials) {
+  auto print = [](const Trial &trial) {
+    const mlir::Diagnostic *error = trial.findError();
+    return error ? error->str() : std::string();
+  };
+  // What no schedule changes is not about schedules.
+  bool isAlike = llvm::all_of(
+      trials, [&](const Trial &trial) { return print(trial) == print(trials.front()); });
+  Trial &reported = isAlike ? trials.front() : trials.back();
+  for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
+    if (isAlike || &diagnostic != reported.findError())
+      continue;
+    for (auto [schedule, trial] : llvm::zip(schedules.drop_back(), trials))
+      diagnostic.attachNote() << "tried before: " << describe(schedule) << ": " << print(trial);
+    diagnostic.attachNote() << "this is of the last schedule that was tried: "
+                            << describe(schedules.back());
+  }
+  replay(reported);
+  return reported.status;
+}
+
+//===----------------------------------------------------------------------===//
+// Trials
+//===----------------------------------------------------------------------===//
+
+/// The schedules of a kernel, the one that tile-choose-schedule takes first.
+SmallVector<ScheduleAttr> Trials::list(ModuleOp source, StringRef name) {
+  // What stands in the way is known already.
+  ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = isolate(source, name);
+  PassManager cleanup(&context, ModuleOp::getOperationName());
+  buildTilePhase(cleanup);
+  if (failed(cleanup.run(*module)))
+    return {};
+  KernelOp kernel = findKernel(*module, name);
+  ScheduleAttr asked = *ScheduleAttr::parseText(
+      &context, schedule, [&] { return emitError(UnknownLoc::get(&context)); });
+  ScheduleAttr written = kernel.getScheduleAttr();
+  return listSchedules(kernel, written ? written.overriddenBy(asked) : asked, kMostTrials);
+}
+
+/// Tries the schedules of `name`, of which the outcome of the first may be known. `found` is the
+/// one that compiles.
+CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Trial> first,
+                             ScheduleAttr &found) {
+  SmallVector<ScheduleAttr> schedules = list(source, name);
+  std::vector<Trial> trials;
+  if (first)
+    trials.push_back(std::move(*first));
+  while (trials.empty() || (trials.back().status == CompileStatus::SourceError &&
+                            trials.size() < schedules.size())) {
+    OwningOpRef<ModuleOp> module = isolate(source, name);
+    if (!schedules.empty())
+      findKernel(*module, name).setScheduleAttr(schedules[trials.size()]);
+    trials.push_back(attempt(std::move(module)));
+  }
+  if (trials.back().status == CompileStatus::SourceError)
+    return reportFailure(ArrayRef(schedules).slice(0, std::min(trials.size(), schedules.size())),
+                         trials);
+  for (auto [schedule, trial] : llvm::zip(schedules, ArrayRef(trials).drop_back()))
+    reportGivenUp(findKernel(source, name), schedule, trial);
+  if (!schedules.empty())
+    found = schedules[trials.size() - 1];
+  replay(trials.back());
+  return trials.back().status;
+}
+
+CompileStatus Trials::run(ModuleOp source) {
+  Trial whole = attempt(source.clone());
+  if (whole.status != CompileStatus::SourceError) {
+    replay(whole);
+    return whole.status;
+  }
+  SmallVector<KernelOp> kernels(source.getOps<KernelOp>());
+  ScheduleAttr found;
+  if (kernels.size() == 1)
+    return tryAll(source, kernels.front().getSymName(), std::move(whole), found);
+  // Which of them was refused, each shows by itself.
+  for (KernelOp kernel : kernels) {
+    found = {};
+    CompileStatus status = tryAll(source, kernel.getSymName(), std::nullopt, found);
+    if (status != CompileStatus::Success)
+      return status;
+    if (found)
+      kernel.setScheduleAttr(found);
+  }
+  // Remarks and warnings of each have been reported.
+  Trial all = attempt(source.clone());
+  if (all.status != CompileStatus::Success)
+    replay(all);
+  return all.status;
+}
+
+bool Trials::useTuned(OwningOpRef<ModuleOp> module, StringRef entry, CompileStatus &status) {
+  Location loc = (*module->getOps<KernelOp>().begin()).getLoc();
+  Trial trial = attempt(std::move(module));
+  status = trial.status;
+  if (status != CompileStatus::SourceError) {
+    replay(trial);
+    return true;
+  }
+  InFlightDiagnostic warning = emitWarning(loc) << "the entry " << entry
+                                                << " of the schedule database does not compile and "
+                                                   "is left out; measure again with tessera tune";
+  if (const mlir::Diagnostic *error = trial.findError())
+    warning.attachNote(error->getLocation()) << error->str();
+  return false;
+}

@@ -1,0 +1,85 @@
+# RUN: %python %s %source | FileCheck %s
+# CHECK-NOT: FAIL
+# CHECK: 164 run, 46 refused, 0 failed
+"""Every documented value of every schedule field, and pairs of those that divide registers and slots: a kernel with it
+is refused with numbers or with what would work, or runs and computes what the interpreter does."""
+
+import concurrent.futures
+import itertools
+import os
+import re
+import subprocess
+import sys
+
+REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
+PART = re.compile(r"(\d+)\.\.(\d+)")
+
+
+def documented(table):
+    """Yields each field of the table of schedule fields with its values."""
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if len(cells) < 3 or not cells[0].startswith("`"):
+            continue
+        values = ["true", "false"] if cells[1] == "bool" else cells[1].split(", ")
+        if span := PART.search(cells[1]):
+            low, high = map(int, span.groups())
+            values = range(low, high + 1, 8 if "multiples of 8" in cells[1] else 1)
+        for field in re.findall(r"`(\w+)`", cells[0]):
+            yield field, [str(value) for value in values]
+
+
+def configurations(fields):
+    """Yields schedules with the number of consumers, by which the rows of the tile are divided."""
+    for field, values in fields.items():
+        for value in values:
+            yield int(value) if field == "consumers" else 2, f"{field}={value}"
+    # What a launch gives a block depends on its warpgroups, and what a ring holds on the shape of the loop.
+    for consumers, registers in itertools.product((1, 3, 4), ("24", "32", "64", "96", "120", "200", "256")):
+        yield consumers, f"producer_registers={registers}"
+    for consumers, registers in itertools.product((1, 3, 4), ("88", "104", "112", "120", "160", "168", "248", "256")):
+        yield consumers, f"consumer_registers={registers}"
+    for consumers, registers in itertools.product((1, 2, 3, 4), ("112", "128", "168", "248", "256")):
+        yield consumers, f"warp_specialize=false,consumer_registers={registers}"
+    for producer, consumer in (("40", "232"), ("40", "240"), ("168", "168"), ("168", "176"), ("176", "160")):
+        yield 2, f"producer_registers={producer},consumer_registers={consumer}"
+    for overlap, stages in itertools.product(fields["overlap"], ("1", "2")):
+        yield 2, f"overlap={overlap},stages={stages},pingpong=true"
+
+
+def run(kernel, consumers, schedule):
+    """The outcome of one configuration: "runs", "refused", or what is wrong."""
+    command = ["tessera", "run", kernel, "-DD=64", f"-DBM={64 * consumers}", "-DBN=32", "--no-database"]
+    command += ["--shape", "B=1,H=2,HK=1,SQ=67,SK=131", "--set", "scale=0.125", "--device", "sim", "--sim-blocks", "2"]
+    command += ["--threads", "1", "--check", "--schedule", schedule]
+    if "consumers" not in schedule:
+        command[-1] += f",consumers={consumers}"
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 0:
+        return "runs"
+    explains = re.search(r"error: .*(\d|\w = \w)", done.stderr, re.DOTALL)
+    if done.returncode == REFUSED and explains:
+        return "refused"
+    return f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def main(source):
+    with open(os.path.join(source, "docs/generated/tile.md")) as page:
+        table = page.read().split("### ScheduleAttr")[1].split("#### Parameters")[0]
+    fields = dict(documented(table))
+    assert len(fields) == 24, fields.keys()
+    kernel = os.path.join(source, "kernels/attention_fwd.tile")
+    jobs = list(configurations(fields))
+    counts = {"runs": 0, "refused": 0, "failed": 0}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for (consumers, schedule), outcome in zip(jobs, pool.map(lambda job: run(kernel, *job), jobs)):
+            if outcome not in counts:
+                print(f"FAIL {schedule} with {consumers} consumers: {outcome}")
+                outcome = "failed"
+            counts[outcome] += 1
+            if "-v" in sys.argv:
+                print(consumers, schedule, outcome)
+    print(f"{counts['runs']} run, {counts['refused']} refused, {counts['failed']} failed")
+
+
+main(sys.argv[1])
