@@ -82,12 +82,17 @@ CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vecto
       trials, [&](const Trial &trial) { return print(trial) == print(trials.front()); });
   Trial &reported = isAlike ? trials.front() : trials.back();
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
-    if (isAlike || &diagnostic != reported.findError())
+    if (&diagnostic != reported.findError() || trials.size() == 1)
       continue;
-    for (auto [schedule, trial] : llvm::zip(schedules.drop_back(), trials))
-      diagnostic.attachNote() << "tried before: " << describe(schedule) << ": " << print(trial);
+    if (isAlike) {
+      diagnostic.attachNote() << "so it is with each of the " << trials.size()
+                              << " schedules that were tried";
+      continue;
+    }
     diagnostic.attachNote() << "this is of the last schedule that was tried: "
                             << describe(schedules.back());
+    for (auto [schedule, trial] : llvm::zip(schedules.drop_back(), trials))
+      diagnostic.attachNote() << "before it " << describe(schedule) << ": " << print(trial);
   }
   replay(reported);
   return reported.status;
@@ -121,8 +126,8 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
   std::vector<Trial> trials;
   if (first)
     trials.push_back(std::move(*first));
-  while (trials.empty() || (trials.back().status == CompileStatus::SourceError &&
-                            trials.size() < schedules.size())) {
+  while (trials.empty() ||
+         (trials.back().status == CompileStatus::SourceError && trials.size() < schedules.size())) {
     OwningOpRef<ModuleOp> module = isolate(source, name);
     if (!schedules.empty())
       findKernel(*module, name).setScheduleAttr(schedules[trials.size()]);

@@ -34,8 +34,8 @@ public:
                 CompileStatus &status);
 
   /// Compiles `source` with the schedules that are chosen first, and where these are refused with
-  /// others. What was given up is a remark; where nothing compiles, the errors are those of the last
-  /// trial, with what was tried before in notes.
+  /// others. What was given up is a remark; where nothing compiles, the errors are those of the
+  /// last trial, with what was tried before in notes.
   CompileStatus run(mlir::ModuleOp source);
 
 private:

@@ -201,8 +201,9 @@ private:
     InFlightDiagnostic error =
         transpose.emitError("transposes a loaded tile that no dot reads as it is: for arithmetic "
                             "it is in registers, and only the operand of a dot can be transposed");
-    Operation *reader = *transpose->user_begin();
-    error.attachNote(reader->getLoc())
+    if (transpose->use_empty())
+      return error;
+    error.attachNote((*transpose->user_begin())->getLoc())
         << "read here; compute with the tile as it is loaded and make the transposed product, "
            "B^T A^T for A B, or let the view have the other order of dimensions";
     return error;

@@ -413,7 +413,7 @@ CASES = {
     "two kernels of one name": (kernel(DOT) + kernel(DOT), "redefinition of symbol"),
     "the name of the shared memory": (kernel(DOT).replace("@k(", "@tessera_shared("), "redefinition of symbol named 'tessera_shared'"),
     "a name with a space": (kernel(DOT).replace("@k(", '@"a b"('), "is named 'a b'; the names of kernels have"),
-    "no arguments": ("tile.kernel @k() grid(%m = 4) {\n}\n", "this one has no tile.dot"),
+    "no arguments": ("tile.kernel @k() grid(%m = 4) {\n}\n", "stores nothing"),
     "a name of the assembler": (kernel(DOT).replace("@k(", "@a.b("), "is named 'a.b'; the names of kernels have"),
     "nul bytes": ("\0\0\0", "has no kernel"),
 }

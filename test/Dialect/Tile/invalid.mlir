@@ -342,7 +342,7 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a = "test.tile"() : () -> tensor<64xf32>
-// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1 without axis 0}}
+// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1, got 'tensor<64xf32>': its elements are spread over the threads of all warpgroups, which no operation makes one of; store the tile and reduce it where it is read}}
 %b = tile.reduce min %a axis 0 : tensor<64xf32> -> tensor<f32>
 
 // -----

@@ -63,7 +63,7 @@
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
 // VALUE: error: schedule field 'consumers' takes an integer, got 'many'
 
-// expected-error@+1 {{a kernel is scheduled around its dots, whose rows are divided among warpgroups; this one has no tile.dot}}
+// expected-error@+1 {{a kernel is scheduled around its dots, whose rows are divided among warpgroups; this one has no tile.dot of which a result is stored}}
 tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
@@ -340,4 +340,11 @@ tile.kernel @nested(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, 
 tile.kernel @again(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
   // expected-error@+1 {{is made by tile-even-loops for the schedule of its kernel, which cannot be chosen again; start from the program before that pass}}
   %n = tile.common_bound %m loads %m
+}
+
+// -----
+
+// The dot is dead code, and gone before this pass.
+// expected-error@+1 {{stores nothing, so that nothing of it has to be computed; store a result with tile.store}}
+tile.kernel @nothing(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
 }

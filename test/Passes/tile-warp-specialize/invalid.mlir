@@ -141,6 +141,24 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %c = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{transposes a loaded tile that no dot reads as it is: for arithmetic it is in registers, and only the operand of a dot can be transposed}}
+  %t = tile.transpose %c : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-note@+1 {{read here; compute with the tile as it is loaded and make the transposed product, B^T A^T for A B}}
+  %f = arith.extf %t : tensor<64x64xf16> to tensor<64x64xf32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   // expected-error@+1 {{transposes a computed tile; only a loaded tile that feeds a dot can be transposed}}
   %t = tile.transpose %d : tensor<128x64xf32> -> tensor<64x128xf32>
 }
