@@ -1,5 +1,6 @@
 //===- CheckKernel.cpp - What `tessera check` does ------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
@@ -41,6 +42,7 @@ public:
 private:
   int addCase(const Assignments &shape, uint64_t seed);
   bool checkCase(SimRunner &runner, DataCase &data, StringRef schedule);
+  bool checkScheduled(tile::ScheduleAttr chosen, StringRef schedule);
 
   const CheckOptions &options;
   KernelSource &source;
@@ -115,6 +117,30 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
   return failure.empty();
 }
 
+/// Interprets the form of the kernel that the simulated one was made of.
+bool KernelCheck::checkScheduled(tile::ScheduleAttr chosen, StringRef schedule) {
+  OwningOpRef<ModuleOp> module = source.schedule(tile::printScheduleFields(chosen));
+  if (!module)
+    return false;
+  auto kernel = module->lookupSymbol<tile::KernelOp>(source.getKernel().getSymName());
+  bool holds = true;
+  for (DataCase &data : cases) {
+    RunArguments results = data.arguments->cloneForRun();
+    std::string comparison;
+    llvm::raw_string_ostream os(comparison);
+    if (succeeded(InterpreterRunner(Precision::Kernel).run(kernel, results.getValues())) &&
+        data.reference->check(chosen, results, os))
+      continue;
+    llvm::errs() << comparison;
+    llvm::outs() << data.name << " schedule " << (schedule.empty() ? "chosen" : schedule)
+                 << ": FAILED, wrong results of the interpreter on the scheduled form\n";
+    holds = false;
+  }
+  numCombinations += cases.size();
+  numFailed += !holds;
+  return holds;
+}
+
 int KernelCheck::checkSchedule(const std::string &schedule) {
   CompileOptions compileOptions;
   compileOptions.defines = options.base.defines;
@@ -127,6 +153,8 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
   if (!runner)
     return static_cast<int>(status);
   bool holds = true;
+  if (options.scheduled)
+    holds = checkScheduled(runner->getSchedule(source.getKernel().getContext()), schedule);
   for (DataCase &data : cases)
     holds &= checkCase(*runner, data, schedule);
   return holds ? ExitSuccess : ExitFailed;

@@ -3,6 +3,7 @@
 #include "tools/tessera/KernelSource.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Source.h"
+#include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -58,4 +59,14 @@ int KernelSource::read(const RunOptions &options) {
   module = std::move(source.module);
   kernel = selectKernel(*module, options.kernel);
   return kernel ? ExitSuccess : ExitUsage;
+}
+
+OwningOpRef<ModuleOp> KernelSource::schedule(StringRef overrides) {
+  OwningOpRef<ModuleOp> scheduled = module->clone();
+  PassManager pm(&context);
+  buildTilePhase(pm);
+  buildSchedulePhase(pm, overrides);
+  if (failed(pm.run(*scheduled)))
+    return {};
+  return scheduled;
 }

@@ -23,6 +23,10 @@ public:
   /// Reads the file and finds the kernel that the options name, or the only one; the exit code.
   int read(const RunOptions &options);
 
+  /// The module with its schedule chosen, where `overrides` do not say it, and its loops overlapped
+  /// and split; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> schedule(llvm::StringRef overrides);
+
   const std::string &getText() const { return text; }
   const DiagnosticHandler &getHandler() const { return handler; }
   mlir::ModuleOp getModule() { return *module; }

@@ -1,5 +1,8 @@
 //===- Params.cpp - tessera params ----------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/MLIRContext.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,6 +20,7 @@ struct ParamsCommand {
   std::string file;
   std::vector<std::pair<std::string, std::string>> defines;
   bool json = false;
+  bool scheduleFields = false;
 };
 } // namespace
 
@@ -90,7 +94,31 @@ static void printJson(const SourceInfo &info) {
   outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
 }
 
+/// Prints every field of #tile.schedule with the values that it takes.
+static void printScheduleFields(bool asJson) {
+  mlir::MLIRContext context;
+  context.loadDialect<tile::TileDialect>();
+  std::vector<std::vector<std::string>> rows = {{"field", "values"}};
+  json::Object fields;
+  for (const tile::ScheduleFieldDomain &domain : tile::getScheduleFieldDomains(&context)) {
+    rows.push_back({domain.name, join(domain.values, ", ")});
+    fields[domain.name] = json::Array(domain.values);
+  }
+  if (asJson)
+    outs() << formatv("{0:2}", json::Value(std::move(fields))) << "\n";
+  else
+    printTable(rows);
+}
+
 static int runParams(const ParamsCommand &command) {
+  if (command.scheduleFields) {
+    printScheduleFields(command.json);
+    return ExitSuccess;
+  }
+  if (command.file.empty()) {
+    errs() << "tessera: params takes a FILE or --schedule-fields\n";
+    return ExitUsage;
+  }
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(command.file);
   if (!buffer) {
     errs() << "tessera: cannot read '" << command.file << "': " << buffer.getError().message()
@@ -110,8 +138,10 @@ void tessera::addParamsCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand(
       "params", "Show what a source declares: kernels, parameters, run-time dimensions");
   auto command = std::make_shared<ParamsCommand>();
-  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  sub->add_option("FILE", command->file, "The source")->check(CLI::ExistingFile);
   addDefineOption(*sub, command->defines);
+  sub->add_flag("--schedule-fields", command->scheduleFields,
+                "Show the fields of a schedule and the values that each takes, of no source");
   sub->add_flag("--json", command->json, "Print JSON");
   sub->callback([command] { throw CLI::RuntimeError(runParams(*command)); });
 }

@@ -55,6 +55,10 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
   command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
       ->check(validateSeed)
       ->capture_default_str();
+  command.add_flag(
+      "--integers", options.integers,
+      "Round the inputs that are drawn to integers, so that sums of products are exact "
+      "in any order");
 }
 
 static void addSimOptions(CLI::App &command, SimOptions &options) {
@@ -157,6 +161,9 @@ void tessera::addCheckCommand(CLI::App &app) {
   sub->add_option("--data-seeds", options->dataSeeds, "Seeds of the inputs, from --seed on")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  sub->add_flag("--scheduled", options->scheduled,
+                "Also check the interpreter on the kernel with its schedule chosen and its loops "
+                "overlapped and split");
   addSimOptions(*sub, options->base.sim);
   sub->callback([options] { throw CLI::RuntimeError(checkKernel(*options)); });
 }

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <unistd.h>
@@ -235,7 +236,9 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
   auto file = files.find(name);
   Gaussian gaussian(options.seed, name);
   tensor.forEach([&](int64_t linear, int64_t offset) {
-    double value = file != files.end() ? file->second.data[linear] : gaussian.next();
+    double value = file != files.end() ? file->second.data[linear]
+                   : options.integers  ? std::round(gaussian.next())
+                                       : gaussian.next();
     tensor.data[offset] = roundToType(element, value);
   });
   return tensor;

@@ -1,10 +1,8 @@
 //===- RunKernel.cpp - What `tessera run` does ----------------------------===//
 
 #include "tools/tessera/RunKernel.h"
-#include "lib/Compiler/Pipeline.h"
 #include "lib/Support/Npy.h"
 #include "lib/Support/Seeds.h"
-#include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/CudaRunner.h"
 #include "tools/tessera/DeviceRunner.h"
@@ -111,26 +109,14 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
 // From options to a run
 //===----------------------------------------------------------------------===//
 
-/// The module with its schedule chosen and its loops overlapped and split; null after an error.
-static OwningOpRef<ModuleOp> schedule(ModuleOp module, StringRef overrides) {
-  OwningOpRef<ModuleOp> scheduled = module.clone();
-  PassManager pm(module.getContext());
-  buildTilePhase(pm);
-  buildSchedulePhase(pm, overrides);
-  if (failed(pm.run(*scheduled)))
-    return {};
-  return scheduled;
-}
-
-static int runOnInterpreter(const RunOptions &options, ModuleOp module, tile::KernelOp kernel,
-                            KernelRun &run) {
+static int runOnInterpreter(const RunOptions &options, KernelSource &source, KernelRun &run) {
   InterpreterRunner runner(options.precision == "exact" ? Precision::Exact : Precision::Kernel);
   if (options.level == "bound")
-    return run.run(runner, kernel);
-  OwningOpRef<ModuleOp> scheduled = schedule(module, options.schedule);
+    return run.run(runner, source.getKernel());
+  OwningOpRef<ModuleOp> scheduled = source.schedule(options.schedule);
   if (!scheduled)
     return ExitSource;
-  return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
+  return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(source.getKernel().getSymName()));
 }
 
 static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel,
@@ -217,7 +203,7 @@ int tessera::runKernel(const RunOptions &options) {
       return failUsage(toString(std::move(error)));
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
-    return runOnInterpreter(options, source.getModule(), kernel, run);
+    return runOnInterpreter(options, source, run);
   return options.device == "sim" ? runOnSimulator(options, source, *launch, run)
                                  : runOnCuda(options, source, *launch, run);
 }

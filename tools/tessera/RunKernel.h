@@ -48,6 +48,8 @@ struct RunOptions {
   /// Which measured schedules sim and cuda may use; the shape is that of the run.
   CompileOptions::Tuning tuning;
   uint64_t seed = 0;
+  /// Whether the inputs that are drawn are rounded to integers.
+  bool integers = false;
   bool check = false;
   /// File that receives the timeline of the last launch of sim or cuda.
   std::string trace;
@@ -67,6 +69,7 @@ struct CheckOptions {
   std::vector<Assignments> shapes;    ///< none: the inputs fix all extents
   std::vector<std::string> schedules; ///< none: the compiler's choice
   uint64_t dataSeeds = 1;             ///< from base.seed
+  bool scheduled = false;             ///< whether to interpret the scheduled form too
 };
 
 /// Simulates a kernel and compares it with the interpreter, for every combination of shape,

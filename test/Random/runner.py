@@ -1,0 +1,116 @@
+"""Runs a program through tessera and says how that ended."""
+
+import collections
+import dataclasses
+import os
+import re
+import subprocess
+import time
+
+from program import data_options, print_source, schedule_text
+
+# Ends of a run that are as they should be; every other one is a failure.
+RAN, REFUSED = "ran", "refused"
+
+# What the compiler may refuse whatever the schedule: the program asks for more than the machine has,
+# or for what docs/generated/tile.md says no kernel may do. Any other refusal of the compiler's own
+# choice is a failure of its search.
+LIMITS = (
+    r"smaller tiles are needed",
+    r"this one has no tile\.dot",
+    r"is also an operand of a dot, and so lies in shared memory",
+    r"both along rows and along columns",
+    r"operand b of a dot is a loaded tile|has a computed tile as its second operand",
+    r"strides must be multiples of",
+)
+
+EXIT_FAILED, EXIT_USAGE, EXIT_SOURCE, EXIT_TOOLCHAIN = 1, 2, 3, 4
+
+
+@dataclasses.dataclass
+class Outcome:
+    kind: str  # RAN, REFUSED or the class of a failure
+    text: str = ""  # what was printed
+    seconds: float = 0
+    command: str = ""
+
+    @property
+    def failed(self):
+        return self.kind not in (RAN, REFUSED)
+
+    @property
+    def signature(self):
+        """What a smaller program must have in common: for an error message, the message."""
+        return self.kind, self.reason if self.kind in ("refused-default", "unlocated", "usage", "toolchain") else ""
+
+    @property
+    def reason(self):
+        """The first error, or of a search the last, without names and numbers: what is counted."""
+        error = re.search(r"error: (.*)", self.text)
+        text = error.group(1) if error else (self.text.strip() or self.kind).split("\n")[-1]
+        if text.startswith("no schedule of this kernel fits"):
+            notes = re.findall(r"note: (?:[a-z_]+ = \w+,? ?)+: (.*)", self.text)
+            text = "no schedule fits: " + (notes[-1] if notes else "?")
+        text = re.sub(r"'[^']*'|tensor<[^>]*>|!tile\.view<[^>]*>|#tile\.schedule<[^>]*>?", "_", text)
+        return re.sub(r"\d+", "N", text)[:110]
+
+
+@dataclasses.dataclass
+class Runner:
+    tessera: str
+    folder: str  # where sources are written
+    device: str = "sim"
+    timeout: float = 60
+    event_seeds: int = 1
+
+    def command(self, program, path):
+        options = data_options(program)
+        schedule = schedule_text(program)
+        if self.device == "cuda":
+            command = [self.tessera, "run", path, "--device", "cuda", "--check"] + options
+        else:
+            # One process reads the source, interprets it before and after scheduling, and simulates it.
+            command = [self.tessera, "check", path, "--scheduled", "--threads", "1"] + options
+            command += ["--seeds", str(self.event_seeds), "--sim-seed", str(program.seed)]
+        return command + (["--schedule", schedule] if schedule else [])
+
+    def run(self, program, name):
+        """Writes the program's source to `name` in the folder and runs it."""
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(print_source(program))
+        command = self.command(program, path)
+        start = time.monotonic()
+        try:
+            process = subprocess.run(command, capture_output=True, text=True, errors="replace",
+                                     timeout=self.timeout, stdin=subprocess.DEVNULL)
+            kind, text = classify(process.returncode, process.stdout, process.stderr, bool(program.schedule))
+        except subprocess.TimeoutExpired as expired:
+            kind, text = "hang", (expired.stderr or b"").decode(errors="replace")
+        return Outcome(kind, text, time.monotonic() - start, " ".join(command))
+
+
+def classify(code, stdout, stderr, has_schedule):
+    """The kind of an outcome, and the text that explains it."""
+    text = stderr + stdout
+    if code < 0 or code >= 128:
+        return "signal", text
+    if "AddressSanitizer" in text or "runtime error:" in text:
+        return "sanitizer", text
+    if code == 0:
+        return RAN, text
+    if code == EXIT_FAILED:
+        hazard = re.search(r"error: \[([a-z-]+)\]", text)
+        if hazard:
+            return hazard.group(1), text
+        if "strides must be multiples of" in text:
+            return REFUSED, text
+        if "of the interpreter on the scheduled form" in stdout:
+            return "difference-scheduled", text
+        if "FAILED" in text:
+            return "difference", text
+        return "run-error", text
+    located = re.search(r"^\S+:\d+:\d+: error: ", stderr, re.MULTILINE)
+    if code == EXIT_SOURCE and located:
+        return (REFUSED if has_schedule or re.search("|".join(LIMITS), text) else "refused-default"), text
+    return {EXIT_USAGE: "usage", EXIT_SOURCE: "unlocated", EXIT_TOOLCHAIN: "toolchain"}.get(code, "exit"), text
