@@ -161,12 +161,14 @@ private:
         BlockRewriter(inner).run();
   }
 
-  /// One past the last flight whose result `op` uses.
+  /// One past the last flight whose result or whose operand in registers `op` uses: what is no
+  /// wgmma touches neither before the wait (PTX ISA 9.7.15.7.3).
   size_t lastUsedBy(Operation *op) const {
     size_t end = 0;
     for (auto [i, flight] : llvm::enumerate(inFlight))
-      if (llvm::is_contained(op->getOperands(), flight.result))
-        end = i + 1;
+      for (Value used : op->getOperands())
+        if (used == flight.result || llvm::is_contained(flight.kept, used))
+          end = i + 1;
     return end;
   }
 

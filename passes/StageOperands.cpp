@@ -46,7 +46,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
       shares.push_back(createBuffer(role, type));
     for (const OperandBuffers::Tile &tile : buffers.getTiles()) {
       for (Value made : tile.made)
-        write(made, shares[tile.buffer]);
+        write(role, made, shares[tile.buffer]);
       for (OpOperand *read : tile.reads)
         read->set(shares[tile.buffer]);
     }
@@ -68,10 +68,12 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
                                 role.getBody().getArgument(0));
   }
 
-  /// All threads of the warpgroup have written before one of them starts a product.
-  void write(Value made, Value share) {
+  /// All threads of the warpgroup have written before one of them starts a product. A constant
+  /// stands outside of the role and is written where the role begins.
+  void write(hop::RoleOp role, Value made, Value share) {
     OpBuilder builder(&getContext());
-    builder.setInsertionPointAfterValue(made);
+    bool isInside = role->isAncestor(made.getParentBlock()->getParentOp());
+    builder.setInsertionPointAfterValue(isInside ? made : share);
     hop::StageOp::create(builder, made.getLoc(), made, share);
     hop::WarpgroupSyncOp::create(builder, made.getLoc());
   }

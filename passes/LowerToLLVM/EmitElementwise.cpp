@@ -20,7 +20,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1)
     return op->emitError("cannot be lowered to machine code");
   Type resultType = op->getResult(0).getType();
-  if (isa<arith::TruncFOp>(op) && isPackedTile(resultType))
+  if (isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op) && isPackedTile(resultType))
     return emitPack(op);
   if (isa<arith::ExtFOp>(op) && isPackedTile(op->getOperand(0).getType()))
     return emitUnpack(op);
@@ -75,8 +75,11 @@ LogicalResult Emitter::emitConstant(Operation *op) {
     return op->emitError("is a constant tile of different elements; build it from tile.iota");
   int64_t size = hop::FragmentLayout(tile).size();
   if (hop::isPacked(tile)) {
+    // In a register that is no other value's: where a product had it as an operand, and an
+    // accumulator began with the same bits, both would be one register of the product.
     uint64_t bits = dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue();
-    bind(constant, Values(size / 2, i32(bits << 16 | bits)));
+    Values pair = assembly("mov.b32 $0, $1;", "=r,n", i32(bits << 16 | bits), builder.getI32Type());
+    bind(constant, Values(size / 2, pair.front()));
     return success();
   }
   if (tile.getElementType().isInteger(32)) {
@@ -90,12 +93,19 @@ LogicalResult Emitter::emitConstant(Operation *op) {
   return success();
 }
 
-/// Rounds pairs of neighbouring columns into one register each (PTX ISA 9.7.9.21, cvt).
+/// Rounds pairs of neighbouring columns into one register each (PTX ISA 9.7.9.21, cvt). Of
+/// integers, canonicalization makes one conversion of that to f32 and its rounding; it is two again
+/// here, and rounds once as far as f32 is exact (2^24).
 LogicalResult Emitter::emitPack(Operation *op) {
   auto tile = cast<RankedTensorType>(op->getResult(0).getType());
   bool isBf16 = tile.getElementType().isBF16();
   auto pair = VectorType::get(2, tile.getElementType());
-  const Values source = elements(op->getOperand(0));
+  Values source = elements(op->getOperand(0));
+  if (!isa<arith::TruncFOp>(op))
+    for (Value &element : source)
+      element = isa<arith::SIToFPOp>(op)
+                    ? Value(LLVM::SIToFPOp::create(builder, loc, builder.getF32Type(), element))
+                    : Value(LLVM::UIToFPOp::create(builder, loc, builder.getF32Type(), element));
   Values packed;
   for (size_t i = 0; i < source.size(); i += 2) {
     Value value = intrinsic(isBf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", pair,

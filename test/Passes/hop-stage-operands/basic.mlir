@@ -105,3 +105,25 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
     hop.doubt %first : i1
   }
 }
+
+// A constant stands outside of the role, and is written where the role begins.
+// CHECK-LABEL: hop.kernel @constant
+// CHECK: %[[A:.*]] = hop.staging "operand"
+// CHECK: hop.role
+// CHECK: %[[S:.*]] = hop.slice %[[A]][
+// CHECK-NEXT: hop.stage %{{.*}}, %[[S]]
+// CHECK-NEXT: hop.warpgroup_sync
+// CHECK: hop.mma %[[S]],
+hop.kernel @constant attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<operands = shared>} {
+^bb0(%m: index):
+  %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %ones = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+  hop.role consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %d = hop.mma %ones, %v : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %x = tile.reduce max %d axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row>>
+    %y = arith.cmpf ogt, %x, %x : tensor<64xf32, #hop.layout<row>>
+    hop.doubt %y : tensor<64xi1, #hop.layout<row>>
+  }
+}
