@@ -51,12 +51,13 @@ class Control(Values):
             return self.reduce(scope, column)
         dims = ("BM", column)
         source = self.bounded(scope, self.pick(scope, *dims), dims, 64)
-        largest = self.emit(scope, f"tile.reduce max {{0}} axis 1 : {tile(dims)} -> {tile(('BM',))}", [source], tile(("BM",)))
+        largest = self.reduce_columns(scope, "max", source, dims)
         self.add_tile(scope, largest, ("BM",), self.bound[source])
-        shifted = self.apply(scope, "arith.subf", [source, self.broadcast(scope, largest, dims, 1)], dims, 2 * self.bound[source])
+        highest = self.broadcast(scope, largest, dims, 1)
+        shifted = self.apply(scope, "arith.subf", [source, highest], dims, 2 * self.bound[source])
         weights = self.apply(scope, "math.exp2", [shifted], dims, 1)
         if self.chance(0.4):
-            total = self.emit(scope, f"tile.reduce sum {{0}} axis 1 : {tile(dims)} -> {tile(('BM',))}", [weights], tile(("BM",)))
+            total = self.reduce_columns(scope, "sum", weights, dims)
             self.add_tile(scope, total, ("BM",), self.size[column])
             self.apply(scope, "arith.divf", [weights, self.broadcast(scope, total, dims, 1)], dims, 1)
 
@@ -77,7 +78,8 @@ class Control(Values):
         kind = self.rng.random()
         if kind < 0.2 or scope.depth > 0:
             lower = self.rng.choice((zero, zero, one))
-            return lower, self.index(scope, self.rng.choice((0, 1, 2, 2, 3) if scope.depth else (0, 1, 2, 3, 4))), one, False
+            count = self.rng.choice((0, 1, 2, 2, 3) if scope.depth else (0, 1, 2, 3, 4))
+            return lower, self.index(scope, count), one, False
         if kind < 0.27 and scope.scalars:
             # As many iterations as an input says.
             source = self.emit(scope, "math.absf {0} : f32", [self.rng.choice(scope.scalars)], "f32")
@@ -188,7 +190,8 @@ class Control(Values):
         base = argument
         if not self.program.integers and self.chance(0.3):
             factor = self.bounded(inner, self.pick(inner, "BM"), ("BM",), 1)
-            base = self.apply(inner, "arith.mulf", [argument, self.broadcast(inner, factor, dims, 1)], dims, self.carried_limit)
+            factors = self.broadcast(inner, factor, dims, 1)
+            base = self.apply(inner, "arith.mulf", [argument, factors], dims, self.carried_limit)
         value = self.dot(inner, dims[1], base)
         limit = self.carried_limit
         return value if self.bound[value] - limit <= grows else self.bounded(inner, value, dims, limit)
@@ -204,8 +207,8 @@ class Control(Values):
         index = self.rng.choice(scope.indices)
         low, high = self.range[index]
         limit = self.index(scope, self.rng.randint(low, max(low, high)))
-        return self.emit(scope, f"arith.cmpi {self.rng.choice(('slt', 'sle', 'eq', 'sgt', 'ne'))}, {{0}}, {{1}} : index",
-                         [index, limit], "i1")
+        predicate = self.rng.choice(("slt", "sle", "eq", "sgt", "ne"))
+        return self.operation(scope, f"arith.cmpi {predicate},", [index, limit], "index", "i1")
 
     def conditional(self, scope):
         condition = self.condition(scope)
@@ -283,9 +286,10 @@ class Control(Values):
         limit = self.rng.choice((-1, 0, 2, 8, 64, 1000))
         guess = first
         if len(dims) == 2:
-            guess = self.emit(inner, f"tile.reduce max {{0}} axis 1 : {tile(dims)} -> {tile(('BM',))}", [first], tile(("BM",)))
-        bar = self.constant(inner, (dims[0],), limit)
-        holds = self.emit(inner, f"arith.cmpf ole, {{0}}, {{1}} : {tile((dims[0],))}", [guess, bar], tile((dims[0],), "i1"))
+            guess = self.reduce_columns(inner, "max", first, dims)
+        rows = dims[:1]
+        bar = self.constant(inner, rows, limit)
+        holds = self.operation(inner, "arith.cmpf ole,", [guess, bar], tile(rows), tile(rows, "i1"))
         capped = self.apply(exact, "arith.minimumf", [fresh.get(first, first), self.constant(exact, dims, limit)],
                             dims, self.bound[first])
         results = [(self.name(), tile(dims)) for _, dims in kept]

@@ -1,6 +1,5 @@
 """Runs a program through tessera and says how that ended."""
 
-import collections
 import dataclasses
 import os
 import re

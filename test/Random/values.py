@@ -74,6 +74,25 @@ class Values:
         scope.ops.append(Op("op", [(name, type)], list(operands), text, views=list(views)))
         return name
 
+    def operation(self, scope, op, operands, type, result=None):
+        """An operation that prints its operands and one type, which the result has if it has no other."""
+        return self.emit(scope, f"{op} {places(operands)} : {type}", operands, result or type)
+
+    def convert(self, scope, op, name, source, result):
+        """An operation that prints the type of its operand and of its result."""
+        arrow = "->" if op.startswith("tile.") else "to"
+        return self.emit(scope, f"{op} {{0}} : {source} {arrow} {result}", [name], result)
+
+    def round(self, scope, name, dims):
+        return self.convert(scope, "arith.truncf", name, tile(dims), tile(dims, "$T"))
+
+    def extend(self, scope, name, dims):
+        return self.convert(scope, "arith.extf", name, tile(dims, "$T"), tile(dims))
+
+    def reduce_columns(self, scope, kind, source, dims):
+        rows = tile(dims[:1])
+        return self.emit(scope, f"tile.reduce {kind} {{0}} axis 1 : {tile(dims)} -> {rows}", [source], rows)
+
     def add_tile(self, scope, name, dims, bound):
         self.bound[name] = bound
         scope.tiles.append((name, dims))
@@ -157,7 +176,8 @@ class Values:
                  and (rank == 1 or view.dims[-1][0] in "$W")]
         if known and self.chance(0.55):
             return self.rng.choice(known)
-        rows = ("M", "M", "M", "N") if dims[0] == "BM" else ("N", "N", "M", "L", str(self.rng.choice((1, 40, 64, 100))))
+        static = str(self.rng.choice((1, 40, 64, 100))) if dims[0] != "BM" else None
+        rows = ("N", "N", "M", "L", static) if static else ("M", "M", "M", "N")
         if rank == 1:
             return self.new_view(self.leads() + [self.rng.choice(rows)], element)
         return self.new_view(self.leads() + [self.rng.choice(rows), self.columns_of(dims[1])], element)
@@ -193,9 +213,13 @@ class Values:
         if len(dims) == 2:
             indices.append(self.place_column(scope, dims[1]))
         type = tile(dims, element)
-        name = self.emit(scope, f"tile.load %{view}[{places(indices)}]{box} : !V_{view} -> {type}", indices, type, [view])
+        name = self.load_from(scope, view, indices, box, type)
         self.bound[name] = LARGEST_INPUT
         return name
+
+    def load_from(self, scope, view, indices, box, type):
+        text = f"tile.load %{view}[{places(indices)}]{box} : !V_{view} -> {type}"
+        return self.emit(scope, text, indices, type, [view])
 
     def box(self, leads, dims):
         extents = ["1"] * (len(leads) - 1) + ["2", f"$({dims[0]} / 2)"] + [f"${dim}" for dim in dims[1:]]
@@ -204,7 +228,7 @@ class Values:
     def load_scalar(self, scope):
         view = self.view(("BM",), "f32", 1)
         indices = [self.inside(scope, self.extent(dim)) for dim in self.program.views[view].dims]
-        name = self.emit(scope, f"tile.load %{view}[{places(indices)}] : !V_{view} -> f32", indices, "f32", [view])
+        name = self.load_from(scope, view, indices, "", "f32")
         self.bound[name] = LARGEST_INPUT
         scope.scalars.append(name)
         return name
@@ -215,7 +239,7 @@ class Values:
             name = self.load(scope, dims, "f32")
         else:
             narrow = self.load(scope, dims, "$T")
-            name = self.emit(scope, f"arith.extf {{0}} : {tile(dims, '$T')} to {tile(dims)}", [narrow], tile(dims))
+            name = self.extend(scope, narrow, dims)
         return self.add_tile(scope, name, dims, LARGEST_INPUT)
 
     # Arithmetic.
@@ -227,8 +251,7 @@ class Values:
         return name
 
     def apply(self, scope, op, operands, dims, bound):
-        name = self.emit(scope, f"{op} {places(operands)} : {tile(dims)}", operands, tile(dims))
-        return self.add_tile(scope, name, dims, bound)
+        return self.add_tile(scope, self.operation(scope, op, operands, tile(dims)), dims, bound)
 
     def bounded(self, scope, name, dims, limit):
         """`name`, or something made of it whose magnitude is at most `limit`."""
@@ -238,7 +261,8 @@ class Values:
             factor = 1.0
             while self.bound[name] * factor > limit:
                 factor /= 2
-            return self.apply(scope, "arith.mulf", [name, self.constant(scope, dims, factor)], dims, self.bound[name] * factor)
+            scale = self.constant(scope, dims, factor)
+            return self.apply(scope, "arith.mulf", [name, scale], dims, self.bound[name] * factor)
         limit = max(1, int(limit))
         low = self.apply(scope, "arith.maximumf", [name, self.constant(scope, dims, -limit)], dims, self.bound[name])
         return self.apply(scope, "arith.minimumf", [low, self.constant(scope, dims, limit)], dims, limit)
@@ -291,8 +315,8 @@ class Values:
         indices = self.iota(scope, dims, axis)
         if len(dims) == 2 and self.chance(0.5):
             other = self.iota(scope, dims, 1 - axis)
-            indices = self.emit(scope, f"arith.subi {{0}}, {{1}} : {tile(dims, 'i32')}", [indices, other], tile(dims, "i32"))
-        name = self.emit(scope, f"arith.sitofp {{0}} : {tile(dims, 'i32')} to {tile(dims)}", [indices], tile(dims))
+            indices = self.operation(scope, "arith.subi", [indices, other], tile(dims, "i32"))
+        name = self.convert(scope, "arith.sitofp", indices, tile(dims, "i32"), tile(dims))
         self.bound[name] = 4096
         return self.bounded(scope, self.add_tile(scope, name, dims, 4096), dims, 64)
 
@@ -338,15 +362,15 @@ class Values:
         if kind == "sum":
             source = self.bounded(scope, source, dims, self.limit)
         factor = self.size[column] if kind == "sum" else 1
-        name = self.emit(scope, f"tile.reduce {kind} {{0}} axis 1 : {tile(dims)} -> {tile(('BM',))}", [source], tile(("BM",)))
+        name = self.reduce_columns(scope, kind, source, dims)
         self.add_tile(scope, name, ("BM",), self.bound[source] * factor)
         return self.bounded(scope, name, ("BM",), self.limit)
 
     def round_trip(self, scope, dims):
         """Through 16 bits and back."""
         a = self.bounded(scope, self.pick(scope, *dims), dims, 4096)
-        narrow = self.emit(scope, f"arith.truncf {{0}} : {tile(dims)} to {tile(dims, '$T')}", [a], tile(dims, "$T"))
-        name = self.emit(scope, f"arith.extf {{0}} : {tile(dims, '$T')} to {tile(dims)}", [narrow], tile(dims))
+        narrow = self.round(scope, a, dims)
+        name = self.extend(scope, narrow, dims)
         return self.add_tile(scope, name, dims, self.bound[a] * 1.01)
 
     # Masks.
@@ -372,25 +396,25 @@ class Values:
         else:
             right = self.limit_tile(scope, dims)
         if self.chance(0.2):
-            left = self.emit(scope, f"arith.{self.rng.choice(('addi', 'subi'))} {{0}}, {{1}} : {tile(dims, 'i32')}",
-                             [left, self.limit_tile(scope, dims)], tile(dims, "i32"))
+            op = self.rng.choice(("arith.addi", "arith.subi"))
+            left = self.operation(scope, op, [left, self.limit_tile(scope, dims)], tile(dims, "i32"))
         predicate = self.rng.choice(("slt", "sle", "sgt", "sge", "slt", "sle", "eq", "ne"))
-        return self.emit(scope, f"arith.cmpi {predicate}, {{0}}, {{1}} : {tile(dims, 'i32')}", [left, right], tile(dims, "i1"))
+        return self.operation(scope, f"arith.cmpi {predicate},", [left, right], tile(dims, "i32"), tile(dims, "i1"))
 
     def mask(self, scope, dims):
         type = tile(dims, "i1")
         condition = self.comparison(scope, dims)
         if self.chance(0.35):
             other = self.comparison(scope, dims)
-            condition = self.emit(scope, f"arith.{self.rng.choice(('andi', 'ori'))} {{0}}, {{1}} : {type}", [condition, other], type)
+            condition = self.operation(scope, self.rng.choice(("arith.andi", "arith.ori")), [condition, other], type)
         elif self.program.integers and self.chance(0.3):
             # Inputs are exact, and so is every comparison of what is computed from them.
             a, b = self.pick(scope, *dims), self.pick(scope, *dims)
             predicate = self.rng.choice(("olt", "oge", "oeq", "une", "ogt"))
-            condition = self.emit(scope, f"arith.cmpf {predicate}, {{0}}, {{1}} : {tile(dims)}", [a, b], type)
+            condition = self.operation(scope, f"arith.cmpf {predicate},", [a, b], tile(dims), type)
         a = self.pick(scope, *dims)
         b = self.constant(scope, dims, self.rng.choice((0, 0, 1, -30))) if self.chance(0.7) else self.pick(scope, *dims)
-        name = self.emit(scope, f"arith.select {{0}}, {{1}}, {{2}} : {type}, {tile(dims)}", [condition, a, b], tile(dims))
+        name = self.operation(scope, "arith.select", [condition, a, b], f"{type}, {tile(dims)}", tile(dims))
         return self.add_tile(scope, name, dims, max(self.bound[a], self.bound[b]))
 
     # Dots.
@@ -406,13 +430,13 @@ class Values:
 
     def transposed(self, scope, dims):
         source = self.operand(scope, dims[::-1])
-        return self.emit(scope, f"tile.transpose {{0}} : {tile(dims[::-1], '$T')} -> {tile(dims, '$T')}", [source], tile(dims, "$T"))
+        return self.convert(scope, "tile.transpose", source, tile(dims[::-1], "$T"), tile(dims, "$T"))
 
     def first_operand(self, scope, depth):
         dims = ("BM", depth)
         if scope.find(*dims) and self.chance(0.5):
             a = self.bounded(scope, self.pick(scope, *dims), dims, 16)
-            name = self.emit(scope, f"arith.truncf {{0}} : {tile(dims)} to {tile(dims, '$T')}", [a], tile(dims, "$T"))
+            name = self.round(scope, a, dims)
             self.bound[name] = self.bound[a]
             return name
         if self.chance(0.06) and self.size["BM"] == 64:
@@ -482,7 +506,7 @@ class Values:
         element, value = self.program.views[view].element, name
         if element == "$T":
             value = self.bounded(scope, name, dims, 4096)
-            value = self.emit(scope, f"arith.truncf {{0}} : {tile(dims)} to {tile(dims, '$T')}", [value], tile(dims, "$T"))
+            value = self.round(scope, value, dims)
         self.used.add(name)
         scope.ops.append(Op("op", [], [value] + indices, f"tile.store {{0}}, %{view}[{places(indices, 1)}]{box} : "
                             f"{tile(dims, element)}, !V_{view}", views=[view]))
@@ -490,8 +514,7 @@ class Values:
     def load_again(self, scope, dims, view, indices, box):
         """What the grid point has just stored."""
         element = self.program.views[view].element
-        name = self.emit(scope, f"tile.load %{view}[{places(indices)}]{box} : !V_{view} -> {tile(dims, element)}",
-                         indices, tile(dims, element), [view])
+        name = self.load_from(scope, view, indices, box, tile(dims, element))
         if element == "$T":
-            name = self.emit(scope, f"arith.extf {{0}} : {tile(dims, '$T')} to {tile(dims)}", [name], tile(dims))
+            name = self.extend(scope, name, dims)
         self.add_tile(scope, name, dims, 4096)
