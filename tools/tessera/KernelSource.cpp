@@ -63,6 +63,9 @@ int KernelSource::read(const RunOptions &options) {
 
 OwningOpRef<ModuleOp> KernelSource::schedule(StringRef overrides) {
   OwningOpRef<ModuleOp> scheduled = module->clone();
+  for (auto other : llvm::make_early_inc_range(scheduled->getOps<tile::KernelOp>()))
+    if (other.getSymName() != kernel.getSymName())
+      other.erase();
   PassManager pm(&context);
   buildTilePhase(pm);
   buildSchedulePhase(pm, overrides);
