@@ -12,7 +12,7 @@
 namespace tessera::sim {
 
 /// Of all buffers and of the state of all resident CTAs, so that a process stays below 2 GB.
-constexpr uint64_t kMaxMemoryBytes = 1536ull << 20;
+constexpr uint64_t kMaxMemoryBytes = 1024ull << 20;
 /// Dynamic and static, of a CTA (CUDA C++ Programming Guide, compute capability 9.0).
 constexpr uint64_t kMaxSharedBytes = 232448;
 /// Of a thread (CUDA C++ Programming Guide, technical specifications).

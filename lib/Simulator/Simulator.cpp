@@ -100,28 +100,21 @@ static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
   return Error::success();
 }
 
-/// Clusters that run at a time, as many as the device would hold.
-static uint64_t residentClusters(const Run &run) {
-  uint64_t ctas = run.cluster.count();
-  return std::min(run.grid.count() / ctas, std::max<uint64_t>(1, run.options->residentCtas / ctas));
-}
-
-/// Buffers and what the CTAs in flight keep must fit together.
-static Error checkMemory(const Run &run, uint64_t buffers) {
+/// What the state of a cluster takes.
+static uint64_t clusterBytes(const Run &run) {
   const Program &p = *run.program;
   uint64_t warp = 4ull * p.regWords + sizeof(RegMeta) * p.regOffset.size() + 4ull * p.counters +
                   uint64_t(kLanes) * p.localBytes + sizeof(Warp);
   uint64_t cta = run.warpsPerCta * warp + run.sharedBytes + Shadow::bytesFor(run.sharedBytes);
-  uint64_t ctas = residentClusters(run) * run.cluster.count();
-  if (isInside(buffers, ctas * cta, kMaxMemoryBytes))
-    return Error::success();
-  return launchError("%llu resident CTAs of %llu bytes (%u warps of %llu bytes of registers and "
-                     "local memory) and %llu bytes of buffers are more than the %llu that the "
-                     "simulator gives a launch",
-                     static_cast<unsigned long long>(ctas), static_cast<unsigned long long>(cta),
-                     run.warpsPerCta, static_cast<unsigned long long>(warp),
-                     static_cast<unsigned long long>(buffers),
-                     static_cast<unsigned long long>(kMaxMemoryBytes));
+  return run.cluster.count() * cta;
+}
+
+/// Clusters that run at a time: as many as the device would hold, but no more than fit the memory
+/// that `buffers` leave.
+static uint64_t residentClusters(const Run &run, uint64_t buffers) {
+  uint64_t ctas = run.cluster.count();
+  return std::min({run.grid.count() / ctas, std::max<uint64_t>(1, run.options->residentCtas / ctas),
+                   (kMaxMemoryBytes - buffers) / clusterBytes(run)});
 }
 
 namespace {
@@ -130,8 +123,8 @@ namespace {
 /// several host threads.
 class GridRunner {
 public:
-  GridRunner(Run &run)
-      : run(run), total(run.grid.count() / run.cluster.count()), resident(residentClusters(run)) {}
+  GridRunner(Run &run, uint64_t resident)
+      : run(run), total(run.grid.count() / run.cluster.count()), resident(resident) {}
   void go() {
     unsigned n = std::max(1u, run.options->threads);
     std::vector<std::thread> threads;
@@ -230,12 +223,19 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
   if (Error e = checkLaunch(run, *f, launch))
     return e;
   run.warpsPerCta = (launch.block.count() + 31) / 32;
-  if (Error e = checkMemory(run, l.memory->totalBytes()))
-    return e;
+  uint64_t buffers = l.memory->totalBytes(), resident = residentClusters(run, buffers);
+  if (!resident)
+    return launchError("a cluster of %llu CTAs with %llu bytes of registers, local and shared "
+                       "memory, and %llu bytes of buffers are more than the %llu bytes that the "
+                       "simulator gives a launch",
+                       static_cast<unsigned long long>(run.cluster.count()),
+                       static_cast<unsigned long long>(clusterBytes(run)),
+                       static_cast<unsigned long long>(buffers),
+                       static_cast<unsigned long long>(kMaxMemoryBytes));
   run.report.seed = options.seed;
   run.report.completed = true;
   auto start = std::chrono::steady_clock::now();
-  GridRunner(run).go();
+  GridRunner(run, resident).go();
   run.report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(run.report);

@@ -2,6 +2,7 @@
 
 #include "lib/Source/Source.h"
 #include "dialects/Tile/Tile.h"
+#include "lib/Source/Guard.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -87,40 +88,6 @@ static DictionaryAttr getParametersAttr(ArrayRef<Parameter> parameters, MLIRCont
 // The body
 //===----------------------------------------------------------------------===//
 
-/// MLIR's parser and printer recurse into what nests, so that absurd nesting would exhaust the
-/// stack. Kernels are far from these limits.
-static constexpr int64_t maxBracketDepth = 256;
-static constexpr int64_t maxAliases = 1024;
-
-/// Refuses what MLIR's parser cannot read safely: brackets that nest too deeply, chains of aliases
-/// and of affine operators. Returns false after an error.
-static bool checkNesting(StringRef text, ErrorSink error) {
-  int64_t depth = 0, aliases = 0;
-  bool isLineStart = true;
-  for (size_t i = 0, length; i < text.size(); i += length) {
-    StringRef rest = text.substr(i);
-    length = getLexicalLength(rest);
-    char first = rest.front();
-    bool isArrow = first == '>' && i > 0 && text[i - 1] == '-';
-    if (StringRef("([{<").contains(first) && ++depth > maxBracketDepth) {
-      error(i, "brackets nest more than " + Twine(maxBracketDepth) + " levels deep");
-      return false;
-    }
-    if (StringRef(")]}>").contains(first) && depth > 0 && !isArrow)
-      --depth;
-    if (isLineStart && (first == '!' || first == '#') && ++aliases > maxAliases) {
-      error(i, "a source defines at most " + Twine(maxAliases) + " aliases");
-      return false;
-    }
-    if (rest.starts_with("affine_map") || rest.starts_with("affine_set")) {
-      error(i, "a source holds no affine maps or sets; no operation of a kernel takes them");
-      return false;
-    }
-    isLineStart = first == '\n' || (isLineStart && llvm::isSpace(first));
-  }
-  return true;
-}
-
 namespace {
 /// Maps positions of the expansion back to the source.
 class LocationMapper {
@@ -181,7 +148,7 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   auto expandedError = [&](size_t offset, const Twine &message) {
     emitError(mapper.map(locate(expansion->text, fileName, offset, context))) << message;
   };
-  if (!checkNesting(expansion->text, expandedError))
+  if (!checkParsable(expansion->text, expandedError))
     return {CompileStatus::SourceError, nullptr};
 
   std::vector<mlir::Diagnostic> diagnostics;

@@ -39,7 +39,8 @@ HostTensor HostTensor::ordered(std::vector<int64_t> shape, const std::vector<int
   for (size_t i = order.size(); i-- > 0;) {
     tensor.strides[order[i]] = stride;
     // A tensor without elements has no distances; 0 extents must not zero the strides.
-    stride *= std::max<int64_t>(tensor.shape[order[i]], 1);
+    stride =
+        llvm::SaturatingMultiply<uint64_t>(stride, std::max<int64_t>(tensor.shape[order[i]], 1));
   }
   return tensor;
 }

@@ -1,6 +1,7 @@
 //===- SourceFilter.cpp - .tile sources for MLIR's language server --------===//
 
 #include "tools/tessera-lsp-server/SourceFilter.h"
+#include "lib/Source/Guard.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -37,10 +38,7 @@ const SourceFilter::Document *SourceFilter::find(StringRef uri, const Subject &s
 std::string SourceFilter::open(const Subject &subject, StringRef text) {
   Document &document = documents[subject.uri][subject.version];
   document = Document();
-  auto error = [&](size_t offset, const Twine &message) {
-    StringRef before = text.take_front(offset);
-    int64_t line = before.count('\n');
-    int64_t character = offset - (before.rfind('\n') + 1);
+  auto report = [&](int64_t line, int64_t character, const Twine &message) {
     json::Object range{{"start", json::Object{{"line", line}, {"character", character}}},
                        {"end", json::Object{{"line", line}, {"character", character + 1}}}};
     document.diagnostics.push_back(json::Object{{"range", std::move(range)},
@@ -48,12 +46,26 @@ std::string SourceFilter::open(const Subject &subject, StringRef text) {
                                                 {"source", "tessera"},
                                                 {"message", message.str()}});
   };
+  auto locate = [](StringRef all, size_t offset) {
+    StringRef before = all.take_front(offset);
+    return std::pair<int64_t, int64_t>(before.count('\n'), offset - (before.rfind('\n') + 1));
+  };
+  auto error = [&](size_t offset, const Twine &message) {
+    auto [line, character] = locate(text, offset);
+    report(line, character, message);
+  };
   auto noDefines = [](const source::Define &, const Twine &, std::optional<size_t>) {};
   source::ParameterTable table;
   if (!table.parse(text, error) || !table.bind(error, noDefines))
     return {};
   std::optional<source::Expansion> expansion = source::expand(text, table, error);
   if (!expansion)
+    return {};
+  auto expandedError = [&](size_t offset, const Twine &message) {
+    auto [line, character] = locate(expansion->text, offset);
+    report(line, int64_t(expansion->columns.toOriginal(line + 1, character + 1)) - 1, message);
+  };
+  if (!source::checkParsable(expansion->text, expandedError))
     return {};
   document.columns = std::move(expansion->columns);
   return std::move(expansion->text);

@@ -29,64 +29,78 @@ Error bad(const llvm::Twine &message) {
                                  message.str().c_str());
 }
 
+enum class Coding { Unknown, Unsigned, Signed, F16, BF16, F32, F64, E4M3, E5M2 };
+
 struct ElementType {
   unsigned bytes;
   const char *npy;
+  Coding coding;
 };
 ElementType elementType(StringRef t) {
   return llvm::StringSwitch<ElementType>(t)
-      .Cases({"u8", "b8", "e4m3", "e5m2"}, {1, "u1"})
-      .Case("s8", {1, "i1"})
-      .Cases({"u16", "b16", "bf16"}, {2, "u2"})
-      .Case("s16", {2, "i2"})
-      .Case("f16", {2, "f2"})
-      .Cases({"u32", "b32"}, {4, "u4"})
-      .Case("s32", {4, "i4"})
-      .Cases({"f32", "tf32"}, {4, "f4"})
-      .Cases({"u64", "b64"}, {8, "u8"})
-      .Case("s64", {8, "i8"})
-      .Case("f64", {8, "f8"})
-      .Default({0, ""});
+      .Cases({"u8", "b8"}, {1, "u1", Coding::Unsigned})
+      .Case("e4m3", {1, "u1", Coding::E4M3})
+      .Case("e5m2", {1, "u1", Coding::E5M2})
+      .Case("s8", {1, "i1", Coding::Signed})
+      .Cases({"u16", "b16"}, {2, "u2", Coding::Unsigned})
+      .Case("bf16", {2, "u2", Coding::BF16})
+      .Case("s16", {2, "i2", Coding::Signed})
+      .Case("f16", {2, "f2", Coding::F16})
+      .Cases({"u32", "b32"}, {4, "u4", Coding::Unsigned})
+      .Case("s32", {4, "i4", Coding::Signed})
+      .Cases({"f32", "tf32"}, {4, "f4", Coding::F32})
+      .Cases({"u64", "b64"}, {8, "u8", Coding::Unsigned})
+      .Case("s64", {8, "i8", Coding::Signed})
+      .Case("f64", {8, "f8", Coding::F64})
+      .Default({0, "", Coding::Unknown});
 }
+bool isFloat(ElementType t) { return t.coding > Coding::Signed; }
 
-double elementValue(const uint8_t *p, StringRef t) {
-  unsigned n = elementType(t).bytes;
+double elementValue(const uint8_t *p, ElementType t) {
   uint64_t bits = 0;
-  memcpy(&bits, p, n);
+  memcpy(&bits, p, t.bytes);
   using namespace detail;
-  if (t == "f32" || t == "tf32")
+  switch (t.coding) {
+  case Coding::F32:
     return bitCast<float>(uint32_t(bits));
-  if (t == "f64")
+  case Coding::F64:
     return bitCast<double>(bits);
-  if (t == "f16")
+  case Coding::F16:
     return f16ToFloat(bits);
-  if (t == "bf16")
+  case Coding::BF16:
     return bf16ToFloat(bits);
-  if (t == "e4m3")
+  case Coding::E4M3:
     return decodeFloat(bits, kE4M3);
-  if (t == "e5m2")
+  case Coding::E5M2:
     return decodeFloat(bits, kE5M2);
-  if (t.starts_with("s"))
-    return double(int64_t(bits << (64 - 8 * n)) >> (64 - 8 * n));
-  return double(bits);
+  case Coding::Signed:
+    return double(int64_t(bits << (64 - 8 * t.bytes)) >> (64 - 8 * t.bytes));
+  default:
+    return double(bits);
+  }
 }
 
-uint64_t encodeValue(double v, StringRef t) {
+uint64_t encodeValue(double v, ElementType t) {
   using namespace detail;
-  if (t == "f32" || t == "tf32")
+  switch (t.coding) {
+  case Coding::F32:
     return bitCast<uint32_t>(float(v));
-  if (t == "f64")
+  case Coding::F64:
     return bitCast<uint64_t>(v);
-  if (t == "f16")
+  case Coding::F16:
     return floatToF16(float(v));
-  if (t == "bf16")
+  case Coding::BF16:
     return floatToBf16(float(v));
-  if (t == "e4m3" || t == "e5m2")
-    return encodeFloat(v, t == "e4m3" ? kE4M3 : kE5M2, Rounding::Nearest, true);
-  // What 64 bits do not hold becomes the nearest that they do; the cast would be undefined.
-  if (v != v)
-    return 0;
-  return uint64_t(v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : int64_t(v));
+  case Coding::E4M3:
+    return encodeFloat(v, kE4M3, Rounding::Nearest, true);
+  case Coding::E5M2:
+    return encodeFloat(v, kE5M2, Rounding::Nearest, true);
+  default:
+    // What 64 bits do not hold becomes the nearest that they do; the cast would be undefined.
+    if (v != v)
+      return 0;
+    return uint64_t(v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : int64_t(v));
+  }
 }
 
 /// The one way in for sizes and counts: a whole number from `least` to `most`.
@@ -196,10 +210,11 @@ Error Loader::dimensions(const json::Object &o, StringRef key, Dim3 &out) {
 }
 
 Error Loader::fill(const json::Object &o, FileBuffer &b) {
-  unsigned size = elementType(b.type).bytes;
+  ElementType type = elementType(b.type);
+  unsigned size = type.bytes;
   uint8_t *data = f.memory.find(b.address, b.bytes)->data;
   auto put = [&](uint64_t index, double v) {
-    uint64_t bits = encodeValue(v, b.type);
+    uint64_t bits = encodeValue(v, type);
     memcpy(data + index * size, &bits, size);
   };
   uint64_t n = b.bytes / size;
@@ -207,7 +222,7 @@ Error Loader::fill(const json::Object &o, FileBuffer &b) {
   if (how == "nan") {
     for (uint64_t k = 0; k < n; ++k)
       put(k, std::nan(""));
-    if (!StringRef(b.type).contains("f") && !StringRef(b.type).starts_with("e"))
+    if (!isFloat(type))
       std::fill_n(data, b.bytes, 0xff);
   } else if (how == "iota") {
     double scale = o.getNumber("scale").value_or(1);
@@ -226,8 +241,9 @@ Error Loader::fill(const json::Object &o, FileBuffer &b) {
       put(k, scale * (double((state * 0x2545f4914f6cdd1dull) >> 11) * 0x1p-52 - 1));
     }
   } else if (how == "constant") {
+    double value = o.getNumber("value").value_or(0);
     for (uint64_t k = 0; k < n; ++k)
-      put(k, o.getNumber("value").value_or(0));
+      put(k, value);
   } else if (how != "zero") {
     return bad("unknown fill '" + how + "'");
   }
@@ -383,15 +399,15 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
     }
     return put(bytes.data(), bytes.size());
   }
-  StringRef type = o.getString("type").value_or(info.type);
-  unsigned n = elementType(type).bytes;
+  ElementType type = elementType(o.getString("type").value_or(info.type));
+  unsigned n = type.bytes;
   if (!n || !o.get("value"))
     return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
   uint64_t bits;
   const json::Value &value = *o.get("value");
-  if (auto v = value.getAsInteger(); v && !type.contains("f"))
+  if (auto v = value.getAsInteger(); v && !isFloat(type))
     bits = uint64_t(*v);
-  else if (auto v = value.getAsUINT64(); v && !type.contains("f"))
+  else if (auto v = value.getAsUINT64(); v && !isFloat(type))
     bits = *v;
   else
     bits = encodeValue(o.getNumber("value").value_or(0), type);
@@ -553,16 +569,17 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
               .str());
       continue;
     }
-    unsigned size = elementType(b.type).bytes;
+    ElementType type = elementType(b.type);
+    unsigned size = type.bytes;
     double largest = 0;
     for (size_t k = 0; k < data.size(); k += size)
-      if (double v = std::fabs(elementValue(&expected[k], b.type)); std::isfinite(v))
+      if (double v = std::fabs(elementValue(&expected[k], type)); std::isfinite(v))
         largest = std::max(largest, v);
     uint64_t wrong = 0, first = 0;
     for (size_t k = 0; k < data.size(); k += size) {
       if (!memcmp(&data[k], &expected[k], size))
         continue;
-      double got = elementValue(&data[k], b.type), want = elementValue(&expected[k], b.type);
+      double got = elementValue(&data[k], type), want = elementValue(&expected[k], type);
       if (b.tolerance > 0 && ((got != got && want != want) ||
                               std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
         continue;
@@ -573,8 +590,8 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
       mismatches.push_back(
           llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
                         b.name, wrong, data.size() / size, first,
-                        elementValue(&data[first * size], b.type),
-                        elementValue(&expected[first * size], b.type))
+                        elementValue(&data[first * size], type),
+                        elementValue(&expected[first * size], type))
               .str());
   }
   return mismatches;
