@@ -14,8 +14,10 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     tile-overlap and tile-split-loops made of it (one `tile.pipe` number) share a pipe, with `stages` slots
     when one of them is in a loop. As both roles keep
     the order of the program, a pipe's fills and reads match one to one, and a slot is released after its
-    last reader, so the roles cannot wait for each other in a circle as long as a pipe has as many slots as
-    the consumers hold at once; the pass refuses a kernel for which that fails.
+    last reader. Whether the pipes have the slots that the roles then need is proved as by `hop-check-pipes`.
+
+    Loads of one pipe that earlier passes found equal are one load, whose tile may now be in use across a loop that
+    loads into the same pipe. There the tile is loaded again, as the program did before; a remark says so.
 
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups: of a tile whose
     rows run over several dimensions of a view (`box`) whole rows of an outer dimension, or equal parts of those of
@@ -403,6 +405,38 @@ def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
+  let summary = "Prove that the roles cannot wait for each other for ever";
+  let description = [{
+    The pipes are rings: the n-th fill of a ring of s slots waits until the tile of fill n - s is released, whatever is
+    released after that one. So a tile that keeps its slot while a loop goes round the ring stops both roles, and so
+    does a producer that stands before a full ring while the consumers wait for another one that it fills later.
+
+    The pass runs both roles on every outcome of their loops and conditionals at once: it keeps the slots in use and
+    what each role has still to do, and ends when no new state comes up. Loads and reads that do not match are refused,
+    and so is a ring with too few slots; the error names the tiles that keep theirs and the number that would do. It
+    comes last, as passes before it move loads, waits and releases, and lend slots. `tile-warp-specialize` asks
+    the same of the roles that it makes. Turns of warpgroups are the business of `hop-pingpong`.
+
+    ```mlir
+    // Refused: the first tile is held over a loop that goes round its ring.
+    %b = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 2>
+    hop.role producer warpgroups(1) registers(24) {
+      hop.pipe.load %b, %B[%c0, %c0] : ...
+      scf.for %j = %c0 to %n step %c1 { hop.pipe.load %b, %B[%j, %c0] : ... }
+    }
+    hop.role consumer warpgroups(1) registers(240) {
+      %first = hop.pipe.wait %b : ...
+      scf.for %j = %c0 to %n step %c1 {
+        %t = hop.pipe.wait %b : ...
+        hop.pipe.release %b, %t : ...
+      }
+      hop.pipe.release %b, %first : ...
+    }
+    ```
+  }];
 }
 
 def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {

@@ -56,6 +56,7 @@ void buildHopPhase(OpPassManager &pm) {
   kernels.addPass(createAsyncMma());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
+  kernels.addPass(createCheckPipes());
 }
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {

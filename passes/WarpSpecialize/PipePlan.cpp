@@ -84,3 +84,135 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
     entry.second->loopIndex = i;
   return plan;
 }
+
+namespace {
+/// Finds the uses of the tiles of a plan that need another load, and loads there.
+class Reloader {
+public:
+  Reloader(tile::KernelOp kernel, PipePlan &plan) : plan(plan) {
+    kernel.walk([&](Operation *op) {
+      if (plan.isPiped(op))
+        loads.push_back(cast<tile::LoadOp>(op));
+      else if (auto store = dyn_cast<tile::StoreOp>(op))
+        stored.insert(store.getView());
+    });
+  }
+
+  void run() {
+    // Loads that are made here come last.
+    for (size_t i = 0; i < loads.size(); ++i)
+      if (tile::LoadOp load = loads[i]; !stored.contains(load.getView()))
+        while (Operation *position = findPosition(load))
+          loadAt(load, position);
+  }
+
+private:
+  /// A product that reads the tile, and the transposes on the way to it.
+  struct Use {
+    OpOperand *operand;
+    SmallVector<Operation *> transposes;
+  };
+  static void findUses(Value tile, SmallVector<Operation *> transposes, SmallVector<Use> &uses);
+  static SmallVector<Use> usesOf(tile::LoadOp load) {
+    SmallVector<Use> uses;
+    findUses(load.getResult(), {}, uses);
+    return uses;
+  }
+  bool goesRound(Operation *op, PipeKey pipe) const;
+  Operation *findPosition(tile::LoadOp load) const;
+  Operation *findPosition(tile::LoadOp load, Operation *user) const;
+  void loadAt(tile::LoadOp load, Operation *position);
+
+  PipePlan &plan;
+  SmallVector<tile::LoadOp> loads;
+  DenseSet<Value> stored; ///< views, of which a later load may be of other elements
+};
+} // namespace
+
+void Reloader::findUses(Value tile, SmallVector<Operation *> transposes, SmallVector<Use> &uses) {
+  for (OpOperand &operand : tile.getUses()) {
+    if (!isa<tile::TransposeOp>(operand.getOwner())) {
+      uses.push_back({&operand, transposes});
+      continue;
+    }
+    SmallVector<Operation *> longer = transposes;
+    longer.push_back(operand.getOwner());
+    findUses(operand.getOwner()->getResult(0), longer, uses);
+  }
+}
+
+/// Whether a loop in `op`, or `op` itself, takes any number of slots of `pipe`.
+bool Reloader::goesRound(Operation *op, PipeKey pipe) const {
+  auto visit = [&](Operation *inner) -> WalkResult {
+    if (auto skip = dyn_cast<tile::SkipLoadsOp>(inner))
+      return pipe.first || !llvm::is_contained(skip.getPipes(), pipe.second)
+                 ? WalkResult::advance()
+                 : WalkResult::interrupt();
+    if (!plan.isPiped(inner) || plan.loads.lookup(inner) != pipe)
+      return WalkResult::advance();
+    for (Operation *around = inner; around != op->getParentOp(); around = around->getParentOp())
+      if (isa<scf::ForOp>(around))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  };
+  return op->walk(visit).wasInterrupted();
+}
+
+/// Where the tile has to be loaded again for `user`; null when nothing goes round its pipe before.
+Operation *Reloader::findPosition(tile::LoadOp load, Operation *user) const {
+  PipeKey pipe = plan.loads.lookup(load);
+  bool isRound = false;
+  Operation *from = load;
+  while (true) {
+    Block *block = from->getBlock();
+    Operation *ancestor = block->findAncestorOpInBlock(*user);
+    for (Operation *op = from; op != ancestor; op = op->getNextNode())
+      isRound |= goesRound(op, pipe);
+    if (!goesRound(ancestor, pipe))
+      return isRound ? ancestor : nullptr;
+    // It is used in what goes round. The slot is given back behind that.
+    isRound = true;
+    Operation *inner = user;
+    while (inner->getParentOp() != ancestor)
+      inner = inner->getParentOp();
+    from = &inner->getBlock()->front();
+  }
+}
+
+/// The first place where the tile has to be loaded again.
+Operation *Reloader::findPosition(tile::LoadOp load) const {
+  Block *block = load->getBlock();
+  Operation *first = nullptr;
+  for (const Use &use : usesOf(load)) {
+    Operation *position = findPosition(load, use.operand->getOwner());
+    if (position && (!first || block->findAncestorOpInBlock(*position)->isBeforeInBlock(
+                                   block->findAncestorOpInBlock(*first))))
+      first = position;
+  }
+  return first;
+}
+
+/// Loads the tile at `position` too, for that operation and those behind it.
+void Reloader::loadAt(tile::LoadOp load, Operation *position) {
+  OpBuilder builder(position);
+  auto again = cast<tile::LoadOp>(builder.clone(*load));
+  plan.loads[again] = plan.loads.lookup(load);
+  loads.push_back(again);
+  for (const Use &use : usesOf(load)) {
+    Operation *user = position->getBlock()->findAncestorOpInBlock(*use.operand->getOwner());
+    if (!user || user->isBeforeInBlock(position))
+      continue;
+    Value tile = again.getResult();
+    for (Operation *transpose : use.transposes) {
+      IRMapping mapping;
+      mapping.map(transpose->getOperand(0), tile);
+      tile = builder.clone(*transpose, mapping)->getResult(0);
+    }
+    use.operand->set(tile);
+  }
+  InFlightDiagnostic remark = load.emitRemark("the tile is loaded again for a use behind a loop "
+                                              "that goes round the slots of its pipe");
+  remark.attachNote(position->getLoc()) << "the use";
+}
+
+void tessera::reloadTiles(tile::KernelOp kernel, PipePlan &plan) { Reloader(kernel, plan).run(); }

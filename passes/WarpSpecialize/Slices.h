@@ -39,6 +39,10 @@ struct PipePlan {
 /// The pipes of a kernel's loads that feed dots; reports uses that shared memory cannot serve.
 mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel);
 
+/// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
+/// became one after the pipes were numbered.
+void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
+
 /// Writes the producer's program: the piped loads, their addresses and the control flow around
 /// them. `arguments` maps the kernel's block arguments.
 mlir::LogicalResult cloneProducer(tile::KernelOp kernel, PipePlan &plan, mlir::OpBuilder &builder,

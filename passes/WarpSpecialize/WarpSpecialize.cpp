@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/HopPasses.h"
+#include "passes/PipeProtocol.h"
 #include "passes/WarpSpecialize/Slices.h"
 
 namespace tessera {
@@ -17,28 +18,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-/// Refuses a role that would wait for a slot it holds itself: between a wait and its
-/// release no more waits on the same pipe may stand than the pipe has slots.
-LogicalResult checkHeldSlots(hop::RoleOp role) {
-  WalkResult walk = role.walk([&](Block *block) -> WalkResult {
-    DenseMap<Value, int64_t> held;
-    for (Operation &op : *block) {
-      if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
-        --held[release.getPipe()];
-      auto wait = dyn_cast<hop::PipeWaitOp>(op);
-      if (!wait)
-        continue;
-      int64_t slots = wait.getPipe().getType().getSlots();
-      if (++held[wait.getPipe()] > slots)
-        return wait.emitError("needs ")
-               << held[wait.getPipe()] << " slots of this pipe at once, and it has " << slots
-               << "; raise stages";
-    }
-    return success();
-  });
-  return failure(walk.wasInterrupted());
-}
 
 struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass> {
   void runOnOperation() override {
@@ -54,6 +33,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     FailureOr<PipePlan> plan = planPipes(kernel);
     if (failed(plan))
       return failure();
+    reloadTiles(kernel, *plan);
     FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.getConsumers());
     if (failed(rows))
       return failure();
@@ -79,7 +59,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     OpBuilder inner = OpBuilder::atBlockEnd(&role.getBody().front());
     if (failed(cloneConsumer(kernel, *plan, *rows, role.getBody().getArgument(0), !specialized,
                              inner, arguments)) ||
-        failed(checkHeldSlots(role)))
+        failed(checkPipes(target)))
       return failure();
     kernel.erase();
     return success();

@@ -281,8 +281,9 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  // expected-note@+1 {{this tile keeps its slot}}
   %b = tile.load %y[%c0, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{needs 2 slots of this pipe at once, and it has 1; raise stages}}
+  // expected-error@+1 {{needs 2 slots of 'y' at once, and it has 1; use outer_stages = 2}}
   %e = tile.load %y[%c64, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %e : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %f = tile.dot %a, %b, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>

@@ -1,0 +1,230 @@
+// Roles that always go on.
+//
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
+// CHECK-COUNT-7: hop.kernel @
+
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
+
+// A tile of one slot is given back before the next one.
+hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t : !R1, !T
+    scf.for %i2 = %c0 to %m step %c1 {
+      %u = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %u : !R1, !T
+    }
+  }
+}
+
+// One that is held beside two others; the last of them comes behind it.
+hop.kernel @held attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R3
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R3, !V
+    hop.pipe.load %a, %x[%m, %c0] : !R3, !V
+    hop.pipe.load %a, %x[%m, %c0] : !R3, !V
+    hop.pipe.load %a, %x[%m, %c0] : !R3, !V
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R3 -> !T
+    %u = hop.pipe.wait %a : !R3 -> !T
+    %v = hop.pipe.wait %a : !R3 -> !T
+    hop.pipe.release %a, %t : !R3, !T
+    %w = hop.pipe.wait %a : !R3 -> !T
+    hop.pipe.release %a, %u : !R3, !T
+    hop.pipe.release %a, %v : !R3, !T
+    hop.pipe.release %a, %w : !R3, !T
+  }
+}
+
+// Two tiles of a loop in turns, loaded an iteration ahead: the one of the step before is still in use.
+hop.kernel @ahead attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R2
+  %b = hop.pipe.create "b" : !R1
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+    }
+    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R2 -> !T
+    hop.pipe.release %a, %t : !R2, !T
+    scf.for %i2 = %c0 to %m step %c1 {
+      %u = hop.pipe.wait %a : !R2 -> !T
+      %v = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %a, %u : !R2, !T
+      hop.pipe.release %b, %v : !R1, !T
+    }
+    %w = hop.pipe.wait %b : !R1 -> !T
+    hop.pipe.release %b, %w : !R1, !T
+  }
+}
+
+// Both roles decide alike.
+hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      scf.if %more {
+        hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+      } else {
+        hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+      }
+    }
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i2 = %c0 to %m step %c1 {
+      scf.if %more {
+        %t = hop.pipe.wait %a : !R1 -> !T
+        hop.pipe.release %a, %t : !R1, !T
+      } else {
+        %u = hop.pipe.wait %b : !R1 -> !T
+        hop.pipe.release %b, %u : !R1, !T
+      }
+    }
+  }
+}
+
+// What is lent comes after the loads; the order of two rings differs, and both have room.
+hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+      hop.pipe.lend %a : !R1
+    }
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i2 = %c0 to %m step %c1 {
+      %t = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %t : !R1, !T
+      %o = hop.pipe.wait %a : !R1 -> !T
+      %u = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %a, %o : !R1, !T
+      hop.pipe.release %b, %u : !R1, !T
+    }
+  }
+}
+
+// Tiles that are loaded for other blocks pass behind the loop, after the loads that run ahead of it.
+hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R2
+  %b = hop.pipe.create "b" : !R1
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+    }
+    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+  }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R2 -> !T
+    hop.pipe.release %a, %t : !R2, !T
+    scf.for %i2 = %c0 to %m step %c1 {
+      %u = hop.pipe.wait %a : !R2 -> !T
+      %v = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %a, %u : !R2, !T
+      hop.pipe.release %b, %v : !R1, !T
+    }
+    %w = hop.pipe.wait %b : !R1 -> !T
+    hop.pipe.release %b, %w : !R1, !T
+    scf.for %i3 = %c0 to %m step %c1 {
+      %s = hop.pipe.wait %a : !R2 -> !T
+      hop.warpgroup_sync
+      hop.pipe.release %a, %s : !R2, !T
+      %p = hop.pipe.wait %b : !R1 -> !T
+      hop.warpgroup_sync
+      hop.pipe.release %b, %p : !R1, !T
+    }
+  }
+}
+
+// Without a producer the loads are those of one consumer, here an iteration ahead.
+hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R2
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %first = hop.elected %wg
+    scf.if %first {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    }
+    scf.for %i1 = %c0 to %m step %c1 {
+      scf.if %first {
+        hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+      }
+      %t = hop.pipe.wait %a : !R2 -> !T
+      hop.pipe.release %a, %t : !R2, !T
+    }
+    scf.if %first {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    }
+    %u = hop.pipe.wait %a : !R2 -> !T
+    hop.pipe.release %a, %u : !R2, !T
+  }
+}
