@@ -87,7 +87,7 @@ private:
       return success();
     return op->emitError(
         "needs a rank-1 tile both along rows and along columns; there is no cheap way "
-        "to turn one into the other, so load or compute it twice");
+        "to turn one into the other, so load it a second time for one of the two");
   }
 
   LogicalResult visit(Operation *op) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/LoadSites.h"
 #include "passes/TilePasses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -77,6 +78,28 @@ static LogicalResult verifyNoneLeft(ModuleOp module) {
   return failure(walk.wasInterrupted());
 }
 
+/// Tells the loads that the source writes from each other, before functions are inlined: an author
+/// who loads a tile a second time wants it in a second place.
+static void numberSites(ModuleOp module) {
+  int64_t count = 0;
+  Builder builder(module.getContext());
+  module.walk(
+      [&](LoadOp load) { load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(count++)); });
+}
+
+/// Numbers the sites of `kernel` anew, for each view and type; the first one needs no number.
+static void renumberSites(KernelOp kernel) {
+  DenseMap<std::pair<Value, Type>, llvm::SmallSetVector<Attribute, 2>> sites;
+  Builder builder(kernel.getContext());
+  kernel.walk([&](LoadOp load) {
+    auto &ofView = sites[{load.getView(), load.getType()}];
+    Attribute site = load->removeAttr(kSiteAttrName);
+    ofView.insert(site);
+    if (int64_t number = llvm::find(ofView, site) - ofView.begin())
+      load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(number));
+  });
+}
+
 namespace {
 /// What a function or kernel amounts to once its calls are inlined.
 struct Extent {
@@ -109,12 +132,15 @@ struct TileInlineFunctionsPass
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
     if (llvm::any_of(functions, [](func::FuncOp op) { return failed(verifyFunction(op)); }))
       return signalPassFailure();
+    numberSites(getOperation());
     Inliner inliner(getOperation());
     for (Operation &op : getOperation().getOps())
       if (isa<func::FuncOp, KernelOp>(op) && failed(inliner.inlineCalls(&op)))
         return signalPassFailure();
     for (func::FuncOp function : functions)
       function.erase();
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      renumberSites(kernel);
     if (failed(verifyNoneLeft(getOperation())))
       return signalPassFailure();
   }

@@ -13,6 +13,10 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
     is gone. Functions may call functions. The copies keep their locations, so that diagnostics and line tables
     name the line of the function.
 
+    Equal loads are one load, unless the source writes them twice: then an author wants the tile in two places, as an
+    operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
+    the source, all but those of the first place carry the number of theirs as the attribute `tile.site`.
+
     The reader of sources runs this pass, so that nothing after it meets a function.
 
     ```mlir

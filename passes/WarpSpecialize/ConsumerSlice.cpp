@@ -178,6 +178,7 @@ private:
     auto [indices, box] = shareOf(builder, load, load.getType());
     auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
                                       whole.lookup(load.getView()), indices, box);
+    clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
     whole.map(load.getResult(), clone.getResult());
     return success();
   }
