@@ -49,6 +49,26 @@ Expected<Device> tessera::tuning::queryDevice(const cuda::Driver &driver, int or
   return Device{name, multiprocessors};
 }
 
+/// The runs of a turn of some milliseconds, from the times of a few runs.
+static unsigned countRuns(ArrayRef<double> samples, double milliseconds) {
+  double estimate = std::max(quantile(samples, 0.5), 1e-3);
+  return std::clamp<double>(milliseconds / estimate, 2, kMostRunsPerTurn);
+}
+
+static unsigned countWarmUpTurns(double milliseconds) {
+  return std::max(1.0, kWarmUpMs / milliseconds);
+}
+
+static void setClockAndPower(ArrayRef<runtime::PowerMeter::Reading> readings, Timing &timing) {
+  std::vector<double> mhz, watts;
+  for (const runtime::PowerMeter::Reading &reading : readings) {
+    mhz.push_back(reading.mhz);
+    watts.push_back(reading.watts);
+  }
+  timing.mhz = summarize(mhz).median;
+  timing.watts = summarize(watts).median;
+}
+
 namespace {
 /// A contestant on the device.
 struct Runner {
@@ -257,14 +277,12 @@ Error ShapeMeasurement::takeTurns() {
   for (Runner *runner : order) {
     if (Error error = time(*runner, 3))
       return error;
-    double estimate = std::max(quantile(runner->samples, 0.5), 1e-3);
-    runner->runsPerTurn = std::clamp<double>(options.milliseconds / estimate, 2, kMostRunsPerTurn);
+    runner->runsPerTurn = countRuns(runner->samples, options.milliseconds);
     runner->samples.clear();
   }
   if (!order.empty()) {
     Runner &first = *order.front();
-    unsigned turns = std::max(1.0, kWarmUpMs / options.milliseconds);
-    for (unsigned i = 0; i < turns; ++i)
+    for (unsigned i = 0; i < countWarmUpTurns(options.milliseconds); ++i)
       if (Error error = time(first, first.runsPerTurn))
         return error;
     first.samples.clear();
@@ -290,13 +308,7 @@ Error ShapeMeasurement::takeTurns() {
 void ShapeMeasurement::finish() {
   for (Runner &runner : runners) {
     runner.timing.ms = summarize(runner.samples);
-    std::vector<double> mhz, watts;
-    for (const runtime::PowerMeter::Reading &reading : runner.readings) {
-      mhz.push_back(reading.mhz);
-      watts.push_back(reading.watts);
-    }
-    runner.timing.mhz = summarize(mhz).median;
-    runner.timing.watts = summarize(watts).median;
+    setClockAndPower(runner.readings, runner.timing);
     runner.contestant->timings[shape] = runner.timing;
   }
 }
@@ -314,6 +326,34 @@ Error ShapeMeasurement::run() {
     return error;
   finish();
   return Error::success();
+}
+
+Expected<Timing> tessera::tuning::timeAlone(llvm::function_ref<Error()> launch,
+                                            const cuda::Driver &driver,
+                                            const MeasureOptions &options) {
+  Expected<cuda::ContextScope> scope = cuda::ContextScope::enter(driver, options.device);
+  if (!scope)
+    return scope.takeError();
+  Expected<Stopwatch> stopwatch = Stopwatch::create(driver, options.device, options.limitSeconds);
+  if (!stopwatch)
+    return stopwatch.takeError();
+  std::vector<double> samples;
+  std::vector<runtime::PowerMeter::Reading> readings;
+  if (Error error = stopwatch->time(launch, 3, samples, readings))
+    return std::move(error);
+  unsigned runs = countRuns(samples, options.milliseconds);
+  for (unsigned i = 0; i < countWarmUpTurns(options.milliseconds); ++i)
+    if (Error error = stopwatch->time(launch, runs, samples, readings))
+      return std::move(error);
+  samples.clear();
+  readings.clear();
+  for (unsigned i = 0; i < options.rounds; ++i)
+    if (Error error = stopwatch->time(launch, runs, samples, readings))
+      return std::move(error);
+  Timing timing;
+  timing.ms = summarize(samples);
+  setClockAndPower(readings, timing);
+  return timing;
 }
 
 Error tessera::tuning::measureSession(Session &session, const cuda::Driver &driver,

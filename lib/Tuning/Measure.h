@@ -34,6 +34,13 @@ struct MeasureOptions {
 llvm::Error measureSession(Session &session, const runtime::cuda::Driver &driver,
                            const MeasureOptions &options);
 
+/// Times a kernel that has no rivals: a few runs for an estimate, warm-up, and `options.rounds`
+/// turns, each run with the L2 cache flushed before it. `launch` queues it on the default stream of
+/// the device.
+llvm::Expected<Timing> timeAlone(llvm::function_ref<llvm::Error()> launch,
+                                 const runtime::cuda::Driver &driver,
+                                 const MeasureOptions &options);
+
 /// The GPU that `driver` has as number `device`; an error when no kernel can run there.
 llvm::Expected<Device> queryDevice(const runtime::cuda::Driver &driver, int device);
 

@@ -260,7 +260,8 @@ class Kernel:
     def _capacity(self, device):
         """The most blocks that a launch of a persistent kernel has on a device."""
         blocks = ctypes.c_uint32()
-        _library.check(_library.runtime().tessera_kernel_capacity(self._handle, _check_device(device), ctypes.byref(blocks)))
+        capacity = _library.runtime().tessera_kernel_capacity
+        _library.check(capacity(self._handle, _check_device(device), ctypes.byref(blocks)))
         return blocks.value
 
     def prepare(self, device=_library.CURRENT_DEVICE):

@@ -3,6 +3,7 @@
 #include "tools/tessera/CudaRunner.h"
 #include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Runtime/Launch.h"
+#include "lib/Tuning/Measure.h"
 #include "tools/tessera/DeviceArguments.h"
 
 using namespace mlir;
@@ -29,6 +30,13 @@ public:
     return launched ? readSchedule(launched->getInfo().description, context) : tile::ScheduleAttr();
   }
 
+  Error enableTiming() override {
+    times = true;
+    return tuning::queryDevice(driver, firstDevice).takeError();
+  }
+
+  tuning::Timing getTiming() const override { return timing; }
+
   Expected<timeline::Timeline> readTimeline() override {
     Expected<std::vector<char>> memory = launched->readTimeline(firstDevice, /*stream=*/nullptr);
     if (!memory)
@@ -38,10 +46,13 @@ public:
 
 private:
   Error launch(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments);
+  Error time(ArrayRef<runtime::Argument> arguments);
 
   const cuda::Driver &driver;
   std::unique_ptr<runtime::Bundle> bundle;
   runtime::Kernel *launched = nullptr;
+  bool times = false;
+  tuning::Timing timing;
 };
 } // namespace
 
@@ -82,7 +93,15 @@ Error CudaRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values)
       return error;
     decodeTensor(storage, kernel, i, *std::get<HostTensor *>(value));
   }
-  return Error::success();
+  // Last, as a kernel that loads what it stores goes on from its own results.
+  return times ? time(arguments) : Error::success();
+}
+
+Error CudaRunner::time(ArrayRef<runtime::Argument> arguments) {
+  tuning::MeasureOptions options;
+  options.device = firstDevice;
+  auto launch = [&] { return launched->launch(firstDevice, /*stream=*/nullptr, arguments); };
+  return tuning::timeAlone(launch, driver, options).moveInto(timing);
 }
 
 std::unique_ptr<DeviceRunner> tessera::createCudaRunner(const std::string &source,

@@ -5,6 +5,7 @@
 
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Timeline/Timeline.h"
+#include "lib/Tuning/Session.h"
 
 namespace tessera {
 
@@ -21,6 +22,12 @@ public:
 
   /// The schedule that the kernel was compiled with; null for what compiles none.
   virtual tile::ScheduleAttr getSchedule(mlir::MLIRContext *) const { return {}; }
+
+  /// Makes each run end with the kernel being timed, for `getTiming`.
+  virtual llvm::Error enableTiming() {
+    return llvm::createStringError("this device does not time kernels");
+  }
+  virtual tuning::Timing getTiming() const { return {}; }
 
   /// What the last launch recorded of its stages, for a kernel compiled to do so.
   virtual llvm::Expected<timeline::Timeline> readTimeline() {

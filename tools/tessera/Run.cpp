@@ -108,6 +108,8 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
                      "What is recorded for --trace: timeline, with blocks=N, first=N and events=N "
                      "after commas (default: timeline)");
   addTuningOptions(command, options.tuning);
+  command.add_flag("--time", options.time,
+                   "Time the kernel, with the L2 cache flushed before each run (--device cuda)");
   command.add_flag("--check", options.check,
                    "Compare with the interpreter in double, and with the error of the same "
                    "computation in the kernel's precision");

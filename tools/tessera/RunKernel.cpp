@@ -34,6 +34,7 @@ private:
   void describe(unsigned index, const HostTensor &tensor);
   int save(const RunArguments &results);
   int saveTrace(DeviceRunner &runner);
+  void printTiming(const tuning::Timing &timing);
 
   const RunOptions &options;
   tile::KernelOp kernel;
@@ -85,6 +86,29 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
   return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
+/// Prints "time: median 0.1234 ms of 204 runs, least 0.1210 ms, middle half within 0.8 %" and the
+/// rate at which views are read and written, each of them once.
+void KernelRun::printTiming(const tuning::Timing &timing) {
+  double bytes = 0;
+  for (auto [i, value] : llvm::enumerate(arguments.getValues())) {
+    auto view = dyn_cast<tile::ViewType>(kernel.getArgument(i).getType());
+    if (!view)
+      continue;
+    ViewUse use = getViewUse(kernel, i);
+    bytes += (use.loaded + use.stored) * view.getElementType().getIntOrFloatBitWidth() / 8.0 *
+             std::get<HostTensor *>(value)->numElements();
+  }
+  const tuning::Summary &ms = timing.ms;
+  llvm::outs() << llvm::formatv("time: median {0:f4} ms of {1} runs, least {2:f4} ms, middle half "
+                                "within {3:f1} %\n",
+                                ms.median, ms.count, ms.min, 100 * ms.spread);
+  if (ms.median > 0)
+    llvm::outs() << llvm::formatv("views: {0:f1} MB, {1:f1} GB/s\n", bytes / 1e6,
+                                  bytes / ms.median / 1e6);
+  if (timing.mhz > 0)
+    llvm::outs() << llvm::formatv("meanwhile: {0:f0} MHz, {1:f0} W\n", timing.mhz, timing.watts);
+}
+
 int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   RunArguments results = arguments.cloneForRun();
   if (failed(runner.run(executed, results.getValues())))
@@ -96,6 +120,8 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
     return code;
   if (int code = saveTrace(runner))
     return code;
+  if (options.time)
+    printTiming(runner.getTiming());
   if (!options.check)
     return ExitSuccess;
   // The interpreter runs a schedule only where it was given a later form of the kernel.
@@ -140,7 +166,14 @@ static int runOnCuda(const RunOptions &options, KernelSource &source, const Laun
   std::unique_ptr<DeviceRunner> runner = createCudaRunner(
       source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
       source.getHandler(), status);
-  return runner ? run.run(*runner, source.getKernel()) : static_cast<int>(status);
+  if (!runner)
+    return static_cast<int>(status);
+  if (options.time)
+    if (llvm::Error error = runner->enableTiming()) {
+      llvm::errs() << "tessera: --time: " << toString(std::move(error)) << "\n";
+      return ExitToolchain;
+    }
+  return run.run(*runner, source.getKernel());
 }
 
 static int runOnSimulator(const RunOptions &options, KernelSource &source, const Launch &launch,
@@ -173,6 +206,12 @@ static int checkOptions(const RunOptions &options) {
     return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
   if (options.device != "cuda" && !options.ptxas.empty())
     return failUsage("--ptxas is an option of --device cuda");
+  if (options.device != "cuda" && options.time)
+    return failUsage("--time is an option of --device cuda: only a GPU has times. Without one, "
+                     "--device sim counts instructions, and tessera tune --compile-only DIR makes "
+                     "what another machine times");
+  if (options.time && !options.trace.empty())
+    return failUsage("--time and --trace exclude each other: recording takes time");
   if (isInterpreter && !options.trace.empty())
     return failUsage("--trace is an option of --device sim and cuda");
   if (options.trace.empty() && !options.instrument.empty())

@@ -51,6 +51,7 @@ struct RunOptions {
   /// Whether the inputs that are drawn are rounded to integers.
   bool integers = false;
   bool check = false;
+  bool time = false; ///< of cuda only
   /// File that receives the timeline of the last launch of sim or cuda.
   std::string trace;
   /// What is recorded for it, see CompileOptions::instrument; empty for the defaults.

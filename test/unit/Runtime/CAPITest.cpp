@@ -46,6 +46,7 @@ TEST_F(CAPITest, ReportsUnknownKernels) {
 TEST_F(CAPITest, ReportsBadBundles) {
   tessera_bundle *none = nullptr;
   EXPECT_EQ(tessera_bundle_load("[]", 2, &none), TESSERA_RUNTIME_INVALID_BUNDLE);
+  EXPECT_EQ(tessera_bundle_load(nullptr, 8, &none), TESSERA_RUNTIME_INVALID_BUNDLE);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(tessera_bundle_load_file("/nonexistent/x.bundle", &none),
             TESSERA_RUNTIME_INVALID_BUNDLE);
@@ -58,6 +59,9 @@ TEST_F(CAPITest, ChecksArgumentsBeforeLookingForADriver) {
   EXPECT_EQ(tessera_kernel_launch(kernel, 0, nullptr, nullptr, 0),
             TESSERA_RUNTIME_INVALID_ARGUMENT);
   EXPECT_STREQ(tessera_last_error(), "kernel 'attend' takes 5 arguments; 0 were given");
+  EXPECT_EQ(tessera_kernel_launch(kernel, 0, nullptr, nullptr, 5),
+            TESSERA_RUNTIME_INVALID_ARGUMENT);
+  EXPECT_STREQ(tessera_last_error(), "the launch has 5 arguments, and null for their address");
 }
 
 TEST_F(CAPITest, TellsTheSizeOfATimeline) {
