@@ -185,7 +185,10 @@ private:
       if (!c->run)
         initCluster(run, *c, c->number);
       uint64_t before = c->instructions;
-      bool done = stepCluster(*c, kSlice);
+      // No slice goes far beyond the limit of the launch.
+      uint64_t left = run.options->maxWarpInstructions -
+                      std::min<uint64_t>(run.instructions, run.options->maxWarpInstructions);
+      bool done = stepCluster(*c, std::min(kSlice, left + 1));
       run.instructions += c->instructions - before;
       if (run.instructions > run.options->maxWarpInstructions && !run.abort.exchange(true))
         addDiagnostic(*c, DiagKind::Livelock, nullptr, nullptr, -1,

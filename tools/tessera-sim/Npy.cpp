@@ -24,7 +24,10 @@ llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file)
     return bad(path, file.getError().message().c_str());
-  StringRef bytes = (*file)->getBuffer();
+  return parseNpy((*file)->getBuffer(), path);
+}
+
+llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path) {
   if (!bytes.starts_with("\x93NUMPY") || bytes.size() < 12)
     return bad(path, "not an .npy file");
   unsigned major = uint8_t(bytes[6]);
@@ -46,14 +49,18 @@ llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
   a.descr = descr.drop_front().str();
   if (valueOf(header, "fortran_order").starts_with("True"))
     return bad(path, "Fortran order is not read");
-  StringRef shape =
-      valueOf(header, "shape").drop_front().take_until([](char c) { return c == ')'; });
+  StringRef shape = valueOf(header, "shape").take_until([](char c) { return c == ')'; });
+  if (!shape.consume_front("("))
+    return bad(path, "the header has no shape");
   llvm::SmallVector<StringRef, 4> parts;
   shape.split(parts, ',');
   for (StringRef p : parts) {
     uint64_t n;
-    if (!p.trim().empty() && !p.trim().getAsInteger(10, n))
-      a.shape.push_back(n);
+    if (p.trim().empty())
+      continue;
+    if (p.trim().getAsInteger(10, n))
+      return bad(path, "the shape is no tuple of integers");
+    a.shape.push_back(n);
   }
   StringRef data = bytes.drop_front(start + length);
   a.data.assign(data.bytes_begin(), data.bytes_end());

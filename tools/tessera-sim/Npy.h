@@ -18,6 +18,8 @@ struct NpyArray {
 };
 
 llvm::Expected<NpyArray> readNpy(llvm::StringRef path);
+/// As readNpy, from the bytes of the file.
+llvm::Expected<NpyArray> parseNpy(llvm::StringRef bytes, llvm::StringRef path);
 llvm::Error writeNpy(llvm::StringRef path, llvm::StringRef descr, llvm::ArrayRef<uint64_t> shape,
                      llvm::ArrayRef<uint8_t> data);
 
