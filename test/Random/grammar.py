@@ -74,8 +74,9 @@ def draw_body(control, program):
         program.scalars[f"%s{number}"] = ("f32", str(value))
         control.bound[f"%s{number}"] = 3
         scope.scalars.append(f"%s{number}")
+    control.speculates = rng.random() < 0.15
     control.statements(scope, rng.randint(1, 5))
-    if rng.random() < 0.15:
+    if control.speculates:
         control.speculate(scope, rng.randint(2, 4))
         control.statements(scope, rng.randint(0, 2))
     store_results(control, scope)

@@ -56,6 +56,7 @@ class Values:
         self.range = {}  # of indices, both ends included
         self.grid_leads = []  # (dimension, index) of all grid dimensions but the rows'
         self.outputs = set()
+        self.speculates = False  # such a kernel may not load what it stores
         self.used = set()
         self.constants = set()
 
@@ -484,7 +485,7 @@ class Values:
         view = self.new_view(declared, self.rng.choice(("f32", "$T")))
         self.outputs.add(view)
         self.store_at(scope, name, dims, view, indices, box)
-        if self.chance(0.04):
+        if not self.speculates and self.chance(0.04):
             self.load_again(scope, dims, view, indices, box)
         if self.chance(0.04):
             self.store_at(scope, self.pick(scope, *dims), dims, view, indices, box)
