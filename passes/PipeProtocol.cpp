@@ -541,15 +541,20 @@ LogicalResult Protocol::refuse(const Deadlock &deadlock) {
     return isa<hop::PipeLoadOp>(user) && user->getParentOfType<scf::ForOp>();
   });
   std::optional<int64_t> enough = findSlots(pipe);
+  StringRef field = isInLoop ? "stages" : "outer_stages", label = created[pipe].getLabel();
+  int64_t most = isInLoop ? 8 : 2; // as #tile.schedule takes
   InFlightDiagnostic diag = deadlock.load->op->emitError();
-  if (enough)
-    diag << "needs " << *enough << " slots of '" << created[pipe].getLabel()
-         << "' at once, and it has " << slots[pipe] << "; use "
-         << (isInLoop ? "stages" : "outer_stages") << " = " << *enough;
-  else
-    diag << "goes round the " << slots[pipe] << " slots of '" << created[pipe].getLabel()
+  if (!enough)
+    diag << "goes round the " << slots[pipe] << " slots of '" << label
          << "' while a tile keeps one of them, and no number of slots is enough; load that tile "
             "again where it is used after the loop";
+  else if (*enough <= most)
+    diag << "needs " << *enough << " slots of '" << label << "' at once, and it has " << slots[pipe]
+         << "; use " << field << " = " << *enough;
+  else
+    diag << "needs " << *enough << " slots of '" << label << "' at once, and it has " << slots[pipe]
+         << " (" << field << " is at most " << most
+         << "); use a smaller overlap, or tiles of it one after the other";
   for (Operation *holder : deadlock.holders)
     if (holder->getLoc() != deadlock.load->op->getLoc())
       diag.attachNote(holder->getLoc()) << "this tile keeps its slot";

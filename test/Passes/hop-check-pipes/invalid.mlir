@@ -55,7 +55,7 @@ hop.kernel @three attributes {argument_names = ["x"], argument_types = [!V],
   ^bb0(%wg: index):
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
-    // expected-error@+1 {{needs 3 slots of 'b' at once, and it has 2; use outer_stages = 3}}
+    // expected-error@+1 {{needs 3 slots of 'b' at once, and it has 2 (outer_stages is at most 2); use a smaller overlap, or tiles of it one after the other}}
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
   }
   hop.role consumer warpgroups(1) {
