@@ -409,14 +409,49 @@ private:
 struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
+    WalkResult placed = kernel.walk([](Operation *op) { return WalkResult(checkPlace(op)); });
+    if (placed.wasInterrupted())
+      return signalPassFailure();
     llvm::MapVector<Value, Ring> rings;
     SmallVector<hop::PipeCreateOp> pipes(kernel.getBody().getOps<hop::PipeCreateOp>());
-    for (hop::PipeCreateOp pipe : pipes)
+    for (hop::PipeCreateOp pipe : pipes) {
+      // An mbarrier completes after one arrival or more (PTX ISA 9.7.13.15.9).
+      if (countReleases(kernel, pipe, /*byThreads=*/false) == 0) {
+        pipe.emitError("is read by no consumer, so that nobody gives its slots back");
+        return signalPassFailure();
+      }
       rings[pipe.getPipe()] = createRing(kernel, pipe);
+    }
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       RoleRewriter(rings, kernel.getClusterSize(), &getContext()).run(role);
     for (hop::PipeCreateOp pipe : pipes)
       pipe.erase();
+  }
+
+  /// Slots are carried through loops and conditionals of a role, and through nothing else.
+  static LogicalResult checkPlace(Operation *op) {
+    if (!cursorOf(op) && !isa<hop::PipeReleaseOp>(op))
+      return success();
+    hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());
+    bool isTile = type.getTile().getRank() == 2;
+    if (isTile == isa<hop::PipePutOp, hop::PipeGetOp>(op))
+      return op->emitError("takes a pipe of ")
+             << (isTile ? "values, tensor<1xi32>" : "tiles") << ", got " << type;
+    Region *region = op->getParentRegion();
+    for (; !isa<hop::RoleOp, hop::KernelOp>(region->getParentOp());
+         region = region->getParentRegion()) {
+      Operation *around = region->getParentOp();
+      if (isa<hop::AttemptOp>(around))
+        return op->emitError("is part of a hop.attempt; run hop-retry first");
+      if (auto loop = dyn_cast<scf::WhileOp>(around);
+          !isa<scf::ForOp, scf::IfOp>(around) && (!loop || region == &loop.getBefore()))
+        return op->emitError("stands where slots cannot be counted: in ")
+               << (loop ? "the condition of " : "") << around->getName()
+               << "; move it into a role, a scf.for, a scf.if or the body of a scf.while";
+    }
+    if (!isa<hop::RoleOp>(region->getParentOp()))
+      return op->emitError("stands outside of a role");
+    return success();
   }
 
   Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {

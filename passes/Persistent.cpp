@@ -130,9 +130,19 @@ private:
 struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    PersistentKind kind = *kernel.getSchedule().getPersistent();
+    tile::ScheduleAttr schedule = kernel.getSchedule();
+    std::optional<PersistentKind> kind = schedule.getPersistent();
     if (kind == PersistentKind::None)
       return;
+    if (!kind || !schedule.getOrder()) {
+      kernel.emitError("has a schedule without ")
+          << (kind ? "order" : "persistent") << "; run tile-choose-schedule first";
+      return signalPassFailure();
+    }
+    if (kernel.getGrid().empty()) {
+      kernel.emitError("has no grid over whose tiles a thread block could walk");
+      return signalPassFailure();
+    }
     Value numbers;
     if (kind == PersistentKind::Dynamic) {
       if (failed(checkProducer(kernel)))

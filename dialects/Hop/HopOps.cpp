@@ -6,6 +6,7 @@
 #include "dialects/Hop/TimelineLayout.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -34,6 +35,8 @@ TimelineOp KernelOp::getTimeline() {
 static LogicalResult checkRegisters(KernelOp kernel) {
   RoleRegisters roles = {0, 0, 0};
   for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
+    if (role.getRegisters().value_or(0) > 256)
+      return success(); // its own verifier refuses it
     int64_t registers = static_cast<int64_t>(role.getRegisters().value_or(0));
     if (role.getKind() == RoleKind::Producer) {
       roles.producer = registers;
@@ -47,6 +50,20 @@ static LogicalResult checkRegisters(KernelOp kernel) {
   if (std::optional<std::string> reason = whyPoolTooSmall(roles))
     return kernel.emitOpError("has roles that cannot have their registers: ") << *reason;
   return success();
+}
+
+/// Refuses a pipe, buffer or group of barriers that does not come straight from its declaration:
+/// there is no choosing between them, so every use knows which one it is of.
+static LogicalResult verifyDeclared(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) -> WalkResult {
+    for (Value operand : op->getOperands())
+      if (isa<PipeType, BufferType, BarriersType>(operand.getType()) &&
+          !isa_and_nonnull<PipeCreateOp, BufferOp, BarriersOp>(operand.getDefiningOp()))
+        return op->emitError("takes ")
+               << operand.getType() << " straight from where the kernel declares it";
+    return success();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 LogicalResult KernelOp::verify() {
@@ -63,10 +80,15 @@ LogicalResult KernelOp::verify() {
   if (std::optional<ArrayAttr> requirements = getRequirements();
       requirements && !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr>))
     return emitOpError("requirements hold #tile.divides");
-  int64_t warpgroups = getNumWarpgroups();
+  if (getGrid().size() > 3)
+    return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
+  uint64_t warpgroups = 0;
+  for (RoleOp role : getBody().getOps<RoleOp>())
+    warpgroups = llvm::SaturatingAdd(warpgroups, role.getWarpgroups());
   if (warpgroups > 8)
     return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most 8";
-  return checkRegisters(*this);
+  return success(succeeded(checkRegisters(*this)) && succeeded(verifyDeclared(*this)) &&
+                 succeeded(tile::verifyTileSizes(*this)));
 }
 
 LogicalResult RoleOp::verify() {
@@ -179,6 +201,8 @@ LogicalResult BulkStoreOp::verify() {
 
 /// The tile in one slot of a pipe or buffer of `tile`.
 static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
+  if (tile.getRank() != 2)
+    return op->emitOpError("gives the tile of a slot, and one of ") << tile << " holds a value";
   SharedType expected = SharedType::get(op->getContext(), tile, tile.getDimSize(0));
   if (type != expected)
     return op->emitOpError("gives the tile of a slot, ") << expected << ", got " << type;
@@ -195,7 +219,7 @@ LogicalResult SlotOp::verify() {
 
 /// The wait that ends the flight of `issue`; null when a loop carries it.
 static MmaWaitOp waitOf(MmaIssueOp issue) {
-  while (issue) {
+  while (issue && issue.getFlight().hasOneUse()) {
     Operation *user = *issue.getFlight().user_begin();
     if (auto wait = dyn_cast<MmaWaitOp>(user))
       return wait;
@@ -365,7 +389,7 @@ LogicalResult ConvertLayoutOp::verify() {
 LogicalResult TimelineOp::verify() {
   if ((*this)->getParentOfType<KernelOp>().getTimeline() != *this)
     return emitOpError("is the second of its kernel; a kernel records one timeline");
-  if (getBlocks() < 1 || getFirst() < 0 || getFirst() + getBlocks() > INT32_MAX)
+  if (getBlocks() < 1 || getBlocks() > INT32_MAX || getFirst() > INT32_MAX - getBlocks())
     return emitOpError("records one or more thread blocks with numbers below 2^31");
   if (getEvents() < 2 || !llvm::isPowerOf2_64(getEvents()))
     return emitOpError("keeps a power of two of events, got ") << getEvents();

@@ -47,8 +47,32 @@ std::optional<BoxSlice> TileBox::slice(int64_t parts) const {
   return BoxSlice{part, dim, step};
 }
 
+LogicalResult tessera::tile::verifyTileSize(function_ref<InFlightDiagnostic()> emitError,
+                                            RankedTensorType tile) {
+  int64_t most = kMostTileElements;
+  for (int64_t extent : tile.getShape()) {
+    if (extent > most)
+      return emitError() << "a tile has at most " << kMostTileElements << " elements, got " << tile;
+    most /= std::max<int64_t>(extent, 1);
+  }
+  return success();
+}
+
+LogicalResult tessera::tile::verifyTileSizes(Operation *kernel) {
+  WalkResult walk = kernel->walk([](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes())
+      if (auto tile = dyn_cast<RankedTensorType>(type))
+        if (failed(verifyTileSize([op] { return op->emitOpError(); }, tile)))
+          return failure();
+    return success();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 LogicalResult tessera::tile::verifyBox(Operation *op, ViewType view, RankedTensorType tile,
                                        std::optional<ArrayRef<int64_t>> box) {
+  if (failed(verifyTileSize([op] { return op->emitOpError(); }, tile)))
+    return failure();
   if (!box)
     return success();
   if (static_cast<int64_t>(box->size()) != view.getRank())

@@ -52,6 +52,18 @@ struct BoxSlice {
   int64_t dim, step;
 };
 
+/// The most elements of a tile. A thread block has room for far fewer, and products of the numbers
+/// of elements of two tiles, of their bytes and of the slots of a ring fit 64 bits.
+constexpr int64_t kMostTileElements = int64_t(1) << 24;
+
+/// Refuses a type with more elements. Whether shapes are static is for others to ask.
+mlir::LogicalResult verifyTileSize(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                   mlir::RankedTensorType tile);
+
+/// Refuses a kernel with such a tile in any of its operations. Looks at types alone, so that it may
+/// come before their verifiers, which compute with extents.
+mlir::LogicalResult verifyTileSizes(mlir::Operation *kernel);
+
 /// Refuses a box that `view` and `tile` do not fit.
 mlir::LogicalResult verifyBox(mlir::Operation *op, ViewType view, mlir::RankedTensorType tile,
                               std::optional<llvm::ArrayRef<int64_t>> box);

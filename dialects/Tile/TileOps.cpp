@@ -267,7 +267,7 @@ LogicalResult KernelOp::verify() {
           return emitOpError("requires names the dimension '")
                  << name.getValue() << "', which no view of the kernel has";
     }
-  return success();
+  return verifyTileSizes(*this);
 }
 
 /// The values from `low` to `high` of type index.
@@ -465,16 +465,15 @@ YieldIfOp SpeculateOp::getFastYield() { return cast<YieldIfOp>(getFast().front()
 
 YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
 
-/// Whether the kernel loads a view that it stores.
+/// Whether the kernel loads a view that it stores. Asks the views, for other operations of the
+/// kernel have not been verified.
 static BlockArgument viewLoadedAndStored(KernelOp kernel) {
-  llvm::SmallDenseSet<Value> stored;
-  kernel.walk([&](StoreOp store) { stored.insert(store.getView()); });
-  BlockArgument both;
-  kernel.walk([&](LoadOp load) {
-    if (stored.contains(load.getView()))
-      both = cast<BlockArgument>(load.getView());
-  });
-  return both;
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (isa<ViewType>(argument.getType()) &&
+        llvm::any_of(argument.getUsers(), llvm::IsaPred<LoadOp>) &&
+        llvm::any_of(argument.getUsers(), llvm::IsaPred<StoreOp>))
+      return argument;
+  return {};
 }
 
 LogicalResult SpeculateOp::verifyRegions() {

@@ -3,17 +3,17 @@
 
 // -----
 
-// expected-error@+1 {{there is at least one slot, got 0}}
+// expected-error@+1 {{there are 1 to 65536 slots, got 0}}
 "test.op"() : () -> (!hop.pipe<tensor<64x64xbf16>, 0>)
 
 // -----
 
-// expected-error@+1 {{there is at least one slot, got 0}}
+// expected-error@+1 {{there are 1 to 65536 slots, got 0}}
 "test.op"() : () -> (!hop.buffer<tensor<64x64xbf16>, 0>)
 
 // -----
 
-// expected-error@+1 {{there is at least one slot, got 0}}
+// expected-error@+1 {{there are 1 to 65536 slots, got 0}}
 "test.op"() : () -> (!hop.barriers<0>)
 
 // -----
@@ -1104,5 +1104,84 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     // expected-error@+1 {{lies over slots of one type}}
     %o = hop.overlay %a, %b[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{there are 1 to 65536 slots, got 4611686018427387904}}
+"test.op"() : () -> (!hop.pipe<tensor<64x64xbf16>, 4611686018427387904>)
+
+// -----
+
+// expected-error@+1 {{a tile has at most 16777216 elements, got 'tensor<4294967296x4294967296xbf16>'}}
+"test.op"() : () -> (!hop.pipe<tensor<4294967296x4294967296xbf16>, 1>)
+
+// -----
+
+// expected-error@+1 {{a slot has at most 16777216 elements, got 4611686018427387904 rows of 'tensor<64x64xbf16>'}}
+"test.op"() : () -> (!hop.shared<tensor<64x64xbf16>, rows = 4611686018427387904>)
+
+// -----
+
+// expected-error@+1 {{a tile has at most 16777216 elements, got 'tensor<4294967296x4294967296xf32>'}}
+"test.op"() : () -> (!hop.flight<tensor<4294967296x4294967296xf32>>)
+
+// -----
+
+// expected-error@+1 {{has 4611686018427387905 warpgroups, a thread block has at most 8}}
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  hop.role consumer warpgroups(1) registers(240) {
+  ^bb0(%wg: index):
+  }
+  hop.role consumer warpgroups(4611686018427387904) registers(240) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// A value has no tile to wait for.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<1xi32>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{gives the tile of a slot, and one of 'tensor<1xi32>' holds a value}}
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<1xi32>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Nobody chooses between pipes.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %q = hop.pipe.create "q" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %first = arith.cmpi eq, %m, %c0 : index
+    %r = arith.select %first, %p, %q : !hop.pipe<tensor<64x64xbf16>, 2>
+    // expected-error@+1 {{takes '!hop.pipe<tensor<64x64xbf16>, 2>' straight from where the kernel declares it}}
+    hop.pipe.load %r, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+// The numbers of the blocks wrap.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // expected-error@+1 {{records one or more thread blocks with numbers below 2^31}}
+  hop.timeline blocks 2 from -1 events 8 stages []
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
   }
 }

@@ -520,3 +520,34 @@ tile.kernel @factor(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(0 * M div
 // expected-error@+1 {{'tile.kernel' op requires names the dimension 'K', which no view of the kernel has}}
 tile.kernel @factor_name(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(2 * K divides N) {
 }
+
+// -----
+
+// Products of extents fit 64 bits, also before a loop or an exponential is weighed.
+tile.kernel @huge(%x: !tile.view<[M, 2147483648], f16>) grid(%m = M) {
+  // expected-error@+1 {{'arith.constant' op a tile has at most 16777216 elements, got 'tensor<2147483648x2147483648xf32>'}}
+  %t = arith.constant dense<0.0> : tensor<2147483648x2147483648xf32>
+}
+
+// -----
+
+func.func @huge_box(%x: !tile.view<[M, N], f16>, %m: index) {
+  // expected-error@+1 {{'tile.load' op a tile has at most 16777216 elements, got 'tensor<4294967296x4294967296xf16>'}}
+  %t = tile.load %x[%m, %m] box [4294967296, 4294967296] : !tile.view<[M, N], f16> -> tensor<4294967296x4294967296xf16>
+  func.return
+}
+
+// -----
+
+// The rule for what a kernel with a speculation loads and stores looks at operations that are not verified yet.
+tile.kernel @stores_no_view(%x: i64, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
+  %v = arith.constant dense<true> : tensor<64xi1>
+  %t = arith.constant dense<0.0> : tensor<64xf32>
+  %r = tile.speculate -> tensor<64xf32> {
+    tile.yield_if %v, %t : tensor<64xi1>, tensor<64xf32>
+  } exact {
+    tile.yield %t : tensor<64xf32>
+  }
+  // expected-error@+1 {{'tile.store' op operand #1 must be A strided tensor in global memory, but got 'i64'}}
+  "tile.store"(%r, %x, %m) : (tensor<64xf32>, i64, index) -> ()
+}

@@ -48,6 +48,9 @@ hop.kernel @one attributes {argument_names = ["x", "y"], argument_types = [!tile
       hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
     }
   }
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+  }
 }
 
 // With three the index wraps and the parity flips with it.

@@ -12,3 +12,30 @@ hop.kernel @no_producer attributes {
   ^bb0(%wg: index):
   }
 }
+
+// -----
+
+// Passes run alone on a schedule that is not complete.
+// expected-error@+1 {{has a schedule without persistent; run tile-choose-schedule first}}
+hop.kernel @no_field attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{has a schedule without order; run tile-choose-schedule first}}
+hop.kernel @no_order attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = static>} {
+^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
+}
+
+// -----
+
+// expected-error@+1 {{has no grid over whose tiles a thread block could walk}}
+hop.kernel @no_grid attributes {argument_names = [], argument_types = [], grid = [],
+    schedule = #tile.schedule<persistent = static, order = linear>} {
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+  }
+}

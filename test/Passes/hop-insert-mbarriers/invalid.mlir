@@ -1,0 +1,78 @@
+// Places at which slots cannot be counted.
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers))'
+// RUN: not tessera-opt %S/../hop-stage-stores/lent.mlir --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers))' 2>&1 | FileCheck %s
+// CHECK: error: is part of a hop.attempt; run hop-retry first
+
+hop.kernel @attempt attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.attempt {
+      // expected-error@+1 {{is part of a hop.attempt; run hop-retry first}}
+      hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+    } exact {
+      hop.warpgroup_sync
+    }
+  }
+}
+
+// -----
+
+hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<1xi32>, 2>
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.while : () -> () {
+      // expected-error@+1 {{stands where slots cannot be counted: in the condition of scf.while; move it into a role, a scf.for, a scf.if or the body of a scf.while}}
+      %v = hop.pipe.get %p : !hop.pipe<tensor<1xi32>, 2>
+      %c0 = arith.constant 0 : i32
+      %more = arith.cmpi ne, %v, %c0 : i32
+      scf.condition(%more)
+    } do {
+      scf.yield
+    }
+  }
+}
+
+// -----
+
+hop.kernel @outside attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  // expected-error@+1 {{stands outside of a role}}
+  %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+}
+
+// -----
+
+hop.kernel @value attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : i32
+    // expected-error@+1 {{takes a pipe of values, tensor<1xi32>, got '!hop.pipe<tensor<64x64xbf16>, 2>'}}
+    hop.pipe.put %p, %c0 : !hop.pipe<tensor<64x64xbf16>, 2>
+  }
+}
+
+// -----
+
+hop.kernel @unread attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // expected-error@+1 {{is read by no consumer, so that nobody gives its slots back}}
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+}
