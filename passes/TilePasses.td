@@ -70,8 +70,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
     the pipes lend when `staging = shared` is asked for and `store` is not;
     registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
-    3, 24/112 for 4); without warp specialization the threads share the SM's registers evenly and
-    `producer_registers` has no meaning. Tiles whose loops run longer come first: from the last index of the first
+    3, 24/112 for 4), less for consumers where `producer_registers` asks for more. `setmaxnreg` divides what the
+    launch gives the block, and no more: with two consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5).
+    Without warp specialization the threads share the SM's registers evenly, and where registers of a role are asked
+    for it is not considered. Tiles whose loops run longer come first: from the last index of the first
     grid dimension on when trip counts grow with it, and also of a sliding window, whose first tiles are short.
     Thread blocks work by themselves (`cluster = 1`) unless the author asks
     for clusters, which takes a tile that neighbours in the first grid dimension load alike, or that
@@ -83,7 +85,12 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     stores with `staging = own`, mbarriers) and registers of a
     consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
     preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
-    overridden cannot hold, the error says what would work.
+    overridden cannot hold, the error says what would work. Rejected is also what later passes refuse: turns where the loop with
+    the dots holds another loop, and consumers that cannot divide a tile, such as a transposed first operand of a dot.
+
+    The pass takes the first schedule. Where that does not compile, because a later pass refuses it or ptxas spills,
+    `tessera compile` and all other interfaces try the next ones, up to 8 in all: without turns, without polynomials,
+    without both, then other overlaps and consumers. Fields that are set stay; what was given up is a remark.
 
     Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
     passes make of the load keep it: they share the slots. So do loads of one view and tile type in
@@ -311,7 +318,7 @@ def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {
   let description = [{
     A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers
     for both, and at its end the next value would have to be copied to where the present one was (Algorithm 4 of
-    FlashAttention-3, line 15). Such a loop runs two iterations a step, after which each value is back in its
+    FlashAttention-3, line 15). So it would where two tiles of the loop take each other's place. Such a loop runs two iterations a step, after which each value is back in its
     place (modulo variable expansion: Lam, "Software Pipelining", PLDI 1988). An iteration that is left over
     runs after the loop. Loops that `tile-split-loops` marks as the boundary of a mask (`tile.boundary`) run too
     few iterations to gain anything, and stay as they are.

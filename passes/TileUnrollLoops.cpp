@@ -15,12 +15,18 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// True when the body still reads `argument` after it has made the tile that takes its place in the
-/// next iteration: both live at once, and the second must move to the registers of the first.
+/// True when the tile that takes the place of `argument` in the next iteration lives beside it, and
+/// must move to its registers: the body still reads `argument` after it has made that tile, or that
+/// tile is what another argument holds.
 static bool changesPlaces(scf::ForOp loop, BlockArgument argument) {
   auto type = dyn_cast<RankedTensorType>(argument.getType());
-  Operation *made = loop.getTiedLoopYieldedValue(argument)->get().getDefiningOp();
-  if (!type || type.getRank() != 2 || !made || made->getBlock() != loop.getBody())
+  if (!type || type.getRank() != 2)
+    return false;
+  Value next = loop.getTiedLoopYieldedValue(argument)->get();
+  if (llvm::is_contained(loop.getRegionIterArgs(), next))
+    return next != argument;
+  Operation *made = next.getDefiningOp();
+  if (!made || made->getBlock() != loop.getBody())
     return false;
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
     Operation *reader = loop.getBody()->findAncestorOpInBlock(*user);

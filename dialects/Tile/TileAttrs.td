@@ -98,7 +98,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     | `outer_stages` | 1, 2 | slots of the pipes of tiles that are loaded once for each tile of the grid |
     | `l2_hints` | bool | copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O) |
     | `pdl` | bool | programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its results where it first needs memory |
-    | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`) |
+    | `producer_registers`, `consumer_registers` | multiples of 8 in 24..256 | registers per thread of each role (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 consumers, and the producer no more than a thread starts with (248, 168, 128 and 96) |
 
     ```mlir
     #tile.schedule<consumers = 2, stages = 2, overlap = 2, pingpong = true>

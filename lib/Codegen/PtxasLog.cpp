@@ -61,7 +61,10 @@ static constexpr CodeEntry codes[] = {
     {"C7514",
      PtxasVerdict::Slow,
      {"wgmma is serialised because an accumulator in flight is read before its wait",
-      "a dot in flight at the end of an iteration must be waited for first thing in the next"}},
+      "a dot in flight at the end of an iteration must be waited for first thing in the next; a "
+      "loop "
+      "in which three accumulators or more take each other's places moves them under their dots: "
+      "yield each in its own place"}},
     {"C7515",
      PtxasVerdict::Slow,
      {"wgmma is serialised because an accumulator in flight is written by another instruction",

@@ -80,7 +80,8 @@ CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vecto
   // What no schedule changes is not about schedules.
   bool isAlike = llvm::all_of(
       trials, [&](const Trial &trial) { return print(trial) == print(trials.front()); });
-  Trial &reported = isAlike ? trials.front() : trials.back();
+  // The preferred schedule is the one that the author would want to have.
+  Trial &reported = trials.front();
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
     if (&diagnostic != reported.findError() || trials.size() == 1)
       continue;
@@ -89,10 +90,8 @@ CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vecto
                               << " schedules that were tried";
       continue;
     }
-    diagnostic.attachNote() << "this is of the last schedule that was tried: "
-                            << describe(schedules.back());
-    for (auto [schedule, trial] : llvm::zip(schedules.drop_back(), trials))
-      diagnostic.attachNote() << "before it " << describe(schedule) << ": " << print(trial);
+    for (auto [schedule, trial] : llvm::drop_begin(llvm::zip(schedules, trials)))
+      diagnostic.attachNote() << "tried next: " << describe(schedule) << ": " << print(trial);
   }
   replay(reported);
   return reported.status;

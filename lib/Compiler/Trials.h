@@ -35,7 +35,7 @@ public:
 
   /// Compiles `source` with the schedules that are chosen first, and where these are refused with
   /// others. What was given up is a remark; where nothing compiles, the errors are those of the
-  /// last trial, with what was tried before in notes.
+  /// first, with what else was tried in notes.
   CompileStatus run(mlir::ModuleOp source);
 
 private:

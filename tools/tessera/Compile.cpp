@@ -76,28 +76,53 @@ static void printScalar(raw_ostream &os, const json::Value &value) {
     os << value;
 }
 
-/// `name value, name value` of an object's fields, its own name first.
-static void printElement(raw_ostream &os, const json::Value &element, unsigned indent) {
+/// Of an element whose name ends in its number within a buffer, as k[1], the buffer; else empty.
+static StringRef getBuffer(const json::Value &element) {
+  const json::Object *object = element.getAsObject();
+  StringRef name = object ? object->getString("name").value_or("") : "";
+  return name.ends_with("]") ? name.take_front(name.rfind('[')) : "";
+}
+
+/// `name, name value, ...` of an object's fields, its own name first. The first of `count` elements
+/// of a buffer stands for all.
+static void printElement(raw_ostream &os, const json::Value &element, size_t count,
+                         unsigned indent) {
   os.indent(indent);
   const json::Object *object = element.getAsObject();
   if (!object) {
     printScalar(os, element);
   } else {
     std::optional<StringRef> name = object->getString("name");
-    os << name.value_or("");
+    if (count > 1)
+      os << getBuffer(element) << "[0.." << count - 1 << "]";
+    else
+      os << name.value_or("");
     bool first = !name;
     for (const auto &field : *object) {
       if (name && StringRef(field.first) == "name")
         continue;
       os << (first ? "" : ", ") << StringRef(field.first) << " ";
       printScalar(os, field.second);
+      if (count > 1 && StringRef(field.first) == "bytes")
+        os << " each";
       first = false;
     }
   }
   os << "\n";
 }
 
-/// Prints a report as indented `name: value` lines, elements of lists on a line each.
+/// Prints the elements of a list on a line each, those of one buffer on one.
+static void printList(raw_ostream &os, const json::Array &list, unsigned indent) {
+  for (size_t first = 0, end; first < list.size(); first = end) {
+    StringRef buffer = getBuffer(list[first]);
+    for (end = first + 1; end < list.size() && !buffer.empty(); ++end)
+      if (getBuffer(list[end]) != buffer)
+        break;
+    printElement(os, list[first], end - first, indent);
+  }
+}
+
+/// Prints a report as indented `name: value` lines.
 static void printReport(raw_ostream &os, const json::Object &object, unsigned indent) {
   std::vector<const json::Object::value_type *> fields;
   for (const auto &field : object)
@@ -112,9 +137,8 @@ static void printReport(raw_ostream &os, const json::Object &object, unsigned in
     os << "\n";
     if (const json::Object *inner = field->second.getAsObject())
       printReport(os, *inner, indent + 2);
-    const json::Array *list = field->second.getAsArray();
-    for (const json::Value &element : list ? *list : json::Array())
-      printElement(os, element, indent + 2);
+    if (const json::Array *list = field->second.getAsArray())
+      printList(os, *list, indent + 2);
   }
 }
 

@@ -135,10 +135,37 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
 // From options to a run
 //===----------------------------------------------------------------------===//
 
+/// The first error of the passes that a compilation of the kernel runs, as a note: what the
+/// interpreter runs need not be a kernel that the machine can have.
+static void noteRefusal(const RunOptions &options, KernelSource &source) {
+  CompileOptions compileOptions;
+  compileOptions.defines = options.defines;
+  compileOptions.schedule = options.schedule;
+  compileOptions.kernel = source.getKernel().getSymName().str();
+  compileOptions.tuning.useDatabase = false;
+  compileOptions.emit = EmitKind::LLVM;
+  std::optional<tessera::Diagnostic> first;
+  compile(source.getText(), options.file, compileOptions,
+          [&](const tessera::Diagnostic &diagnostic) {
+            if (diagnostic.severity == Severity::Error && !first)
+              first = diagnostic;
+          });
+  if (!first)
+    return;
+  first->severity = Severity::Note;
+  first->message = "tessera compile refuses this kernel: " + first->message;
+  first->notes.clear();
+  source.getHandler()(*first);
+}
+
 static int runOnInterpreter(const RunOptions &options, KernelSource &source, KernelRun &run) {
   InterpreterRunner runner(options.precision == "exact" ? Precision::Exact : Precision::Kernel);
-  if (options.level == "bound")
-    return run.run(runner, source.getKernel());
+  if (options.level == "bound") {
+    int code = run.run(runner, source.getKernel());
+    if (code == ExitSuccess)
+      noteRefusal(options, source);
+    return code;
+  }
   OwningOpRef<ModuleOp> scheduled = source.schedule(options.schedule);
   if (!scheduled)
     return ExitSource;

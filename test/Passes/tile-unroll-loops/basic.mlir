@@ -86,3 +86,26 @@ tile.kernel @instep(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, 
   }
   tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// Accumulators that take each other's place: after two iterations each is back in its own.
+// CHECK-LABEL: tile.kernel @swap
+// CHECK:       %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}})
+// CHECK:         %[[A1:.*]] = tile.dot %{{.*}}, %{{.*}}, %[[A]]
+// CHECK:         %[[B1:.*]] = tile.dot %{{.*}}, %{{.*}}, %[[B]]
+// CHECK:         scf.yield %[[A1]], %[[B1]]
+tile.kernel @swap(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %q = tile.load %y[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // expected-remark@+1 {{loop unrolled: two of its tiles change registers by turns}}
+  %even, %odd = scf.for %j = %c0 to %n step %c64 iter_args(%a = %zero, %b = %zero)
+      -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+    %k = tile.load %x[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %next = tile.dot %q, %k, %a : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %b, %next : tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  tile.store %even, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
