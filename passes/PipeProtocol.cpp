@@ -165,6 +165,8 @@ public:
   }
 
   const Node &operator[](unsigned i) const { return nodes[i]; }
+  /// Whether the kernel has this role.
+  bool exists() const { return nodes.front().op != nullptr; }
   unsigned getEntry() const { return entry; }
   Operation *getWait(unsigned number) const { return waits[number]; }
 
@@ -443,6 +445,9 @@ Exploration::Progress Exploration::step(State &state) {
     break;
   case Node::Kind::Meet:
   case Node::Kind::End:
+    // Without a producer the consumers meet each other.
+    if (node.kind == Node::Kind::Meet && !producer.exists())
+      break;
     if (producer[state.producer].kind != node.kind)
       return stepProducer(state);
     if (node.kind == Node::Kind::End)
