@@ -78,10 +78,13 @@ private:
     return conditional.getResult(0);
   }
 
-  /// A copy of the operations on tiles that `value` is computed by.
+  /// A copy of the operations on index tiles and masks that `value` is computed by. Numbers that it
+  /// compares are not computed twice, nor is what a loop or a product gives.
   Value copyTiles(Value value, IRMapping &copies) {
     Operation *op = value.getDefiningOp();
-    if (!op || !isa<RankedTensorType>(value.getType()))
+    auto tile = dyn_cast<RankedTensorType>(value.getType());
+    if (!op || !tile || isa<FloatType>(tile.getElementType()) || op->getNumRegions() != 0 ||
+        op->getNumResults() != 1)
       return value;
     if (Value copy = copies.lookupOrNull(value))
       return copy;

@@ -211,3 +211,47 @@ hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!ti
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// The numbers that a condition compares, of a loop or a product, are not computed again beside it.
+// CHECK-LABEL: hop.kernel @numbers
+// CHECK: %[[LOOP:.*]]:2 = scf.for
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK-NOT: scf.for
+// CHECK: %[[IN:.*]] = arith.cmpi slt
+// CHECK-NOT: scf.for
+// CHECK: %[[OVER:.*]] = arith.cmpf ogt, %[[LOOP]]#1
+// CHECK: %[[EITHER:.*]] = arith.ori %[[IN]], %[[OVER]]
+// CHECK: arith.select %[[EITHER]], %[[LOOP]]#0
+hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %end = tile.dim "M"
+    %end_i32 = arith.index_cast %end : index to i32
+    %x:2 = scf.for %i = %c0 to %end step %c1 iter_args(%a = %ones, %b = %minus_inf) -> (!acc, !acc) {
+      %a_next = math.exp2 %b : !acc
+      %b_next = arith.addf %a, %ones : !acc
+      scf.yield %a_next, %b_next : !acc, !acc
+    }
+    %cols = tile.iota %col axis 1 : !ints
+    %ends = tile.splat %end_i32 : i32 -> !ints
+    %in = arith.cmpi slt, %cols, %ends : !ints
+    %over = arith.cmpf ogt, %x#1, %ones : !acc
+    %either = arith.ori %in, %over : !bits
+    %s = arith.select %either, %x#0, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
