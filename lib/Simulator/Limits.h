@@ -21,6 +21,8 @@ constexpr uint64_t kMaxLocalBytes = 512 << 10;
 constexpr uint64_t kMaxParamBytes = 32764;
 /// Ten regions of 64 KiB (PTX ISA 5.1.3).
 constexpr uint64_t kMaxConstBytes = 640 << 10;
+/// Asynchronous operations of a cluster in flight; beyond, some land early.
+constexpr uint64_t kMaxPending = 2048;
 /// Virtual registers of a kernel; each takes 128 bytes or more of every warp.
 constexpr uint64_t kMaxRegisters = 1 << 17;
 /// Of a variable's address; shared memory windows are aligned to no more.

@@ -432,6 +432,9 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
         ;
       return true;
     }
+    // Copies that nobody waits for must not take the host's memory; some that are not ready stay.
+    for (size_t k = 0; k < kMaxPending && c.pending.size() > kMaxPending; ++k)
+      completeOne(c);
     ready.clear();
     polling.clear();
     for (auto &cta : c.ctas)

@@ -46,7 +46,7 @@ public:
       StringRef rest = text.substr(position);
       char first = rest.front();
       size_t length = getLexicalLength(rest);
-      bool isWord = isWordChar(first) || first == '?';
+      bool isWord = isWordChar(first) || first == extraChar();
       if (isWord)
         length = rest.take_while([&](char c) { return isWordChar(c) || c == extraChar(); }).size();
       if (!checkToken(rest, rest.take_front(length)))
