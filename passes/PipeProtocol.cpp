@@ -43,9 +43,6 @@ struct Node {
   unsigned pipe = 0;
   unsigned wait = 0;
   unsigned decision = 0;
-  /// A loop in which consumers let tiles pass that the producer loads for other blocks, in further
-  /// iterations of the loop with the same decision; that loop, which consumers may leave earlier.
-  bool skips = false, isUneven = false;
   std::array<unsigned, 2> next = {0, 0};
 };
 
@@ -69,6 +66,8 @@ bool startsLoads(Operation *op) {
 }
 
 /// Whether consumers only let tiles pass in `op`, as tile-warp-specialize makes of tile.skip_loads.
+/// The proof is of the block of a cluster whose loops are the longest, which has none to pass; what
+/// a producer loads beyond the loops of another block is the business of tile-even-loops.
 bool skipsTiles(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   return loop && !loop.getBody()->getOps<hop::WarpgroupSyncOp>().empty() &&
@@ -86,22 +85,19 @@ public:
   void number(Region &region);
 
   unsigned of(Operation *op) const { return numbers.lookup(op); }
-  bool isUneven(Operation *op) const { return uneven.contains(of(op)); }
   unsigned size() const { return count; }
 
 private:
   static SmallVector<Operation *> controlsOf(Region &region);
-  LogicalResult skip(Operation *skip, Operation *before);
 
   DenseMap<Operation *, unsigned> numbers;
-  DenseSet<unsigned> uneven;
   unsigned count = 0;
 };
 
 SmallVector<Operation *> Decisions::controlsOf(Region &region) {
   SmallVector<Operation *> controls;
   for (Operation &op : region.getOps())
-    if (op.getNumRegions() != 0 && holdsEvents(&op) && !startsLoads(&op))
+    if (op.getNumRegions() != 0 && holdsEvents(&op) && !startsLoads(&op) && !skipsTiles(&op))
       controls.push_back(&op);
   return controls;
 }
@@ -114,31 +110,12 @@ void Decisions::number(Region &region) {
   }
 }
 
-/// `skip` goes on with what the last loop of `before` loads.
-LogicalResult Decisions::skip(Operation *skip, Operation *before) {
-  Operation *last = nullptr;
-  if (before)
-    before->walk([&](scf::ForOp loop) { last = numbers.contains(loop) ? loop : last; });
-  if (!last)
-    return skip->emitError("lets tiles pass without a loop before it that loads them");
-  numbers[skip] = numbers.lookup(last);
-  uneven.insert(numbers[skip]);
-  return success();
-}
-
 LogicalResult Decisions::pair(Region &producer, Region &consumer) {
   SmallVector<Operation *> fills = controlsOf(producer), reads = controlsOf(consumer);
   auto fill = fills.begin();
-  Operation *before = nullptr;
   for (Operation *read : reads) {
-    if (skipsTiles(read)) {
-      if (failed(skip(read, before)))
-        return failure();
-      continue;
-    }
     if (fill == fills.end() || (*fill)->getName() != read->getName())
       return read->emitError("reads tiles, and the producer has no such operation to load them");
-    before = read;
     numbers[read] = numbers[*fill] = count++;
     for (auto [ofFill, ofRead] : llvm::zip_equal((*fill)->getRegions(), read->getRegions()))
       if (failed(pair(ofFill, ofRead)))
@@ -190,8 +167,6 @@ private:
   unsigned addBranch(Operation *op) {
     Node node{Node::Kind::Branch, op};
     node.decision = decisions.of(op);
-    node.skips = skipsTiles(op);
-    node.isUneven = !isProducer && decisions.isUneven(op);
     return add(node);
   }
   unsigned numberOf(Operation *wait) {
@@ -247,7 +222,7 @@ unsigned Program::build(Operation *op, unsigned follow) {
   }
   if (isa<hop::BarrierWaitOp>(op))
     return addStep(Kind::Meet, op, Value(), nullptr, follow);
-  if (op->getNumRegions() == 0 || !holdsEvents(op))
+  if (op->getNumRegions() == 0 || !holdsEvents(op) || skipsTiles(op))
     return follow;
   if (startsLoads(op))
     return build(op->getRegion(0), follow);
@@ -270,8 +245,6 @@ unsigned Program::build(Operation *op, unsigned follow) {
 /// Decisions that one role has made and the other still has to follow, in order.
 struct Choices {
   bool ofProducer = false;
-  /// The consumers have left the loop, and the producer may go on in it for other blocks.
-  bool isOpen = false;
   std::deque<bool> ahead;
 };
 
@@ -294,7 +267,7 @@ std::vector<int> State::getKey() const {
     key.insert(key.end(), ring.begin(), ring.end());
   }
   for (const Choices &choices : this->choices) {
-    key.push_back(4 * choices.ahead.size() + 2 * choices.ofProducer + choices.isOpen);
+    key.push_back(2 * choices.ahead.size() + choices.ofProducer);
     key.insert(key.end(), choices.ahead.begin(), choices.ahead.end());
   }
   return key;
@@ -365,13 +338,6 @@ Exploration::Progress Exploration::wait(State &state, const Node &node) {
 void Exploration::decide(State &state, const Node &node, bool first) const {
   Choices &choices = state.choices[node.decision];
   state.consumer = node.next[first ? 0 : 1];
-  if (node.isUneven && !node.skips && !first) {
-    choices.isOpen = true;
-    return;
-  }
-  if (node.skips && !choices.isOpen)
-    return;
-  choices.isOpen &= first || !node.skips;
   if (isAlone)
     return;
   if (choices.ofProducer && !choices.ahead.empty()) {
@@ -390,13 +356,11 @@ Exploration::Progress Exploration::decide(State &state, const Node &node) {
     return stepProducer(state);
   if (!visited.insert(state.getKey()).second)
     return Progress::Ended;
-  bool mayEnter = follows ? choices.ahead.front() : !node.skips || choices.isOpen;
-  bool mayLeave = !follows || !choices.ahead.front() || (node.isUneven && !node.skips);
-  if (mayEnter && mayLeave) {
+  if (!follows) {
     stack.push_back(state);
     decide(stack.back(), node, /*first=*/false);
   }
-  decide(state, node, mayEnter);
+  decide(state, node, !follows || choices.ahead.front());
   return Progress::Moved;
 }
 

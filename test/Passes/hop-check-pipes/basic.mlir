@@ -159,7 +159,7 @@ hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
   }
 }
 
-// Tiles that are loaded for other blocks pass behind the loop, after the loads that run ahead of it.
+// Tiles that are loaded for other blocks pass behind the loop.
 hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):

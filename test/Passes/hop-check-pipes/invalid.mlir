@@ -217,62 +217,6 @@ hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!V],
 
 // -----
 
-// Loads that run ahead find no slot when tiles pass that other blocks load.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
-  %a = hop.pipe.create "a" : !R1
-  %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
-  ^bb0(%wg: index):
-    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
-    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
-    scf.for %i1 = %c0 to %m step %c1 {
-      // expected-error@+1 {{needs 2 slots of 'a' at once, and it has 1; use stages = 2}}
-      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
-      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
-    }
-    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
-    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
-  }
-  hop.role consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %t = hop.pipe.wait %a : !R1 -> !T
-    hop.pipe.release %a, %t : !R1, !T
-    %u = hop.pipe.wait %a : !R1 -> !T
-    hop.pipe.release %a, %u : !R1, !T
-    scf.for %i2 = %c0 to %m step %c1 {
-      %v = hop.pipe.wait %a : !R1 -> !T
-      hop.pipe.release %a, %v : !R1, !T
-      %w = hop.pipe.wait %b : !R1 -> !T
-      hop.pipe.release %b, %w : !R1, !T
-    }
-    %y = hop.pipe.wait %b : !R1 -> !T
-    hop.pipe.release %b, %y : !R1, !T
-    // expected-note@+1 {{and the consumers wait here for what comes after it}}
-    %z = hop.pipe.wait %b : !R1 -> !T
-    hop.pipe.release %b, %z : !R1, !T
-    scf.for %i3 = %c0 to %m step %c1 {
-      %s = hop.pipe.wait %a : !R1 -> !T
-      hop.warpgroup_sync
-      hop.pipe.release %a, %s : !R1, !T
-      %p = hop.pipe.wait %b : !R1 -> !T
-      hop.warpgroup_sync
-      hop.pipe.release %b, %p : !R1, !T
-    }
-  }
-}
-
-// -----
-
 // A tile that nobody loads.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -360,38 +304,6 @@ hop.kernel @loads attributes {argument_names = ["x"], argument_types = [!V],
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
-  }
-}
-
-// -----
-
-// Nothing is loaded before the tiles that pass.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @passes attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
-  %a = hop.pipe.create "a" : !R2
-  hop.role producer warpgroups(1) {
-  ^bb0(%wg: index):
-    hop.pipe.load %a, %x[%m, %c0] : !R2, !V
-  }
-  hop.role consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %t = hop.pipe.wait %a : !R2 -> !T
-    hop.pipe.release %a, %t : !R2, !T
-    // expected-error@+1 {{lets tiles pass without a loop before it that loads them}}
-    scf.for %i1 = %c0 to %m step %c1 {
-      %u = hop.pipe.wait %a : !R2 -> !T
-      hop.warpgroup_sync
-      hop.pipe.release %a, %u : !R2, !T
-    }
   }
 }
 
