@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Async.h"
 #include "Atomic.h"
-#include "Memory.h"
+#include "MemoryOrder.h"
 #include "Sync.h"
 #include "TensorMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -47,11 +47,33 @@ struct ConflictOnce {
   }
 };
 
-/// Calls fn(sharedOffset, globalPointer, bytes) for every 16-byte unit (or part of one) of the box
-/// that lies in the tensor, and outside(sharedOffset, bytes) for the rest.
-template <class In, class Out>
-void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint32_t base, In in,
-             Out outside) {
+/// An operation's accesses to global memory: checked until one is wrong.
+struct GlobalNotes {
+  Cluster &cluster;
+  const AsyncOp &op;
+  AccessKind kind;
+  uint32_t agent, epoch;
+  bool clean = true;
+  void operator()(const GlobalMemory::Buffer &buffer, uint64_t offset, uint32_t bytes) {
+    clean = clean && noteGlobal(cluster, op, buffer, offset, bytes, kind, agent, epoch);
+  }
+};
+
+/// What a copy does with its box. Units are of 16 bytes, or less at the end of a row of the box.
+struct BoxVisitor {
+  /// Comes before the parts of the unit.
+  void unit(uint32_t, uint32_t) {}
+  /// `count` elements from element `first` of `global` lie in the tensor.
+  void inside(uint32_t, uint8_t *, uint32_t, uint32_t) {}
+  void outside(uint32_t, uint32_t) {}
+  /// These bytes of global memory are accessed.
+  void touched(const GlobalMemory::Buffer &, uint64_t, uint32_t) {}
+};
+
+/// Visits a box; the first parameter of a visitor's functions on shared memory is the offset.
+template <class Visitor>
+void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint32_t base,
+             Visitor visitor) {
   uint32_t es = m.elementSize(), inner = m.extent(0), rows = 1;
   for (unsigned d = 1; d < m.rank; ++d)
     rows *= m.extent(d);
@@ -82,9 +104,12 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
       uint64_t start = first + uint64_t(element(lo) * int64_t(es));
       uint64_t bytes = uint64_t(element(hi - 1) - element(lo) + 1) * es;
       GlobalMemory::Buffer *b = cluster.run->launch->memory->find(start, bytes);
-      if (b)
+      if (b) {
         global = b->data + (start - b->base);
-      else {
+        uint32_t step = m.elementStrides[0] * es;
+        for (uint64_t at = 0; at < bytes; at += step == es ? bytes : step)
+          visitor.touched(*b, start - b->base + at, step == es ? uint32_t(bytes) : es);
+      } else {
         if (!missing)
           addDiagnostic(cluster, DiagKind::OutOfBounds, op.warp, op.inst, op.lane,
                         llvm::formatv("the tensor map reaches {0} bytes at global address {1:x}, "
@@ -96,20 +121,24 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
       }
     }
     uint32_t perUnit = std::max(1u, 16 / es);
-    for (uint32_t x = 0; x < inner;) {
+    for (uint32_t x = 0, unitEnd = 0; x < inner;) {
       uint32_t at = base + (row * inner + x) * es;
-      uint32_t n = std::min(inner - x, perUnit - at % 16 / es);
+      uint32_t where = swizzleAddress(at, m.swizzle);
+      if (x == unitEnd) {
+        unitEnd += std::min(inner - x, perUnit - at % 16 / es);
+        visitor.unit(where, (unitEnd - x) * es);
+      }
+      uint32_t n = unitEnd - x;
       // Cut where the row enters or leaves the tensor.
       bool isIn = x >= lo && x < hi;
       if (x < lo)
         n = std::min(n, lo - x);
       else if (x < hi)
         n = std::min(n, hi - x);
-      uint32_t where = swizzleAddress(at, m.swizzle);
       if (isIn)
-        in(where, global, uint32_t(element(x) - element(lo)), n);
+        visitor.inside(where, global, uint32_t(element(x) - element(lo)), n);
       else
-        outside(where, n * es);
+        visitor.outside(where, n * es);
       x += n;
     }
   }
@@ -163,6 +192,30 @@ bool destinationUsable(Cluster &cluster, const AsyncOp &op, Cta &cta, Mbarrier *
   return true;
 }
 
+template <class Wrote>
+struct LoadVisitor : BoxVisitor {
+  const TensorMapRecord &map;
+  uint8_t *shared;
+  Wrote &wrote;
+  GlobalNotes &read;
+
+  // The unit as a whole: its parts may share a word.
+  void unit(uint32_t where, uint32_t bytes) { wrote(where, bytes); }
+  void inside(uint32_t where, const uint8_t *global, uint32_t first, uint32_t count) {
+    uint32_t es = map.elementSize(), stride = map.elementStrides[0];
+    if (stride == 1) {
+      memcpy(shared + where, global + size_t(first) * es, count * es);
+      return;
+    }
+    for (uint32_t k = 0; k < count; ++k)
+      memcpy(shared + where + k * es, global + size_t(first + k * stride) * es, es);
+  }
+  void outside(uint32_t where, uint32_t bytes) { fillOutside(shared + where, bytes, map); }
+  void touched(const GlobalMemory::Buffer &buffer, uint64_t offset, uint32_t bytes) {
+    read(buffer, offset, bytes);
+  }
+};
+
 void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
   Mbarrier *b;
   if (!destinationUsable(cluster, op, cta, b))
@@ -173,6 +226,7 @@ void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
     report(cta.shadow.write(offset, bytes, a, op.order), a, true);
   };
   uint8_t *shared = cta.shared.data();
+  GlobalNotes read{cluster, op, AccessKind::Read, a.agent, a.epoch};
   if (op.kind == AsyncOp::BulkLoad) {
     GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
     if (!g) {
@@ -181,27 +235,15 @@ void loadInto(Cluster &cluster, AsyncOp &op, Cta &cta) {
           llvm::formatv("{0} bytes at global address {1:x} are in no buffer", op.bytes, op.global)
               .str());
     } else {
+      read(*g, op.global - g->base, op.bytes);
       memcpy(shared + op.remoteOffset, g->data + (op.global - g->base), op.bytes);
     }
     wrote(op.remoteOffset, op.bytes);
   } else {
     TensorMapRecord m;
     memcpy(&m, op.tensorMap.data(), 128);
-    uint32_t es = m.elementSize(), stride = m.elementStrides[0];
-    walkBox(
-        cluster, op, m, op.remoteOffset,
-        [&](uint32_t where, const uint8_t *global, uint32_t first, uint32_t n) {
-          if (stride == 1)
-            memcpy(shared + where, global + size_t(first) * es, n * es);
-          else
-            for (uint32_t k = 0; k < n; ++k)
-              memcpy(shared + where + k * es, global + size_t(first + k * stride) * es, es);
-          wrote(where, n * es);
-        },
-        [&](uint32_t where, uint32_t bytes) {
-          fillOutside(shared + where, bytes, m);
-          wrote(where, bytes);
-        });
+    walkBox(cluster, op, m, op.remoteOffset,
+            LoadVisitor<decltype(wrote)>{{}, m, shared, wrote, read});
   }
   completeOnBarrier(cluster, op, cta);
 }
@@ -228,6 +270,16 @@ void combine(Cluster &cluster, uint8_t *to, const uint8_t *from, uint32_t bytes,
   }
 }
 
+template <class Reads>
+struct SourceVisitor : BoxVisitor {
+  uint32_t elementSize;
+  Reads &reads;
+
+  void inside(uint32_t where, uint8_t *, uint32_t, uint32_t count) {
+    reads(where, count * elementSize);
+  }
+};
+
 /// First half of a store: sources are read, in the state they have now.
 void readSources(Cluster &cluster, AsyncOp &op) {
   Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
@@ -245,15 +297,31 @@ void readSources(Cluster &cluster, AsyncOp &op) {
   }
   TensorMapRecord m;
   memcpy(&m, op.tensorMap.data(), 128);
-  walkBox(
-      cluster, op, m, op.sharedOffset,
-      [&](uint32_t where, const uint8_t *, uint32_t, uint32_t n) {
-        reads(where, n * m.elementSize());
-      },
-      [](uint32_t, uint32_t) {});
+  walkBox(cluster, op, m, op.sharedOffset,
+          SourceVisitor<decltype(reads)>{{}, m.elementSize(), reads});
 }
 
+struct StoreVisitor : BoxVisitor {
+  Cluster &cluster;
+  AsyncOp &op;
+  const TensorMapRecord &map;
+  GlobalNotes &wrote;
+
+  void inside(uint32_t where, uint8_t *global, uint32_t first, uint32_t count) {
+    Ty ty = reductionType(TensorElement(map.type));
+    uint32_t es = map.elementSize(), stride = map.elementStrides[0];
+    for (uint32_t k = 0; k < count; k += stride == 1 ? count : 1)
+      combine(cluster, global + size_t(first + k * stride) * es,
+              op.held.data() + (where - op.sharedOffset) + k * es, stride == 1 ? count * es : es,
+              op, ty);
+  }
+  void touched(const GlobalMemory::Buffer &buffer, uint64_t offset, uint32_t bytes) {
+    wrote(buffer, offset, bytes);
+  }
+};
+
 void writeGlobal(Cluster &cluster, AsyncOp &op) {
+  GlobalNotes wrote{cluster, op, AccessKind::Write, op.groups->writeAgent, op.groupIndex + 1};
   if (op.kind == AsyncOp::BulkStore) {
     GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.global, op.bytes);
     if (!g || g->readOnly) {
@@ -263,23 +331,14 @@ void writeGlobal(Cluster &cluster, AsyncOp &op) {
                         .str());
       return;
     }
+    wrote(*g, op.global - g->base, op.bytes);
     combine(cluster, g->data + (op.global - g->base), op.held.data(), op.bytes, op,
             Ty(op.reduceType));
     return;
   }
   TensorMapRecord m;
   memcpy(&m, op.tensorMap.data(), 128);
-  Ty ty = reductionType(TensorElement(m.type));
-  uint32_t es = m.elementSize(), stride = m.elementStrides[0];
-  walkBox(
-      cluster, op, m, op.sharedOffset,
-      [&](uint32_t where, uint8_t *global, uint32_t first, uint32_t n) {
-        for (uint32_t k = 0; k < n; k += stride == 1 ? n : 1)
-          combine(cluster, global + size_t(first + k * stride) * es,
-                  op.held.data() + (where - op.sharedOffset) + k * es, stride == 1 ? n * es : es,
-                  op, ty);
-      },
-      [](uint32_t, uint32_t) {});
+  walkBox(cluster, op, m, op.sharedOffset, StoreVisitor{{}, cluster, op, m, wrote});
 }
 
 void sharedCopy(Cluster &cluster, AsyncOp &op) {
@@ -317,13 +376,16 @@ void cpAsync(Cluster &cluster, AsyncOp &op) {
   Access a = accessOf(cluster, op, op.groups->agent, op.groupIndex + 1);
   a.async = false;
   ConflictOnce report{cluster, op};
+  GlobalNotes read{cluster, op, AccessKind::Read, a.agent, a.epoch};
   for (size_t k = 0; k < op.pieces.size(); ++k) {
     auto [offset, bytes, sourceBytes, lane] = op.pieces[k];
     uint8_t *to = op.shared->shared.data() + offset;
     memset(to, 0, bytes);
     if (sourceBytes)
-      if (GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.sources[k], sourceBytes))
+      if (GlobalMemory::Buffer *g = cluster.run->launch->memory->find(op.sources[k], sourceBytes)) {
+        read(*g, op.sources[k] - g->base, sourceBytes);
         memcpy(to, g->data + (op.sources[k] - g->base), sourceBytes);
+      }
     report(op.shared->shadow.write(offset, bytes, a, op.order), a, true);
   }
   advanceGroups(*op.groups, op.groupIndex, 2);

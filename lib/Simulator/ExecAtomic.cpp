@@ -1,7 +1,7 @@
 //===- ExecAtomic.cpp - atom and red (PTX ISA 9.7.13) ---------------------===//
 #include "Atomic.h"
 #include "Lanes.h"
-#include "Memory.h"
+#include "MemoryOrder.h"
 #include "Numeric.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -11,8 +11,8 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 operation, 8-15 type; aux: space, bit 8 own CTA only, bit 9 red, bits 16-
-// elements.
+// select: bits 0-7 operation, 8-15 type, 16-19 ordering; aux: space, bit 8 own CTA only, bit 9 red,
+// bits 16- elements.
 
 uint64_t applyInt(AtomicOp op, uint64_t old, uint64_t b, uint64_t c, Ty ty) {
   bool isSigned = tySigned(ty);
@@ -132,6 +132,7 @@ Step atomic(Exec &e, const Inst &i) {
   Ty ty = Ty(i.select >> 8 & 255);
   unsigned bytes = tyBits(ty) / 8, elements = i.aux >> 16;
   bool isRed = i.aux >> 9 & 1;
+  Ordering ordering = Ordering::decode(i.select >> 16);
   unsigned first = isRed ? 0 : elements; // position of the address operand
   for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
     unsigned l = llvm::countr_zero(lanes);
@@ -151,11 +152,11 @@ Step atomic(Exec &e, const Inst &i) {
             : resolve(e, i, space, address, bytes * elements, l, AccessKind::Update, place);
     if (!found)
       continue;
+    orderRead(e, place, ordering);
     if (place.cta)
       noteShared(e, i, place, bytes * elements, l, AccessKind::Update, true);
-    // Every atomic orders: this may hide a race that relaxed semantics leave, and never invents
-    // one.
-    strongAcquire(e, address);
+    else if (place.buffer)
+      noteGlobal(e, i, place, bytes * elements, l, AccessKind::Update, ordering);
     for (unsigned k = 0; k < elements; ++k) {
       uint64_t b = lane(e, i, first + 1 + k, l);
       uint64_t c = op == ACas ? lane(e, i, first + 2, l) : 0;
@@ -175,7 +176,7 @@ Step atomic(Exec &e, const Inst &i) {
           e.dst<uint32_t>(i, k)[l] = uint32_t(old);
       }
     }
-    strongRelease(e, address);
+    orderWrite(e, place, ordering, true);
   }
   e.cluster->event();
   return Step::Next;
@@ -205,7 +206,8 @@ bool tessera::sim::detail::decodeAtomic(Decoder &d, StringRef opcode) {
   if (op < 0 || !isAtomicType(ty) || (isFloat && op != AAdd) ||
       (isHalf && op != AAdd && op != AMin && op != AMax) || n > 8 || (n > 1 && op == ACas))
     return d.refuse("with this operation and type is not modelled");
-  d.inst.select = op | uint32_t(ty) << 8;
+  m.ordering.relaxed = true; // the default of .sem
+  d.inst.select = op | uint32_t(ty) << 8 | m.ordering.encode() << 16;
   d.inst.aux = uint32_t(m.space) | (m.space == Space::Shared && !m.cluster ? 256u : 0u) |
                (isRed ? 512u : 0u) | n << 16;
   d.inst.fn = &atomic;

@@ -22,7 +22,25 @@ void completeBarrier(Cluster &cluster, NamedBarrier &b) {
   b.arrived = 0;
   b.expected = 0;
   b.members.clear();
+  b.previous = std::move(b.arrivals);
+  b.arrivals.clear();
   cluster.event();
+}
+
+/// Who comes to a barrier must be ordered after all who came the time before: otherwise it could
+/// have come among them and been counted in the place of one.
+void checkSharing(Exec &e, const Inst &i, const NamedBarrier &b, uint32_t id) {
+  for (const Arrival &other : b.previous) {
+    if (e.warp->clock.seen(other.agent) >= other.epoch)
+      continue;
+    e.report(DiagKind::NamedBarrierShared, i,
+             describeWarp(*e.warp) + " arrives at " + describeBarrier(*e.run, id) + ", which " +
+                 describeAgent(*e.cluster, other.agent) +
+                 " used the time before; nothing orders the two, so that each may be counted for "
+                 "the other's group",
+             -1, {"the other arrival is at " + describeSite(*e.run, other.site)});
+    return;
+  }
 }
 
 enum BarKind : uint32_t { BarSync, BarArrive, BarRedPopc, BarRedAnd, BarRedOr };
@@ -76,6 +94,8 @@ Step bar(Exec &e, const Inst &i) {
                             b.arrived, b.expected == ~0u ? threadsOfLiveWarps(*e.cta) : b.expected,
                             describeSite(*e.run, b.firstSite))
                   .str()});
+  checkSharing(e, i, b, id);
+  b.arrivals.push_back({e.warp->agent, e.warp->epoch, uint32_t(&i - e.p->insts.data())});
   b.members.push_back(e.warp->index);
   b.arrived += i.flags & FlagAligned ? kLanes : llvm::popcount(e.active);
   b.arriving.join(e.warp->clock);

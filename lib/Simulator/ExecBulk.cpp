@@ -109,6 +109,8 @@ void attachGroup(Exec &e, unsigned l, AsyncOp &op) {
   AsyncGroups &g = e.warp->bulk[l];
   if (g.agent == 0)
     g.agent = e.cluster->newAgent("bulk copies of " + describeWarp(*e.warp));
+  if (g.writeAgent == 0)
+    g.writeAgent = e.cluster->newAgent("bulk copies of " + describeWarp(*e.warp));
   op.groups = &g;
   op.groupIndex = g.issued++;
   g.state.push_back(0);
@@ -211,6 +213,8 @@ Step issue(Exec &e, const Inst &i) {
   }
   // What the warp does from now on is not ordered before the copy.
   e.warp->release();
+  if (e.cluster->policy == Policy::Eager)
+    e.cluster->interrupt = e.warp->held = true;
   return Step::Next;
 }
 
@@ -290,6 +294,9 @@ Step waitGroup(Exec &e, const Inst &i) {
     }
     g.waitedRead = std::max(g.waitedRead, need);
     e.warp->clock.see(g.agent, need);
+    // Only without .read the results have been written (PTX ISA 9.7.9.25.5.3).
+    if (!read && g.writeAgent)
+      e.warp->clock.see(g.writeAgent, need);
   }
   return Step::Next;
 }

@@ -1,11 +1,12 @@
 //===- ExecFence.cpp - fence, membar (PTX ISA 9.7.13.4) -------------------===//
 //
-// Memory fences order a warp's own accesses, which the simulator executes in order anyway; what
-// matters to the checks is the proxy fence: it makes what happened before visible to the async
-// proxy.
+// The simulator executes a warp's accesses in order, so that fences change clocks only: a memory
+// fence makes the relaxed accesses around it release and acquire, a proxy fence makes what happened
+// before visible to the async proxy.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
+#include "Memory.h"
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
@@ -13,8 +14,19 @@ using llvm::StringRef;
 
 namespace {
 Step nothing(Exec &, const Inst &) { return Step::Next; }
-Step proxyFence(Exec &e, const Inst &) {
-  e.warp->clock.fence();
+enum : uint32_t { FenceShared = 1, FenceGlobal = 2 };
+/// select: the state spaces.
+Step proxyFence(Exec &e, const Inst &i) {
+  if (i.select & FenceShared)
+    e.warp->clock.fence(FenceSpace::Shared);
+  if (i.select & FenceGlobal)
+    e.warp->clock.fence(FenceSpace::Global);
+  return Step::Next;
+}
+/// select: the scope.
+Step memoryFence(Exec &e, const Inst &i) {
+  e.warp->clock.fenceMemory(uint32_t(e.cluster->number), MemScope(i.select));
+  e.warp->release();
   return Step::Next;
 }
 } // namespace
@@ -23,11 +35,13 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
   if (opcode == "membar") {
     if (d.take("proxy")) {
       d.inst.fn = d.has("async") ? &proxyFence : &nothing;
+      d.inst.select = FenceShared | FenceGlobal;
       d.mods.clear();
       return d.count(0);
     }
-    d.inst.fn = &nothing;
-    bool level = d.take("cta") || d.take("gl") || d.take("sys");
+    d.inst.fn = &memoryFence;
+    bool narrow = d.take("cta"), level = narrow || d.take("gl") || d.take("sys");
+    d.inst.select = uint32_t(narrow ? MemScope::Cluster : MemScope::Device);
     return (level || d.refuse("in this form is not modelled")) && d.count(0);
   }
   if (opcode != "fence")
@@ -35,14 +49,17 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
   d.inst.fn = &nothing;
   if (d.take("proxy")) {
     if (d.take("async") || d.take("async::generic")) {
-      // Between the generic and the async proxy, for all or for some state spaces. Only shared
-      // memory is tracked.
-      bool globalOnly = d.take("global");
-      for (const char *space : {"shared::cta", "shared::cluster", "shared"})
-        d.take(space);
-      d.inst.fn = globalOnly ? &nothing : &proxyFence;
-      for (const char *order : {"acquire", "release", "sync_restrict::shared::cta",
-                                "sync_restrict::shared::cluster", "cluster", "cta"})
+      // Between the generic and the async proxy, for all or for some state spaces.
+      if (d.take("global"))
+        d.inst.select |= FenceGlobal;
+      for (const char *space : {"shared::cta", "shared::cluster", "shared",
+                                "sync_restrict::shared::cta", "sync_restrict::shared::cluster"})
+        if (d.take(space))
+          d.inst.select |= FenceShared;
+      if (!d.inst.select)
+        d.inst.select = FenceShared | FenceGlobal;
+      d.inst.fn = &proxyFence;
+      for (const char *order : {"acquire", "release", "cluster", "cta"})
         d.take(order);
       return d.count(0);
     }
@@ -63,10 +80,16 @@ bool tessera::sim::detail::decodeFence(Decoder &d, StringRef opcode) {
     // Makes an initialised mbarrier known to the cluster and to bulk copies; both work in the async
     // proxy.
     d.inst.fn = &proxyFence;
+    d.inst.select = FenceShared;
     return d.count(0);
   }
-  for (const char *m : {"sc", "acq_rel", "acquire", "release", "sync_restrict::shared::cta",
-                        "sync_restrict::shared::cluster", "cta", "cluster", "gpu", "sys"})
+  for (const char *m : {"sc", "acq_rel", "acquire", "release"})
     d.take(m);
+  // What is restricted to shared memory orders nothing there that strong accesses would not.
+  bool restricted = d.take("sync_restrict::shared::cta");
+  restricted |= d.take("sync_restrict::shared::cluster");
+  d.inst.select = uint32_t(takeScope(d));
+  if (!restricted)
+    d.inst.fn = &memoryFence;
   return d.count(0);
 }

@@ -1,6 +1,6 @@
 //===- ExecMemory.cpp - ld, st, prefetch (PTX ISA 9.7.9) ------------------===//
 #include "Lanes.h"
-#include "Memory.h"
+#include "MemoryOrder.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -10,7 +10,8 @@ using llvm::StringRef;
 namespace {
 
 // select: bits 0-7 bytes of an element, 8-15 elements, then flags.
-enum : uint32_t { MSigned = 1u << 16, MStrong = 1u << 17, MOwn = 1u << 18 };
+enum : uint32_t { MSigned = 1u << 16, MOwn = 1u << 17 };
+constexpr unsigned kOrderingShift = 20;
 
 bool aligned(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane) {
   if (address % bytes == 0)
@@ -46,6 +47,7 @@ void setLane(Exec &e, const Inst &i, unsigned n, unsigned lane, uint64_t v) {
 
 Step load(Exec &e, const Inst &i) {
   unsigned bytes = i.select & 255, count = i.select >> 8 & 255;
+  Ordering ordering = Ordering::decode(i.select >> kOrderingShift);
   Space space = Space(i.aux);
   for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
     unsigned l = llvm::countr_zero(lanes);
@@ -58,10 +60,12 @@ Step load(Exec &e, const Inst &i) {
                      : resolve(e, i, space, address, bytes * count, l, AccessKind::Read, place);
     if (!found)
       continue;
+    // First acquired, then read: the order of the checks too.
+    orderRead(e, place, ordering);
     if (place.cta)
-      noteShared(e, i, place, bytes * count, l, AccessKind::Read, i.select & MStrong);
-    if (i.select & MStrong)
-      strongAcquire(e, address);
+      noteShared(e, i, place, bytes * count, l, AccessKind::Read, ordering.strong());
+    else if (place.buffer && !place.buffer->readOnly)
+      noteGlobal(e, i, place, bytes * count, l, AccessKind::Read, ordering);
     for (unsigned k = 0; k < count; ++k)
       setLane(e, i, k, l, extend(place.data + k * bytes, bytes, i.select & MSigned));
   }
@@ -70,6 +74,7 @@ Step load(Exec &e, const Inst &i) {
 
 Step store(Exec &e, const Inst &i) {
   unsigned bytes = i.select & 255, count = i.select >> 8 & 255;
+  Ordering ordering = Ordering::decode(i.select >> kOrderingShift);
   Space space = Space(i.aux);
   for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
     unsigned l = llvm::countr_zero(lanes);
@@ -83,15 +88,18 @@ Step store(Exec &e, const Inst &i) {
     if (!found)
       continue;
     if (place.cta)
-      noteShared(e, i, place, bytes * count, l, AccessKind::Write, i.select & MStrong);
+      noteShared(e, i, place, bytes * count, l, AccessKind::Write, ordering.strong());
+    bool changes = false;
     for (unsigned k = 0; k < count; ++k) {
       const Op &o = e.op(i, k + 1);
       uint64_t v =
           o.cls == RegClass::R64 ? e.src<uint64_t>(i, k + 1)[l] : e.src<uint32_t>(i, k + 1)[l];
+      changes |= memcmp(place.data + k * bytes, &v, bytes) != 0;
       memcpy(place.data + k * bytes, &v, bytes);
     }
-    if (i.select & MStrong)
-      strongRelease(e, address);
+    if (place.buffer)
+      noteGlobal(e, i, place, bytes * count, l, AccessKind::Write, ordering, !changes);
+    orderWrite(e, place, ordering, false);
   }
   e.cluster->event();
   return Step::Next;
@@ -159,7 +167,8 @@ bool tessera::sim::detail::decodeMemory(Decoder &d, StringRef opcode) {
     return d.refuse("with this type is not modelled");
   if (!d.count(hint ? 3 : 2))
     return false;
-  d.inst.select = bytes | n << 8 | (tySigned(ty) ? MSigned : 0u) | (m.strong ? MStrong : 0u) |
+  d.inst.select = bytes | n << 8 | (tySigned(ty) ? MSigned : 0u) |
+                  m.ordering.encode() << kOrderingShift |
                   (m.space == Space::Shared && !m.cluster ? MOwn : 0u);
   d.inst.aux = uint32_t(m.space);
   if (m.space != Space::Param)

@@ -9,6 +9,7 @@
 #ifndef TESSERA_SIMULATOR_MACHINE_H
 #define TESSERA_SIMULATOR_MACHINE_H
 
+#include "GlobalShadow.h"
 #include "Program.h"
 #include "Shadow.h"
 #include "llvm/ADT/SmallVector.h"
@@ -55,8 +56,14 @@ struct Mbarrier {
   uint64_t phase = 0; ///< completed phases; the current one has this number
   uint32_t agent = 0;
   uint32_t initAgent = 0, initEpoch = 0, initSite = 0;
+  const Inst *lastArrival = nullptr;
   Clock arriving; ///< of the arrivals of the current phase
   Clock done;     ///< of the arrivals of the completed phases
+};
+
+/// A warp at a barrier.
+struct Arrival {
+  uint32_t agent = 0, epoch = 0, site = 0;
 };
 
 struct NamedBarrier {
@@ -66,7 +73,8 @@ struct NamedBarrier {
   uint64_t generation = 0;
   uint32_t reduction = 0; ///< for barrier.red
   Clock arriving, done;
-  llvm::SmallVector<uint32_t, 8> members; ///< warps that arrived in this generation
+  llvm::SmallVector<uint32_t, 8> members;           ///< warps that arrived in this generation
+  llvm::SmallVector<Arrival, 8> arrivals, previous; ///< of this generation, of the one before
 };
 
 struct WgmmaOp {
@@ -141,7 +149,8 @@ struct Reconverge {
 
 /// The bulk (or cp.async) groups of a thread.
 struct AsyncGroups {
-  uint32_t agent = 0;
+  uint32_t agent = 0;              ///< whose epochs are operations that have read their sources
+  uint32_t writeAgent = 0;         ///< ... that have written global memory
   uint32_t issued = 0;             ///< operations
   std::vector<uint32_t> groupEnds; ///< operations issued when each group was committed
   uint32_t readDone = 0,
@@ -166,6 +175,7 @@ struct Warp {
   uint32_t epoch = 1;
   uint32_t carry = 0; ///< condition code of add.cc
   uint32_t priority = 0;
+  bool held = false;      ///< Policy::Eager: has issued copies, others go first
   uint32_t registers = 0; ///< per thread
   // wgmma
   uint32_t wgmmaFences = 1;
@@ -250,6 +260,15 @@ struct AsyncOp {
   std::vector<uint64_t> sources;               ///< cp.async: global address of each piece
 };
 
+/// Which warp of a cluster runs, and for how long.
+enum class Policy : uint8_t {
+  Random,   ///< any, for random times
+  Eager,    ///< copies land at once, and who issued them waits until the others can do no more
+  Priority, ///< that of the highest priority; priorities change now and then
+  Short,    ///< any, for short times
+};
+constexpr unsigned kPolicies = 4;
+
 struct Cluster {
   Run *run = nullptr;
   uint64_t number = 0;
@@ -270,8 +289,14 @@ struct Cluster {
   uint64_t clusterGeneration = 0;
   Clock clusterArriving, clusterDone;
   uint32_t liveWarps = 0;
-  unsigned policy = 0;
-  std::unordered_map<uint64_t, Clock> strongClocks; ///< release/acquire through shared memory words
+  Policy policy = Policy::Random;
+  bool interrupt = false; ///< the running split stops after its instruction
+  bool yield = false;     ///< another cluster shall have its turn
+  /// A turn of another cluster comes after about one in so many accesses to global memory; 0: never
+  uint32_t switchRate = 0;
+  uint64_t runEvents = 0; ///< of the whole launch, when it was last looked at
+  /// Release and acquire through words of shared memory, by CTA rank and offset.
+  std::unordered_map<uint64_t, Clock> strongClocks;
   std::vector<uint64_t> opcodeCounts;
   uint64_t wgmmas = 0, tmaOps = 0;
   bool failed = false;                        ///< deadlocked or aborted
@@ -282,11 +307,23 @@ struct Cluster {
     agentWarps.push_back(warp);
     return agents++;
   }
+  /// An access to memory that other clusters may write: only there can their order matter.
+  void touchGlobal() {
+    if (switchRate && rng.below(switchRate) == 0)
+      interrupt = yield = true;
+  }
   void event() {
     ++events;
     lastEventAt = instructions;
     failedPolls = 0;
   }
+};
+
+/// What strong writes to a word of global memory have published for those who read it.
+struct SyncWord {
+  uint64_t cluster = ~0ull; ///< of the last writer
+  uint32_t agent = 0;
+  SharedViews published[kScopes];
 };
 
 struct Run {
@@ -302,6 +339,9 @@ struct Run {
   Report report;
   std::unordered_map<uint64_t, size_t> seen; ///< kind and site of a diagnostic to its index
   std::mutex atomicMutex;
+  GlobalShadow globalShadow;
+  std::mutex syncMutex;
+  std::unordered_map<uint64_t, SyncWord> syncWords; ///< by global address
   std::atomic<uint64_t> instructions{0};
   std::atomic<uint64_t> events{0};
   std::atomic<bool> abort{false};
@@ -371,6 +411,10 @@ void addDiagnostic(Cluster &cluster, DiagKind kind, const Warp *warp, const Inst
 /// "warp 5 (consumer 1)", with the CTA when the launch has several.
 std::string describeWarp(const Warp &warp);
 std::string describeAgent(const Cluster &cluster, uint32_t agent);
+/// The role of a warp of each CTA; empty when it has no name.
+std::string roleOfWarp(const Run &run, uint32_t warp);
+/// %ctaid of the CTA with this rank in its cluster.
+Dim3 ctaOf(const Run &run, uint64_t cluster, uint32_t rank);
 /// "PTX line 12 (file.tile:3:4)".
 std::string describeSite(const Run &run, uint32_t site);
 /// "K.full[1]" or "shared+0x480".
@@ -378,8 +422,16 @@ std::string describeShared(const Run &run, uint32_t offset);
 std::string describeBarrier(const Run &run, uint32_t id);
 
 // Memory.h: addresses; Async.h: asynchronous operations; Scheduler.cpp: running.
-bool stepCluster(Cluster &cluster, uint64_t budget); ///< true when the cluster has finished
+/// Runs the cluster for so many instructions, or until another one shall have its turn; true when
+/// it has finished.
+bool stepCluster(Cluster &cluster, uint64_t budget);
 void initCluster(Run &run, Cluster &cluster, uint64_t number);
+/// Nothing in the launch goes on: says what the cluster's warps wait for, and ends it.
+void reportBlocked(Cluster &cluster, DiagKind kind, const char *what);
+/// CTAs that the multiprocessors have room for at a time.
+uint64_t residentBlocks(const Run &run);
+/// Grid.cpp: runs all clusters of the launch, so many at a time.
+void runGrid(Run &run, uint64_t resident);
 
 /// Lane exit and reconvergence (Control.cpp).
 void exitLanes(Exec &e, uint32_t lanes);

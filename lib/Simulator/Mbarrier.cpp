@@ -70,6 +70,7 @@ void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &
     count = b.pending;
   }
   b.pending -= count;
+  b.lastArrival = inst;
   if (drop)
     b.expected -= std::min(b.expected, count);
   if (warp) {
@@ -210,6 +211,7 @@ Step update(Exec &e, const Inst &i) {
       break;
     case ExpectTx:
       b->tx += value;
+      b->lastArrival = &i;
       break;
     case CompleteTx:
       mbarrierCompleteTx(*e.cluster, *p.cta, *b, value, e.warp, &i);

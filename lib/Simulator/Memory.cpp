@@ -153,6 +153,7 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
     return false;
   }
   out.cta = nullptr;
+  out.buffer = b;
   out.data = b->data + (address - b->base);
   return true;
 }
@@ -285,30 +286,25 @@ void tessera::sim::detail::noteShared(Exec &e, const Inst &i, const Place &place
   }
 }
 
-void tessera::sim::detail::strongAcquire(Exec &e, uint64_t key) {
-  auto it = e.cluster->strongClocks.find(key);
-  if (it != e.cluster->strongClocks.end())
-    e.warp->clock.join(it->second);
-}
-void tessera::sim::detail::strongRelease(Exec &e, uint64_t key) {
-  e.cluster->strongClocks[key].join(e.warp->clock);
-  e.warp->release();
+MemScope tessera::sim::detail::takeScope(Decoder &d) {
+  bool narrow = d.take("cta");
+  narrow |= d.take("cluster");
+  d.take("gpu");
+  d.take("sys");
+  return narrow ? MemScope::Cluster : MemScope::Device;
 }
 
 bool tessera::sim::detail::takeMemoryMods(Decoder &d, MemoryMods &m) {
-  if (d.take("volatile") || d.take("relaxed"))
-    m.strong = true;
-  if (d.take("acquire"))
-    m.strong = m.acquire = true;
-  if (d.take("release"))
-    m.strong = m.release = true;
+  // A volatile access is a relaxed one of system scope (PTX ISA 9.7.9.8).
+  m.ordering.relaxed = d.take("volatile") || d.take("relaxed");
+  m.ordering.acquire = d.take("acquire");
+  m.ordering.release = d.take("release");
   if (d.take("acq_rel"))
-    m.strong = m.acquire = m.release = true;
+    m.ordering.acquire = m.ordering.release = true;
   d.take("weak");
   if (d.has("mmio"))
     return d.refuse("modifier .mmio is not modelled");
-  for (const char *scope : {"cta", "cluster", "gpu", "sys"})
-    d.take(scope);
+  m.ordering.scope = takeScope(d);
   if (d.take("global"))
     m.space = Space::Global;
   else if (d.take("shared") || d.take("shared::cta"))

@@ -10,8 +10,10 @@ class Decoder;
 
 struct Place {
   uint8_t *data = nullptr;
-  Cta *cta = nullptr;  ///< of shared memory, else null
-  uint32_t offset = 0; ///< in it
+  Cta *cta = nullptr;                     ///< of shared memory, else null
+  uint32_t offset = 0;                    ///< in it
+  GlobalMemory::Buffer *buffer = nullptr; ///< of global memory, else null
+  uint64_t bufferOffset() const { return data - buffer->data; }
 };
 
 enum class AccessKind : uint8_t { Read, Write, Update };
@@ -28,23 +30,42 @@ void noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes, unsi
 /// Reports what the shadow found.
 void reportConflict(Cluster &cluster, const Conflict &conflict, const Access &access, bool isWrite,
                     const Warp *warp, const Inst *inst, int lane);
-/// Synchronisation through strong accesses: what a release at an address publishes, an acquire
-/// there sees.
-void strongAcquire(Exec &e, uint64_t key);
-void strongRelease(Exec &e, uint64_t key);
-
 inline uint64_t addressAt(const Exec &e, const Inst &i, unsigned n, unsigned lane) {
   uint64_t base =
       e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[lane] : e.src<uint32_t>(i, n)[lane];
   return base + uint64_t(i.imm);
 }
+/// The .sem and .scope of ld, st, atom and red (PTX ISA 8.3 and 8.5).
+struct Ordering {
+  bool relaxed = false; ///< or more than that
+  bool acquire = false, release = false;
+  MemScope scope = MemScope::Device;
+
+  bool strong() const { return relaxed || acquire || release; }
+  Strength strength() const {
+    if (!strong())
+      return Strength::Weak;
+    return scope == MemScope::Device ? Strength::Device : Strength::Cluster;
+  }
+  /// Four bits for an instruction's flags.
+  uint32_t encode() const {
+    return uint32_t(relaxed) | uint32_t(acquire) << 1 | uint32_t(release) << 2 |
+           uint32_t(scope) << 3;
+  }
+  static Ordering decode(uint32_t bits) {
+    return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, MemScope(bits >> 3 & 1)};
+  }
+};
+
 /// Modifiers shared by ld, st, atom and red.
 struct MemoryMods {
   Space space = Space::Generic;
   bool cluster = false; ///< shared::cluster
-  bool strong = false, acquire = false, release = false;
+  Ordering ordering;
 };
 bool takeMemoryMods(Decoder &d, MemoryMods &m);
+/// Consumes .cta, .cluster, .gpu or .sys; without one it is .gpu.
+MemScope takeScope(Decoder &d);
 
 } // namespace tessera::sim::detail
 

@@ -166,7 +166,8 @@ constexpr uint64_t kSharedWindow = 0x00007d0000000000ull;
 constexpr uint64_t kLocalWindow = 0x00007e0000000000ull;
 constexpr uint64_t kParamWindow = 0x00007c0000000000ull;
 constexpr uint64_t kWindowBytes = 1ull << 32;
-constexpr unsigned kRankShift = 24; ///< the CTA rank in a shared::cluster address
+constexpr uint32_t kMultiprocessors = 132; ///< of an H100 or H200 SXM
+constexpr unsigned kRankShift = 24;        ///< the CTA rank in a shared::cluster address
 
 } // namespace tessera::sim::detail
 

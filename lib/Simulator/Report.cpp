@@ -37,6 +37,8 @@ StringRef tessera::sim::diagKindName(DiagKind kind) {
     return "barrier-misuse";
   case DiagKind::NamedBarrierCount:
     return "named-barrier-count";
+  case DiagKind::NamedBarrierShared:
+    return "named-barrier-shared";
   case DiagKind::OutOfBounds:
     return "out-of-bounds";
   case DiagKind::Misaligned:
@@ -63,7 +65,7 @@ StringRef tessera::sim::diagKindName(DiagKind kind) {
   return "unknown";
 }
 
-static std::string roleOf(const Run &run, uint32_t warp) {
+std::string tessera::sim::detail::roleOfWarp(const Run &run, uint32_t warp) {
   for (const RoleName &r : run.options->roleNames)
     if (warp >= r.firstWarp && warp - r.firstWarp < r.warps)
       return r.name;
@@ -73,7 +75,7 @@ static std::string roleOf(const Run &run, uint32_t warp) {
 std::string tessera::sim::detail::describeWarp(const Warp &w) {
   const Run &run = *w.cta->cluster->run;
   std::string text = "warp " + std::to_string(w.index);
-  if (std::string role = roleOf(run, w.index); !role.empty())
+  if (std::string role = roleOfWarp(run, w.index); !role.empty())
     text += " (" + role + ")";
   if (run.grid.count() > 1)
     text += llvm::formatv(" of CTA ({0},{1},{2})", w.cta->id.x, w.cta->id.y, w.cta->id.z).str();
@@ -161,7 +163,7 @@ void tessera::sim::detail::addDiagnostic(Cluster &c, DiagKind kind, const Warp *
   if (warp) {
     d.warp = int(warp->index);
     d.cta = warp->cta->id;
-    d.role = roleOf(run, warp->index);
+    d.role = roleOfWarp(run, warp->index);
     if (inst && (inst->flags & FlagCounted))
       d.iteration = warp->counts[inst->counter];
   }

@@ -2,7 +2,7 @@
 //
 // Which warp runs, for how long, and when an asynchronous operation lands comes from the seed.
 // Operations land as late as the protocol allows, that is when no warp can go on without them; in
-// half of the seeds also now and then before.
+// other seeds also now and then before, or at once.
 //
 //===----------------------------------------------------------------------===//
 #include "Async.h"
@@ -61,9 +61,9 @@ static uint64_t specialValue(const Run &run, const Cluster &cluster, const Cta &
   case SpecialReg::NwarpId:
     return run.warpsPerCta;
   case SpecialReg::SmId:
-    return (cluster.number * cluster.ctas.size() + cta.rank) % 132;
+    return (cluster.number * cluster.ctas.size() + cta.rank) % kMultiprocessors;
   case SpecialReg::NsmId:
-    return 132;
+    return kMultiprocessors;
   case SpecialReg::GridId:
     return 1;
   case SpecialReg::LanemaskEq:
@@ -145,26 +145,30 @@ static void initWarp(Run &run, Cluster &cluster, Cta &cta, Warp &w) {
   w.splits.push_back(std::move(s));
 }
 
+Dim3 tessera::sim::detail::ctaOf(const Run &run, uint64_t cluster, uint32_t rank) {
+  const Dim3 &d = run.cluster;
+  Dim3 clusters{run.grid.x / d.x, run.grid.y / d.y, run.grid.z / d.z};
+  Dim3 at{uint32_t(cluster % clusters.x), uint32_t(cluster / clusters.x % clusters.y),
+          uint32_t(cluster / clusters.x / clusters.y)};
+  return {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y, at.z * d.z + rank / (d.x * d.y)};
+}
+
 void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
   c.run = &run;
   c.number = number;
   c.rng.seed(run.options->seed, number);
-  c.policy = run.options->seed % 3;
-  static constexpr uint64_t rates[] = {0, 16, 0, 2};
-  c.completionRate = rates[run.options->seed / 3 % 4];
+  c.policy = Policy(run.options->seed % kPolicies);
+  static constexpr uint64_t rates[] = {0, 16, 2};
+  c.completionRate = rates[run.options->seed / kPolicies % 3];
   c.opcodeCounts.assign(run.program->opcodeNames.size(), 0);
   Dim3 d = run.cluster;
-  Dim3 clusters{run.grid.x / d.x, run.grid.y / d.y, run.grid.z / d.z};
-  Dim3 at{uint32_t(number % clusters.x), uint32_t(number / clusters.x % clusters.y),
-          uint32_t(number / clusters.x / clusters.y)};
   c.newAgent("nobody"); // agent 0 means "none" in AsyncGroups
   for (uint32_t rank = 0; rank < d.count(); ++rank) {
     c.ctas.push_back(std::make_unique<Cta>());
     Cta &cta = *c.ctas.back();
     cta.cluster = &c;
     cta.rank = rank;
-    cta.id = {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y,
-              at.z * d.z + rank / (d.x * d.y)};
+    cta.id = ctaOf(run, number, rank);
     cta.shared.assign(run.sharedBytes, 0xcd);
     cta.shadow.checking = run.options->checkRaces;
     cta.shadow.reset(run.sharedBytes);
@@ -318,6 +322,8 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
     case Step::Stop:
       return n + 1;
     }
+    if (c.interrupt)
+      return n + 1;
   }
   return quantum;
 }
@@ -326,7 +332,22 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
 // Scheduling
 //===----------------------------------------------------------------------===//
 
+/// A phase that has begun and cannot end any more: an arrival too many or too few.
+static void reportOpenPhases(Cluster &c, const Cta &cta) {
+  for (const auto &[offset, b] : cta.mbarriers) {
+    if (!b.valid || (b.pending == b.expected && b.tx == 0))
+      continue;
+    addDiagnostic(c, DiagKind::PendingAtExit, nullptr, b.lastArrival, -1,
+                  llvm::formatv("CTA ({0},{1},{2}) exits while phase {3} of {4} lacks {5} of {6} "
+                                "arrivals and {7} bytes",
+                                cta.id.x, cta.id.y, cta.id.z, b.phase,
+                                describeShared(*c.run, offset), b.pending, b.expected, b.tx)
+                      .str());
+  }
+}
+
 static void reportPending(Cluster &c, Cta &cta) {
+  reportOpenPhases(c, cta);
   for (auto &w : cta.warps)
     for (auto &[lane, g] : w->bulk)
       if (g.waitedRead < g.issued)
@@ -391,7 +412,7 @@ static bool completeOne(Cluster &c) {
   return true;
 }
 
-static void reportBlocked(Cluster &c, DiagKind kind, const char *what) {
+void tessera::sim::detail::reportBlocked(Cluster &c, DiagKind kind, const char *what) {
   std::vector<std::string> notes;
   const Warp *first = nullptr;
   const Inst *firstInst = nullptr;
@@ -419,29 +440,91 @@ static void reportBlocked(Cluster &c, DiagKind kind, const char *what) {
   c.failed = true;
 }
 
+namespace {
+struct Candidate {
+  Warp *warp;
+  std::list<Split>::iterator split;
+};
+using Candidates = llvm::SmallVector<Candidate, 64>;
+} // namespace
+
+/// Splits that can execute; `polling` has those that last failed a test.
+static void findRunnable(Cluster &c, Candidates &ready, Candidates &polling) {
+  ready.clear();
+  polling.clear();
+  for (auto &cta : c.ctas)
+    for (auto &w : cta->warps)
+      for (auto it = w->splits.begin(); it != w->splits.end(); ++it)
+        if (it->wait.kind == Wait::None || tryWake(c, *w, *it))
+          (it->polling ? polling : ready).push_back({w.get(), it});
+}
+
+/// Policy::Eager: lets everything land, and keeps back those who issued it while others can run.
+static void landAll(Cluster &c, Candidates &ready) {
+  // A store takes two steps; an arrival of cp.async may have to wait for its copies.
+  for (size_t n = 2 * c.pending.size(); n-- > 0 && !c.pending.empty();)
+    completeOne(c);
+  constexpr uint64_t kPatience = 4096; // instructions without an event: the others only spin
+  bool othersRun = c.instructions - c.lastEventAt < kPatience &&
+                   llvm::any_of(ready, [](const Candidate &k) { return !k.warp->held; });
+  if (othersRun)
+    llvm::erase_if(ready, [](const Candidate &k) { return k.warp->held; });
+  else
+    for (Candidate &k : ready)
+      k.warp->held = false;
+}
+
+/// The candidate that runs next, and for how many instructions.
+static std::pair<size_t, uint64_t> choose(Cluster &c, Candidates &ready) {
+  size_t k = c.rng.below(ready.size());
+  uint64_t quantum = 1 + c.rng.below(256);
+  if (c.policy == Policy::Priority) {
+    for (size_t j = 0; j < ready.size(); ++j)
+      if (ready[j].warp->priority > ready[k].warp->priority)
+        k = j;
+    if (c.rng.below(64) == 0)
+      ready[k].warp->priority = c.rng.below(1u << 30);
+    quantum = 512;
+  } else if (c.policy == Policy::Short) {
+    quantum = 1 + c.rng.below(24);
+  }
+  return {k, quantum};
+}
+
+/// Nothing but spinning for very long, in this cluster and in all others.
+static void checkProgress(Cluster &c) {
+  if (c.instructions - c.lastEventAt <= c.run->options->stallInstructions || completeOne(c))
+    return;
+  if (c.run->events != c.runEvents) {
+    c.runEvents = c.run->events;
+    c.lastEventAt = c.instructions;
+    return;
+  }
+  reportBlocked(c, DiagKind::Livelock,
+                "no progress: no store, arrival or completion for many instructions");
+}
+
 bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
-  struct Candidate {
-    Warp *warp;
-    std::list<Split>::iterator split;
-  };
-  llvm::SmallVector<Candidate, 64> ready, polling;
-  uint64_t runEvents = c.run->events.load(), eventsBefore = c.events, start = c.instructions;
-  while (c.instructions - start < budget && !c.failed && !c.run->abort) {
+  Candidates ready, polling;
+  uint64_t eventsBefore = c.events, start = c.instructions;
+  // What others did meanwhile may be what this cluster has waited for.
+  if (uint64_t events = c.run->events; events != c.runEvents) {
+    c.runEvents = events;
+    c.lastEventAt = c.instructions;
+  }
+  c.yield = false;
+  while (c.instructions - start < budget && !c.yield && !c.failed && !c.run->abort) {
+    c.interrupt = false;
     if (c.liveWarps == 0) {
       while (completeOne(c))
         ;
+      c.run->events += c.events - eventsBefore;
       return true;
     }
     // Copies that nobody waits for must not take the host's memory; some that are not ready stay.
     for (size_t k = 0; k < kMaxPending && c.pending.size() > kMaxPending; ++k)
       completeOne(c);
-    ready.clear();
-    polling.clear();
-    for (auto &cta : c.ctas)
-      for (auto &w : cta->warps)
-        for (auto it = w->splits.begin(); it != w->splits.end(); ++it)
-          if (it->wait.kind == Wait::None || tryWake(c, *w, *it))
-            (it->polling ? polling : ready).push_back({w.get(), it});
+    findRunnable(c, ready, polling);
     c.sinceCompletion += 1;
     if (ready.empty() && polling.empty()) {
       if (!completeOne(c))
@@ -451,41 +534,27 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
     }
     if (ready.empty()) {
       // Only pollers are left: something must land, or they poll for ever.
-      if (!completeOne(c) && c.failedPolls > 20000 && c.run->events == runEvents) {
+      if (!completeOne(c) && c.failedPolls > 20000 && c.run->events == c.runEvents) {
         reportBlocked(c, DiagKind::Deadlock,
                       "deadlock: every warp that is not blocked polls in vain");
         continue;
       }
       std::swap(ready, polling);
-    } else if ((c.completionRate && c.rng.below(c.completionRate) == 0) ||
-               c.sinceCompletion > 20000) {
-      completeOne(c);
+    } else {
+      // Who spins without a test must not keep those away that he waits for.
+      if (!polling.empty() && c.rng.below(64) == 0)
+        ready.append(polling);
+      if (c.policy == Policy::Eager)
+        landAll(c, ready);
+      if ((c.completionRate && c.rng.below(c.completionRate) == 0) || c.sinceCompletion > 20000)
+        completeOne(c);
     }
-    size_t k = c.rng.below(ready.size());
-    uint64_t quantum = 1 + c.rng.below(256);
-    if (c.policy == 1) {
-      for (size_t j = 0; j < ready.size(); ++j)
-        if (ready[j].warp->priority > ready[k].warp->priority)
-          k = j;
-      if (c.rng.below(64) == 0)
-        ready[k].warp->priority = c.rng.below(1u << 30);
-      quantum = 512;
-    } else if (c.policy == 2) {
-      quantum = 1 + c.rng.below(24);
-    }
+    auto [k, quantum] = choose(c, ready);
     Warp &w = *ready[k].warp;
     runSplit(c, w, ready[k].split, quantum);
     if (w.done())
       warpDone(c, w);
-    if (c.instructions - c.lastEventAt > c.run->options->stallInstructions && !completeOne(c)) {
-      if (c.run->events != runEvents) {
-        runEvents = c.run->events;
-        c.lastEventAt = c.instructions;
-      } else {
-        reportBlocked(c, DiagKind::Livelock,
-                      "no progress: no store, arrival or completion for many instructions");
-      }
-    }
+    checkProgress(c);
   }
   c.run->events += c.events - eventsBefore;
   return c.failed || c.run->abort;

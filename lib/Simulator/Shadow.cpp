@@ -21,6 +21,8 @@ static bool ordered(const Access &earlier, const Clock &order) {
 
 /// The bytes of word `w` that [offset, offset + bytes) covers.
 static uint8_t coverage(uint32_t w, uint32_t offset, uint32_t bytes) {
+  if (w * 4 >= offset && w * 4 + 4 <= offset + bytes)
+    return 15;
   uint32_t first = std::max(offset, w * 4) - w * 4;
   uint32_t last = std::min(offset + bytes, w * 4 + 4) - w * 4;
   return uint8_t(((1u << last) - 1) & ~((1u << first) - 1));
@@ -79,7 +81,7 @@ Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, co
   Access a = access;
   for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
     Cell &c = cells[w];
-    uint8_t mask = bytes >= 4 && offset % 4 == 0 ? 15 : coverage(w, offset, bytes);
+    uint8_t mask = coverage(w, offset, bytes);
     a.bytes = mask;
     if (c.barrier && out.hazard == Hazard::None)
       out = {Hazard::Barrier, a, false, w * 4};
@@ -94,8 +96,10 @@ Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, co
     }
     if (c.readers)
       checkReads(c, w, a, order, out);
+    // A copy may write a word in two pieces, where its box leaves the tensor.
+    bool samePiece = c.written && c.write.agent == a.agent && c.write.epoch == a.epoch;
+    c.written = samePiece ? c.written | mask : mask;
     c.write = a;
-    c.written = mask;
   }
   return out;
 }
@@ -105,7 +109,7 @@ Conflict Shadow::read(uint32_t offset, uint32_t bytes, const Access &access, con
   Access a = access;
   for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
     Cell &c = cells[w];
-    uint8_t mask = bytes >= 4 && offset % 4 == 0 ? 15 : coverage(w, offset, bytes);
+    uint8_t mask = coverage(w, offset, bytes);
     a.bytes = mask;
     if (out.hazard == Hazard::None) {
       if (c.barrier)

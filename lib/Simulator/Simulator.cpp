@@ -3,7 +3,6 @@
 #include "Ast.h"
 #include "Machine.h"
 #include <chrono>
-#include <thread>
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
@@ -113,98 +112,9 @@ static uint64_t clusterBytes(const Run &run) {
 /// that `buffers` leave.
 static uint64_t residentClusters(const Run &run, uint64_t buffers) {
   uint64_t ctas = run.cluster.count();
-  return std::min({run.grid.count() / ctas, std::max<uint64_t>(1, run.options->residentCtas / ctas),
+  return std::min({run.grid.count() / ctas, std::max<uint64_t>(1, residentBlocks(run) / ctas),
                    (kMaxMemoryBytes - buffers) / clusterBytes(run)});
 }
-
-namespace {
-
-/// Runs the clusters of a launch: as many at a time as the device would hold, each in slices, on
-/// several host threads.
-class GridRunner {
-public:
-  GridRunner(Run &run, uint64_t resident)
-      : run(run), total(run.grid.count() / run.cluster.count()), resident(resident) {}
-  void go() {
-    unsigned n = std::max(1u, run.options->threads);
-    std::vector<std::thread> threads;
-    for (unsigned k = 1; k < n; ++k)
-      threads.emplace_back([this] { work(); });
-    work();
-    for (std::thread &t : threads)
-      t.join();
-  }
-
-private:
-  Run &run;
-  uint64_t total, resident, started = 0, inFlight = 0;
-  std::mutex mutex;
-  std::deque<std::unique_ptr<Cluster>> queue;
-  static constexpr uint64_t kSlice = 200000;
-
-  std::unique_ptr<Cluster> take() {
-    std::lock_guard<std::mutex> lock(mutex);
-    // New clusters first, so that everything resident makes progress.
-    if (started < total && inFlight < resident && !run.abort) {
-      auto c = std::make_unique<Cluster>();
-      c->number = started++;
-      ++inFlight;
-      return c;
-    }
-    if (queue.empty())
-      return nullptr;
-    auto c = std::move(queue.front());
-    queue.pop_front();
-    return c;
-  }
-  void finish(Cluster &c) {
-    std::lock_guard<std::mutex> lock(run.reportMutex);
-    Report &r = run.report;
-    r.warpInstructions += c.instructions;
-    r.wgmmas += c.wgmmas;
-    r.tmaOperations += c.tmaOps;
-    r.ctas += c.ctas.size();
-    for (size_t k = 0; k < c.opcodeCounts.size(); ++k)
-      if (c.opcodeCounts[k])
-        r.opcodes[run.program->opcodeNames[k]] += c.opcodeCounts[k];
-    if (c.failed || run.abort)
-      r.completed = false;
-  }
-  void work() {
-    for (;;) {
-      std::unique_ptr<Cluster> c = take();
-      if (!c) {
-        {
-          std::lock_guard<std::mutex> lock(mutex);
-          if (inFlight == 0 && (started >= total || run.abort))
-            return;
-        }
-        std::this_thread::yield();
-        continue;
-      }
-      if (!c->run)
-        initCluster(run, *c, c->number);
-      uint64_t before = c->instructions;
-      // No slice goes far beyond the limit of the launch.
-      uint64_t left = run.options->maxWarpInstructions -
-                      std::min<uint64_t>(run.instructions, run.options->maxWarpInstructions);
-      bool done = stepCluster(*c, std::min(kSlice, left + 1));
-      run.instructions += c->instructions - before;
-      if (run.instructions > run.options->maxWarpInstructions && !run.abort.exchange(true))
-        addDiagnostic(*c, DiagKind::Livelock, nullptr, nullptr, -1,
-                      "the launch exceeds its limit of warp instructions");
-      if (done)
-        finish(*c);
-      std::lock_guard<std::mutex> lock(mutex);
-      if (done)
-        --inFlight;
-      else
-        queue.push_back(std::move(c));
-    }
-  }
-};
-
-} // namespace
 
 Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
                                    const Options &options) {
@@ -237,8 +147,9 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
                        static_cast<unsigned long long>(kMaxMemoryBytes));
   run.report.seed = options.seed;
   run.report.completed = true;
+  run.globalShadow.reset(*l.memory, options.threads > 1);
   auto start = std::chrono::steady_clock::now();
-  GridRunner(run, resident).go();
+  runGrid(run, resident);
   run.report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(run.report);

@@ -201,8 +201,10 @@ struct Options {
   unsigned maxDiagnostics = 20;              ///< distinct diagnostics kept; more are counted
   uint64_t maxWarpInstructions = 1ull << 36; ///< of the whole launch; beyond: a Livelock diagnostic
   uint64_t stallInstructions =
-      1ull << 24;              ///< of one cluster without any store, arrival or async completion
-  unsigned residentCtas = 132; ///< CTAs resident at once (later ones start when earlier ones end)
+      1ull << 24; ///< of one cluster without any store, arrival or async completion
+  /// CTAs resident at once: later ones start when earlier ones end. 0: what the resources of 132
+  /// multiprocessors allow.
+  unsigned residentCtas = 0;
   bool checkRaces = true;
   bool checkRegisters = true; ///< uninitialised and in-flight registers
   std::vector<SharedName> sharedNames;
@@ -227,6 +229,7 @@ enum class DiagKind : uint8_t {
   UninitialisedBarrier,  ///< mbarrier used before (or unordered with) its init
   BarrierMisuse,         ///< mbarrier re-initialised or overwritten in use, bad count, bad state
   NamedBarrierCount,     ///< one barrier id used with different counts or by too many threads
+  NamedBarrierShared,    ///< one barrier id used by two groups of warps that nothing orders
   OutOfBounds,           ///< address outside of every buffer, the CTA's shared memory, ...
   Misaligned,            ///< address not a multiple of what the instruction needs
   UninitialisedShared,   ///< shared memory read before it was written
@@ -235,7 +238,7 @@ enum class DiagKind : uint8_t {
   DivergentAligned,      ///< .aligned instruction without all threads of the warp (or warpgroup)
   WarpgroupMismatch,     ///< warps of a warpgroup execute different wgmma instructions
   BadDescriptor,         ///< wgmma descriptor or tensor map that the instruction cannot use
-  PendingAtExit,         ///< kernel exits with bulk operations pending
+  PendingAtExit,         ///< a CTA exits with operations under way or a phase begun
   PeerExited,            ///< access to the shared memory of a CTA that has exited
   InvalidOperation,      ///< anything else the PTX ISA forbids (trap, bad operand value, ...)
 };

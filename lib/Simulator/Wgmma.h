@@ -24,6 +24,10 @@ struct MatrixDescriptor {
     swizzle = modes[d >> 62 & 3];
   }
 
+  /// Which row of 128 bytes of the swizzle's pattern the start is in. The pattern repeats after
+  /// 1024, 512 or 256 bytes, and the base offset declares where it begins (PTX ISA 9.7.15.5.1.2).
+  unsigned patternRow() const { return start >> 7 & ((1u << swizzle) - 1); }
+
   /// Shared memory address of 16 bytes of a K-major operand: row `mn`, 16-byte unit `unit` (0 or 1)
   /// along K.
   uint32_t kMajor(uint32_t mn, uint32_t unit) const {

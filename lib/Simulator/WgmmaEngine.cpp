@@ -162,6 +162,13 @@ void Engine::loadShared(uint64_t desc, bool isA, double *out) {
     report(DiagKind::BadDescriptor,
            llvm::formatv("descriptor of {0}: base offset {1} is not modelled", what, d.baseOffset)
                .str());
+  else if (d.patternRow())
+    report(DiagKind::BadDescriptor,
+           llvm::formatv("descriptor of {0}: the tile starts {1} bytes after a multiple of {2}, "
+                         "after which the pattern of its {3}-byte swizzle repeats, and the base "
+                         "offset says 0",
+                         what, d.start % (128u << d.swizzle), 128u << d.swizzle, 16u << d.swizzle)
+               .str());
   size_t mnStep = isA ? kMaxK : 1, kStep = isA ? 1 : kMaxN;
   if (!mnMajor) {
     for (unsigned mn = 0; mn < rows; ++mn)

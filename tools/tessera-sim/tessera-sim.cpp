@@ -1,10 +1,12 @@
 //===- tessera-sim.cpp - Runs a PTX module on the simulator ---------------===//
 #include "LaunchFile.h"
 #include "lib/Support/Seeds.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <thread>
 
 using namespace tessera::sim;
@@ -34,6 +36,81 @@ void printStats(const Report &r) {
     llvm::outs() << llvm::formatv("  {0,-24} {1}\n", name, n);
 }
 
+/// One seed: what it starts from, and what came of it.
+struct Trial {
+  std::unique_ptr<LaunchFile> file;
+  std::optional<llvm::Expected<Report>> report;
+};
+
+llvm::Error prepare(const Arguments &a, const Module &module, uint64_t seed, unsigned threads,
+                    Trial &trial) {
+  auto file = loadLaunchFile(module, a.launch);
+  if (!file)
+    return file.takeError();
+  trial.file = std::move(*file);
+  Options &o = trial.file->options;
+  o.seed = seed;
+  o.threads = threads;
+  o.maxDiagnostics = a.maxDiagnostics;
+  o.checkRaces = !a.noRaces;
+  o.checkRegisters = !a.noRegisters;
+  if (a.limit)
+    o.maxWarpInstructions = a.limit;
+  return llvm::Error::success();
+}
+
+/// Prints what a seed has found and writes the outputs; the exit code.
+int finish(const Arguments &a, Trial &trial, bool last) {
+  if (!*trial.report)
+    return fail(trial.report->takeError());
+  const Report &report = **trial.report;
+  if (a.stats)
+    printStats(report);
+  auto mismatches = finishLaunchFile(*trial.file, last || !report.ok());
+  if (!mismatches)
+    return fail(mismatches.takeError());
+  if (report.ok() && mismatches->empty())
+    return 0;
+  report.print(llvm::errs(), a.ptx);
+  for (const std::string &m : *mismatches)
+    llvm::errs() << "error: [wrong-result] " << m << '\n';
+  llvm::errs() << "found with --seed " << report.seed << " --threads "
+               << trial.file->options.threads << '\n';
+  return 1;
+}
+
+/// Runs several seeds at once. A seed has one host thread, so that it is the same run each time; a
+/// single seed has several when that is asked for.
+int explore(const Arguments &a, const Module &module) {
+  unsigned cores = a.threads ? a.threads : std::max(1u, std::thread::hardware_concurrency());
+  unsigned threadsOfSeed = a.seeds == 1 && a.threads ? a.threads : 1;
+  for (uint64_t done = 0; done < a.seeds;) {
+    std::vector<Trial> trials(std::min<uint64_t>(cores, a.seeds - done));
+    for (auto [k, trial] : llvm::enumerate(trials))
+      if (llvm::Error error = prepare(a, module, a.seed + done + k, threadsOfSeed, trial))
+        return fail(std::move(error));
+    std::vector<std::thread> threads;
+    for (Trial &trial : trials)
+      threads.emplace_back([&trial, &module] {
+        trial.report.emplace(run(module, trial.file->launch, trial.file->options));
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    int code = 0;
+    for (Trial &trial : trials) {
+      // After a failure the others still have to be looked at, as an Expected demands.
+      if (!code)
+        code = finish(a, trial, ++done == a.seeds);
+      else if (!*trial.report)
+        llvm::consumeError(trial.report->takeError());
+    }
+    if (code)
+      return code;
+  }
+  llvm::outs() << llvm::formatv("{0} seed{1}: no hazard found\n", a.seeds, a.seeds == 1 ? "" : "s");
+  return 0;
+}
+
 int execute(const Arguments &a) {
   auto text = llvm::MemoryBuffer::getFile(a.ptx);
   if (!text)
@@ -41,46 +118,15 @@ int execute(const Arguments &a) {
   auto module = parseModule((*text)->getBuffer(), a.ptx);
   if (!module)
     return fail(module.takeError());
-  if (a.parseOnly) {
-    for (const KernelInfo &k : module->kernels())
-      llvm::outs() << llvm::formatv(
-          "{0}: {1} parameters in {2} bytes, {3} bytes of static shared memory\n", k.name,
-          k.params.size(), k.paramBytes, k.staticSharedBytes);
-    return 0;
+  if (!a.parseOnly) {
+    if (llvm::Error error = tessera::checkSeeds("--seeds", a.seeds, "--seed", a.seed))
+      return fail(std::move(error));
+    return explore(a, *module);
   }
-  if (llvm::Error error = tessera::checkSeeds("--seeds", a.seeds, "--seed", a.seed))
-    return fail(std::move(error));
-  for (uint64_t i = 0; i < a.seeds; ++i) {
-    uint64_t seed = a.seed + i;
-    auto file = loadLaunchFile(*module, a.launch);
-    if (!file)
-      return fail(file.takeError());
-    Options &o = (*file)->options;
-    o.seed = seed;
-    o.threads = a.threads ? a.threads : std::max(1u, std::thread::hardware_concurrency());
-    o.maxDiagnostics = a.maxDiagnostics;
-    o.checkRaces = !a.noRaces;
-    o.checkRegisters = !a.noRegisters;
-    if (a.limit)
-      o.maxWarpInstructions = a.limit;
-    auto report = run(*module, (*file)->launch, o);
-    if (!report)
-      return fail(report.takeError());
-    if (a.stats)
-      printStats(*report);
-    bool last = i + 1 == a.seeds;
-    auto mismatches = finishLaunchFile(**file, last || !report->ok());
-    if (!mismatches)
-      return fail(mismatches.takeError());
-    if (!report->ok() || !mismatches->empty()) {
-      report->print(llvm::errs(), a.ptx);
-      for (const std::string &m : *mismatches)
-        llvm::errs() << "error: [wrong-result] " << m << '\n';
-      llvm::errs() << "found with --seed " << seed << " --threads " << o.threads << '\n';
-      return 1;
-    }
-  }
-  llvm::outs() << llvm::formatv("{0} seed{1}: no hazard found\n", a.seeds, a.seeds == 1 ? "" : "s");
+  for (const KernelInfo &k : module->kernels())
+    llvm::outs() << llvm::formatv(
+        "{0}: {1} parameters in {2} bytes, {3} bytes of static shared memory\n", k.name,
+        k.params.size(), k.paramBytes, k.staticSharedBytes);
   return 0;
 }
 
@@ -94,13 +140,14 @@ int main(int argc, char **argv) {
   app.add_option("--launch", a.launch, "launch description (JSON); see docs/simulator.md");
   app.add_option("--seed", a.seed, "first seed")->check(tessera::validateSeed);
   app.add_option("--seeds", a.seeds, "number of seeds to explore")->check(CLI::Range(1, 1 << 30));
-  app.add_option("--threads", a.threads, "host threads; 0: all cores");
+  app.add_option("--threads", a.threads,
+                 "host threads; 0: all cores. One a seed; a single seed has as many as are given");
   app.add_option("--max-diagnostics", a.maxDiagnostics, "distinct diagnostics to print")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--max-instructions", a.limit, "stop after so many warp instructions")
       ->check(CLI::PositiveNumber);
   app.add_flag("--stats", a.stats, "print counts and speed");
-  app.add_flag("--no-race-checks", a.noRaces, "do not look for races in shared memory");
+  app.add_flag("--no-race-checks", a.noRaces, "do not look for races");
   app.add_flag("--no-register-checks", a.noRegisters,
                "do not look for uninitialised and in-flight registers");
   app.add_flag("--parse-only", a.parseOnly, "only parse, and list the kernels");

@@ -90,8 +90,8 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
   ++numCombinations;
   uint64_t instructions = 0;
   std::string failure;
+  runner.setSeeds(sim.seed, sim.seeds);
   for (uint64_t i = 0; i < sim.seeds && failure.empty(); ++i) {
-    runner.setSeed(sim.seed + i);
     RunArguments results = data.arguments->cloneForRun();
     std::string comparison;
     llvm::raw_string_ostream os(comparison);

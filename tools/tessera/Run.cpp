@@ -152,7 +152,8 @@ void tessera::addCheckCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand(
       "check", "Simulate a kernel over seeds and schedules and compare with the interpreter");
   auto options = std::make_shared<CheckOptions>();
-  options->base.sim.seeds = 3;
+  // As many as go through every combination of policies once.
+  options->base.sim.seeds = 24;
   addKernelOptions(*sub, options->base);
   addShapes(*sub, options->shapes,
             "Extents of the run-time dimensions that no input fixes; repeated, one shape each");

@@ -211,8 +211,8 @@ static int runOnSimulator(const RunOptions &options, KernelSource &source, const
       options.sim, source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
+  runner->setSeeds(options.sim.seed, options.sim.seeds);
   for (uint64_t i = 0; i < options.sim.seeds; ++i) {
-    runner->setSeed(options.sim.seed + i);
     int code = run.run(*runner, source.getKernel());
     const sim::Report &report = runner->getReport();
     llvm::outs() << llvm::formatv("event seed {0}: {1} blocks, {2} warp instructions in {3:f3} s\n",

@@ -18,7 +18,7 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;
 /// How the simulator runs a kernel.
 struct SimOptions {
   uint64_t seed = 0;    ///< the first seed of events
-  uint64_t seeds = 1;   ///< how many to explore
+  uint64_t seeds = 3;   ///< how many to explore
   unsigned threads = 0; ///< of the host; 0: all cores, or one when a seed would not fix the run
   unsigned blocks = 4;  ///< of a persistent launch, at most
 

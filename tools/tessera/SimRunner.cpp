@@ -53,10 +53,22 @@ std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const st
       new SimRunner(std::move(loaded->first), std::move(loaded->second)));
   runner->readDescription();
   runner->maxBlocks = simOptions.blocks;
-  // Where blocks communicate, only one host thread lets a seed show the same run again.
-  unsigned threads = runner->info.workspaceBytes ? 1 : std::thread::hardware_concurrency();
-  runner->simulation.threads = simOptions.threads ? simOptions.threads : std::max(threads, 1u);
+  runner->hostThreads = simOptions.threads;
+  runner->setSeeds(simOptions.seed, 1);
   return runner;
+}
+
+void SimRunner::setSeeds(uint64_t first, uint64_t count) {
+  ahead.clear();
+  encoded.clear();
+  simulation.seed = first;
+  seedsLeft = count;
+  unsigned threads = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);
+  // Where blocks communicate, only one host thread lets a seed show the same run again.
+  if (info.workspaceBytes && (count > 1 || !hostThreads))
+    simulation.threads = 1;
+  else
+    simulation.threads = std::max<uint64_t>(1, threads / count);
 }
 
 static uint32_t getUnsigned(const json::Object &object, StringRef name) {
@@ -113,7 +125,7 @@ static Expected<std::array<uint8_t, 128>> encodeMap(const runtime::TensorMapReci
 }
 
 Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<int64_t> dims,
-                                uint64_t workspace, sim::Launch &launch) {
+                                uint64_t workspace, sim::Launch &launch) const {
   runtime::ParameterBlock block(info);
   if (Error error = block.fill(arguments, dims))
     return error;
@@ -145,12 +157,12 @@ Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<
 }
 
 /// Takes the timeline out of a workspace, and says whether the rest is as the next launch needs it.
-Error SimRunner::checkWorkspace(const sim::GlobalMemory &memory, uint64_t address) {
+Error SimRunner::checkWorkspace(Trial &trial, uint64_t address) const {
   std::vector<uint8_t> contents(info.workspaceBytes);
-  if (Error error = memory.read(address, contents))
+  if (Error error = trial.memory.read(address, contents))
     return error;
   auto timeline = contents.begin() + info.timelineOffset;
-  recorded.assign(timeline, timeline + info.timelineBytes);
+  trial.recorded.assign(timeline, timeline + info.timelineBytes);
   std::fill_n(timeline, info.timelineBytes, 0);
   for (uint64_t i = 0; i < info.workspaceBytes; ++i)
     if (contents[i])
@@ -159,15 +171,17 @@ Error SimRunner::checkWorkspace(const sim::GlobalMemory &memory, uint64_t addres
   return Error::success();
 }
 
-Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> arguments) {
+Error SimRunner::execute(Trial &trial) const {
   runtime::DimValues dims;
-  if (Error error = runtime::checkArguments(info, arguments, dims))
+  if (Error error = runtime::checkArguments(info, trial.arguments, dims))
     return error;
   Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, dims);
   if (!grid)
     return grid.takeError();
   if ((*grid)[0] == 0)
     return Error::success();
+  sim::Launch launch;
+  launch.memory = &trial.memory;
   launch.kernel = info.symbol;
   launch.grid = {(*grid)[0], (*grid)[1], (*grid)[2]};
   if (info.persistent)
@@ -179,53 +193,93 @@ Error SimRunner::execute(sim::Launch &launch, ArrayRef<runtime::Argument> argume
   launch.registersPerThread = registers;
   uint64_t workspace = 0;
   if (info.workspaceBytes) {
-    Expected<uint64_t> address = launch.memory->allocate(info.workspaceBytes, "workspace");
+    Expected<uint64_t> address = trial.memory.allocate(info.workspaceBytes, "workspace");
     if (!address)
       return address.takeError();
     workspace = *address;
   }
-  if (Error error = fillParameters(arguments, dims, workspace, launch))
+  if (Error error = fillParameters(trial.arguments, dims, workspace, launch))
     return error;
-  Expected<sim::Report> result = sim::run(module, launch, simulation);
+  Expected<sim::Report> result = sim::run(module, launch, trial.options);
   if (!result)
     return result.takeError();
-  report = std::move(*result);
-  if (!report.ok()) {
-    report.print(llvm::errs(), "<ptx>");
+  trial.report = std::move(*result);
+  if (!trial.report.ok())
     return makeError("the simulator found a hazard with --sim-seed " +
-                     llvm::Twine(simulation.seed) + " --threads " +
-                     llvm::Twine(simulation.threads) + "; PTX lines are those of --emit ptx");
+                     llvm::Twine(trial.options.seed) + " --threads " +
+                     llvm::Twine(trial.options.threads) + "; PTX lines are those of --emit ptx");
+  return workspace ? checkWorkspace(trial, workspace) : Error::success();
+}
+
+Error SimRunner::prepare(tile::KernelOp kernel, ArrayRef<KernelArgument> values,
+                         Trial &trial) const {
+  for (auto [i, value] : llvm::enumerate(values)) {
+    trial.arguments.push_back(describeArgument(kernel.getArgument(i).getType(), value));
+    if (!std::holds_alternative<HostTensor *>(value))
+      continue;
+    const std::vector<char> &storage = encoded[i];
+    Expected<uint64_t> address =
+        trial.memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
+                              info.arguments[i].access == runtime::Access::Read);
+    if (!address)
+      return address.takeError();
+    if (Error error = trial.memory.write(
+            *address, ArrayRef(reinterpret_cast<const uint8_t *>(storage.data()), storage.size())))
+      return error;
+    trial.arguments.back().pointer = *address;
   }
-  return workspace ? checkWorkspace(*launch.memory, workspace) : Error::success();
+  return Error::success();
+}
+
+/// Simulates as many of the seeds that are left as there are host threads.
+Error SimRunner::simulateAhead(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
+  unsigned cores = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);
+  uint64_t count = std::min<uint64_t>(std::max<uint64_t>(seedsLeft, 1), cores);
+  if (encoded.empty())
+    for (auto [i, value] : llvm::enumerate(values))
+      encoded.push_back(std::holds_alternative<HostTensor *>(value)
+                            ? encodeTensor(*std::get<HostTensor *>(value), kernel, i)
+                            : std::vector<char>());
+  for (uint64_t i = 0; i < count; ++i) {
+    Trial &trial = ahead.emplace_back();
+    trial.options = simulation;
+    ++simulation.seed;
+    if (Error error = prepare(kernel, values, trial))
+      return error;
+  }
+  seedsLeft -= std::min(seedsLeft, count);
+  std::vector<std::thread> threads;
+  auto simulate = [this](Trial &trial) {
+    if (Error error = execute(trial))
+      trial.failure = toString(std::move(error));
+  };
+  for (uint64_t i = 1; i < count; ++i)
+    threads.emplace_back(simulate, std::ref(ahead[i]));
+  simulate(ahead.front());
+  for (std::thread &thread : threads)
+    thread.join();
+  return Error::success();
 }
 
 Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
-  sim::GlobalMemory memory;
-  std::vector<runtime::Argument> arguments;
-  for (auto [i, value] : llvm::enumerate(values)) {
-    arguments.push_back(describeArgument(kernel.getArgument(i).getType(), value));
-    if (!std::holds_alternative<HostTensor *>(value))
-      continue;
-    std::vector<char> storage = encodeTensor(*std::get<HostTensor *>(value), kernel, i);
-    Expected<uint64_t> address =
-        memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
-                        info.arguments[i].access == runtime::Access::Read);
-    if (!address)
-      return address.takeError();
-    if (Error error = memory.write(
-            *address, ArrayRef(reinterpret_cast<uint8_t *>(storage.data()), storage.size())))
+  report = sim::Report();
+  report.seed = simulation.seed;
+  if (ahead.empty())
+    if (Error error = simulateAhead(kernel, values))
       return error;
-    arguments.back().pointer = *address;
-  }
-  sim::Launch launch;
-  launch.memory = &memory;
-  if (Error error = execute(launch, arguments))
-    return error;
+  Trial trial = std::move(ahead.front());
+  ahead.pop_front();
+  report = std::move(trial.report);
+  recorded = std::move(trial.recorded);
+  if (!report.ok())
+    report.print(llvm::errs(), "<ptx>");
+  if (!trial.failure.empty())
+    return makeError(trial.failure);
   for (auto [i, value] : llvm::enumerate(values)) {
     if (info.arguments[i].access == runtime::Access::Read ||
         !std::holds_alternative<HostTensor *>(value))
       continue;
-    const sim::GlobalMemory::Buffer &buffer = *memory.find(arguments[i].pointer, 1);
+    const sim::GlobalMemory::Buffer &buffer = *trial.memory.find(trial.arguments[i].pointer, 1);
     decodeTensor(ArrayRef(reinterpret_cast<const char *>(buffer.data), buffer.size), kernel, i,
                  *std::get<HostTensor *>(value));
   }
@@ -233,8 +287,6 @@ Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) 
 }
 
 LogicalResult SimRunner::run(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments) {
-  report = sim::Report();
-  report.seed = simulation.seed;
   if (Error error = launch(kernel, arguments))
     return kernel.emitError() << "on the simulator: " << toString(std::move(error));
   return success();

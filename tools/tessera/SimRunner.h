@@ -9,6 +9,7 @@
 #include "tools/tessera/DeviceArguments.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunKernel.h"
+#include <deque>
 #include <memory>
 
 namespace tessera {
@@ -24,8 +25,9 @@ public:
                                            CompileOptions options, const SimOptions &simOptions,
                                            const DiagnosticHandler &handler, CompileStatus &status);
 
-  /// The seed of events of the launches that follow.
-  void setSeed(uint64_t seed) { simulation.seed = seed; }
+  /// The seeds of events of the next `count` launches, which all have the same arguments: several
+  /// of them run at once, each on a host thread of its own.
+  void setSeeds(uint64_t first, uint64_t count);
 
   llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
 
@@ -44,16 +46,39 @@ private:
   SimRunner(runtime::KernelInfo info, sim::Module module)
       : info(std::move(info)), module(std::move(module)) {}
 
+  /// One launch: what it starts from and, afterwards, what it did.
+  struct Trial {
+    sim::Options options;
+    sim::GlobalMemory memory;
+    std::vector<runtime::Argument> arguments;
+    sim::Report report;
+    /// The memory of the timeline.
+    std::vector<char> recorded;
+    /// Why it failed; empty when it did not.
+    std::string failure;
+  };
+
   void readDescription();
+  llvm::Error prepare(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments,
+                      Trial &trial) const;
+  llvm::Error simulateAhead(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
   llvm::Error launch(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
-  llvm::Error execute(sim::Launch &launch, llvm::ArrayRef<runtime::Argument> arguments);
-  llvm::Error checkWorkspace(const sim::GlobalMemory &memory, uint64_t address);
+  llvm::Error execute(Trial &trial) const;
+  llvm::Error checkWorkspace(Trial &trial, uint64_t address) const;
   llvm::Error fillParameters(llvm::ArrayRef<runtime::Argument> arguments,
-                             llvm::ArrayRef<int64_t> dims, uint64_t workspace, sim::Launch &launch);
+                             llvm::ArrayRef<int64_t> dims, uint64_t workspace,
+                             sim::Launch &launch) const;
 
   runtime::KernelInfo info;
   sim::Module module;
   sim::Options simulation;
+  uint64_t seedsLeft = 1;
+  /// Of the host, for all that runs at once; 0: all cores.
+  unsigned hostThreads = 0;
+  /// The elements of each view, as every launch starts from them.
+  std::vector<std::vector<char>> encoded;
+  /// The next launches, which ran already.
+  std::deque<Trial> ahead;
   /// Blocks of a persistent launch, at most.
   unsigned maxBlocks = 1;
   /// Registers per thread at entry; 0 when no assembler counted them.

@@ -25,6 +25,39 @@ def value(u):
     return struct.unpack("<f", struct.pack("<I", u << 16))[0]
 
 
+def write_blocks(directory, blocks):
+    """The same for blocks.ptx: what each ticket gives to the next, the sum in order and the sum of all."""
+    rng = random.Random(5)
+    rows = [[rng.randrange(1, 1000) for _ in range(64)] for _ in range(blocks)]
+    ordered, total = [0] * 64, [0] * 64
+    for t, row in enumerate(rows):
+        for i, value in enumerate(row):
+            handed = value + (2 * rows[t - 1][i] if t else 0)
+            ordered[i] = (3 * ordered[i] + handed) % 2**32
+            total[i] += value
+    flat = [value for row in rows for value in row]
+    control = [blocks, blocks, 0, blocks, 0, 0, 0, 0] + [1] * blocks
+    expected = {"input": flat, "control": control, "generic": flat, "bulk": flat, "ordered": ordered, "total": total}
+    for name, values in expected.items():
+        with open(os.path.join(directory, name + ".bin"), "wb") as f:
+            f.write(array.array("I", values).tobytes())
+
+    def result(name):
+        return {"type": "u32", "shape": [len(expected[name])], "fill": "zero", "expect": name + ".bin"}
+
+    names = list(expected)
+    buffers = {"input": {"raw": "input.bin", "type": "u32", "shape": [len(flat)], "readonly": True}}
+    buffers.update({name: result(name) for name in names[1:]})
+    launch = {
+        "grid": blocks,
+        "shared": 528,
+        "buffers": buffers,
+        "params": [{"buffer": name} for name in ("control", "input", "generic", "bulk", "ordered", "total")],
+    }
+    with open(os.path.join(directory, "launch.json"), "w") as f:
+        json.dump(launch, f, indent=1)
+
+
 def write_launch(directory, ctas):
     """Inputs, the expected result and the launch description of a cluster of `ctas`, with 128 rows of C each."""
     rng = random.Random(7)
@@ -43,7 +76,7 @@ def write_launch(directory, ctas):
 
     launch = {
         "grid": ctas,
-        "shared": 65536 + 32,
+        "shared": 65536 + 32 + 512,
         "buffers": {
             "a": {"raw": "a.bin", "type": "bf16", "shape": [M, K]},
             "b": {"raw": "b.bin", "type": "bf16", "shape": [N, K]},
@@ -152,6 +185,15 @@ MUTATIONS = {
     "drop-store-wait": (drop("wait-store"), {"pending-at-exit"}),
     "drop-store-commit": (drop("commit-store"), {"pending-at-exit"}),
     "load-out-of-shared-memory": (replace("load-a", "[%r12]", "[%r12+229376]"), {"out-of-bounds"}),
+    "misaligned-tiles": (replace("base", "smem;", "smem; add.u32 %r1, %r1, 512;"), {"bad-descriptor"}),
+    "relaxed-release": (replace("release", "release.cta", "relaxed.cta"), {"slot-overwritten", "race"}),
+    "release-twice": (twice("release"), {"over-arrival", "slot-overwritten"}),
+    "arrival-left-over": (after("wait-0", "setp.eq.and.u32 %p13, %r14, 0, %p7; "
+                                "@%p13 mbarrier.arrive.release.cta.shared::cta.b64 _, [%r1+65552];"), {"pending-at-exit"}),
+    "bytes-left-over": (after("wait-0", "setp.eq.and.u32 %p13, %r14, 0, %p7; "
+                              "@%p13 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r1+65552], 64;"), {"pending-at-exit"}),
+    "turn-passed-to-myself": (replace("pass-turn", "%r17", "%r16"), {"deadlock", "named-barrier-count"}),
+    "one-epilogue-barrier": (replace("epilogue-id", "add.u32 %r34, %r14, 8", "mov.u32 %r34, 8"), {"named-barrier-shared"}),
     "divergent-wgmma": (replace("commit", "wgmma.commit", "@%p7 wgmma.commit"), {"divergent-aligned"}),
 }
 
@@ -173,7 +215,51 @@ CLUSTER_MUTATIONS = {
     "wrong-full-parity": MUTATIONS["wrong-full-parity"],
     "wait-group-too-many": MUTATIONS["wait-group-too-many"],
 }
-KERNELS = {"gemm.ptx": (1, MUTATIONS), "multicast.ptx": (2, CLUSTER_MUTATIONS)}
+# What can be wrong between blocks.
+BLOCK_MUTATIONS = {
+    # A counter that is no atomic operation.
+    "plain-ticket": (replace("take-ticket", "atom.global.add.u32 %r5, [%d1], 1;",
+                             "ld.global.u32 %r5, [%d1]; add.u32 %r30, %r5, 1; st.global.u32 [%d1], %r30;"), {"race"}),
+    "plain-count": (replace("count", "red.relaxed.gpu.global.add.u32 [%d1+12], 1;",
+                            "ld.global.u32 %r30, [%d1+12]; add.u32 %r30, %r30, 1; st.global.u32 [%d1+12], %r30;"), {"race", "wrong-result"}),
+    "volatile-count": (replace("count", "red.relaxed.gpu.global.add.u32 [%d1+12], 1;",
+                               "ld.volatile.global.u32 %r30, [%d1+12]; add.u32 %r30, %r30, 1; "
+                               "st.volatile.global.u32 [%d1+12], %r30;"), {"wrong-result"}),
+    # A flag before its data, or that does not bring them along.
+    "early-flag": (move("flag", "store"), {"race", "stale-data"}),
+    "flag-before-barrier": (move("flag", "before-flag"), {"race", "stale-data"}),
+    "drop-before-flag": (drop("before-flag"), {"race", "stale-data", "missing-proxy-fence"}),
+    "relaxed-flag": (replace("flag", "st.release", "st.relaxed"), {"race", "stale-data"}),
+    "weak-flag": (replace("flag", "st.release.gpu", "st"), {"race"}),
+    "flag-of-narrow-scope": (replace("flag", "release.gpu", "release.cta"), {"race"}),
+    "relaxed-wait": (replace("wait-flag", "ld.acquire", "ld.relaxed"), {"race", "stale-data"}),
+    "weak-wait": (replace("wait-flag", "ld.acquire.gpu", "ld"), {"race"}),
+    "wait-of-narrow-scope": (replace("wait-flag", "acquire.gpu", "acquire.cluster"), {"race"}),
+    # One wait too few.
+    "drop-wait-flag": (replace("test-flag", "%r9, 0", "%r9, 2"), {"race", "stale-data"}),
+    "drop-wait-turn": (replace("test-turn", "setp.ne.u32 %p5, %r12, %r5", "setp.ne.u32 %p5, %r5, %r5"), {"race"}),
+    "drop-wait-load": (replace("wait-load", "mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1+520], 0",
+                               "setp.eq.u32 %p4, %r5, %r5"), {"stale-data", "uninitialised-shared"}),
+    "everybody-is-last": (replace("last", "%r16, %r15", "%r16, %r16"), {"race"}),
+    "one-too-early-is-last": (replace("last", "%r16, %r15", "%r16, 2"), {"race"}),
+    # Fences.
+    "drop-acquire-turn": (drop("acquire-turn"), {"race"}),
+    "drop-release-turn": (drop("release-turn"), {"race"}),
+    "release-turn-of-narrow-scope": (replace("release-turn", "gpu", "cta"), {"race"}),
+    "drop-turn": (drop("turn"), {"race"}),
+    "drop-end-of-turn": (drop("end-of-turn"), {"race"}),
+    "drop-acquire-join": (drop("acquire-join"), {"race"}),
+    "drop-proxy-fence": (drop("proxy-fence"), {"missing-proxy-fence"}),
+    "proxy-fence-of-shared-memory": (replace("proxy-fence", "async;", "async.shared::cta;"), {"missing-proxy-fence"}),
+    # A bulk store is over when it has written, not when it has read.
+    "wait-for-reads-only": (replace("wait-store", "wait_group 0", "wait_group.read 0"), {"stale-data"}),
+    "wrong-tx-count": (replace("expect", "256;", "272;"), {"deadlock"}),
+}
+KERNELS = {
+    "gemm.ptx": (1, write_launch, MUTATIONS),
+    "multicast.ptx": (2, write_launch, CLUSTER_MUTATIONS),
+    "blocks.ptx": (5, write_blocks, BLOCK_MUTATIONS),
+}
 
 
 def simulate(simulator, ptx, directory, seeds):
@@ -190,17 +276,17 @@ def main():
     parser.add_argument("simulator")
     parser.add_argument("kernel")
     parser.add_argument("directory")
-    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--only")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     os.makedirs(args.directory, exist_ok=True)
-    ctas, mutations = KERNELS[os.path.basename(args.kernel)]
-    write_launch(args.directory, ctas)
+    ctas, write, mutations = KERNELS[os.path.basename(args.kernel)]
+    write(args.directory, ctas)
     with open(args.kernel) as f:
         text = f.read()
     failures = 0
-    code, kinds, output = simulate(args.simulator, args.kernel, args.directory, 2 * args.seeds)
+    code, kinds, output = simulate(args.simulator, args.kernel, args.directory, args.seeds)
     if code:
         print("the undamaged kernel is reported:\n" + output)
         failures += 1
