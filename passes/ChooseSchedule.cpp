@@ -1,6 +1,9 @@
 //===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
 
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/IndexFacts.h"
 #include "passes/PipeNumbers.h"
 #include "passes/ScheduleSearch.h"
 #include "passes/Speculation.h"
@@ -54,6 +57,24 @@ static LogicalResult checkOperands(DotOp dot) {
   return success();
 }
 
+/// Refuses a loaded operand at a column where no bulk copy can start.
+static LogicalResult checkColumns(LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
+  Value column = load.getIndices().back();
+  if (isMultipleOf(column, unit))
+    return success();
+  InFlightDiagnostic error = load.emitError("loads an operand of a dot from column ");
+  if (std::optional<int64_t> constant = getConstantIntValue(column))
+    error << *constant;
+  else
+    error << "that is not known to be a multiple of " << unit;
+  return error << "; a bulk copy starts at a multiple of " << unit << " elements of "
+               << type.getElementType() << " (" << hop::bulkStartBytes
+               << " bytes): take the column before it that is one, or multiply the index by "
+               << unit << " in the kernel";
+}
+
 /// Refuses what later passes make for the schedule that they are given.
 static LogicalResult checkUnscheduled(Operation *op) {
   if (!isa<CommonBoundOp, SkipLoadsOp>(op))
@@ -71,7 +92,12 @@ static LogicalResult checkDots(KernelOp kernel) {
     if (!dot)
       return success();
     any = true;
-    return success(succeeded(checkShape(dot)) && succeeded(checkOperands(dot)));
+    if (failed(checkShape(dot)) || failed(checkOperands(dot)))
+      return failure();
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadOp load = loadedOperand(operand); load && failed(checkColumns(load)))
+        return failure();
+    return success();
   });
   if (result.wasInterrupted())
     return failure();

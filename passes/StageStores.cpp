@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "passes/HopPasses.h"
+#include "passes/IndexFacts.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
 
@@ -255,6 +256,11 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
       return store.emitError("stores ") << whole
                                         << ", whose rows are no multiple of 32 bytes; use "
                                            "store = direct";
+    int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
+    Value column = store.getIndices().back();
+    if (!isMultipleOf(column, unit) || !isNonNegative(column))
+      return store.emitError("stores from a column on that is not known to be a multiple of ")
+             << unit << " in the view, where no bulk store can start; use store = direct";
     auto part = hop::SharedType::get(&getContext(),
                                      RankedTensorType::get(type.getShape(), type.getElementType()),
                                      type.getDimSize(0));

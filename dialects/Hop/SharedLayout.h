@@ -14,6 +14,11 @@
 
 namespace tessera::hop {
 
+/// A bulk tensor copy starts at a multiple of so many bytes of a row, whatever the swizzle, and a
+/// store not before the row. The PTX ISA does not say so; elsewhere the machine reports an illegal
+/// instruction (bench/probes/bulk_columns.cu).
+constexpr int64_t bulkStartBytes = 16;
+
 struct SharedLayout {
   int64_t rows;         ///< rows of the buffer
   int64_t columns;      ///< columns of the buffer

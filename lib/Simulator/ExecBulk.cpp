@@ -35,6 +35,25 @@ bool badMap(Exec &e, const Inst &i, const llvm::Twine &message, unsigned l) {
   return false;
 }
 
+/// A copy starts at a multiple of 16 bytes of a row, and a store not before the row: elsewhere the
+/// machine reports an illegal instruction, of which the PTX ISA says nothing (measured:
+/// bench/probes/bulk_columns.cu).
+bool startsRight(Exec &e, const Inst &i, const TensorMapRecord &map, unsigned l,
+                 const AsyncOp &op) {
+  int64_t start = int64_t(op.coords[0]) * map.elementSize();
+  bool isStore = op.kind == AsyncOp::TensorStore;
+  if (start % 16 == 0 && (start >= 0 || !isStore))
+    return true;
+  e.report(DiagKind::Misaligned, i,
+           llvm::formatv("the first coordinate, {0}, is byte {1} of a row; {2}", op.coords[0],
+                         start,
+                         start % 16 ? "a copy starts at a multiple of 16"
+                                    : "a store does not start before the row")
+               .str(),
+           l);
+  return false;
+}
+
 bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
   Place p;
   if (misaligned(e, i, "tensor map address", address, 64, l) ||
@@ -58,7 +77,7 @@ bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncO
     return badMap(e, i, "there are no reductions of elements of 8 or 16 unsigned bits", l);
   op.bytes = r.boxBytes();
   op.footprint = r.boxFootprint();
-  return true;
+  return startsRight(e, i, r, l, op);
 }
 
 /// The mbarrier of a load; records the phase that each destination's barrier is in.

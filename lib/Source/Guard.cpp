@@ -49,15 +49,20 @@ public:
       bool isWord = isWordChar(first) || first == extraChar();
       if (isWord)
         length = rest.take_while([&](char c) { return isWordChar(c) || c == extraChar(); }).size();
+      bool isBlank = isSpace(first) || rest.starts_with("//");
+      if (!isBlank && isLineStart && endsDefinition())
+        defined = {};
       if (!checkToken(rest, rest.take_front(length)))
         return false;
       if (isWord)
         context = previousChar() == '%' ? Context::Value : Context::None;
-      else if (!isSpace(first) && !rest.starts_with("//"))
+      else if (!isBlank)
         context = context == Context::Value && (first == '#' || first == ':') ? Context::Results
                                                                               : Context::None;
       isLineStart = first == '\n' || (isLineStart && isSpace(first));
       position += length;
+      if (!isBlank)
+        end = position;
     }
     return true;
   }
@@ -66,6 +71,14 @@ private:
   bool fail(const Twine &message) {
     error(position, message);
     return false;
+  }
+
+  /// Whether the definition of an alias is over where a line starts: outside of its brackets, and
+  /// behind no sign after which it goes on.
+  bool endsDefinition() const {
+    StringRef before = text.take_front(end);
+    return depth <= definitionDepth && !before.ends_with("=") && !before.ends_with(":") &&
+           !before.ends_with(",") && !before.ends_with("->");
   }
 
   char previousChar() const { return position > 0 ? text[position - 1] : ' '; }
@@ -140,6 +153,7 @@ private:
       if (aliases.size() >= maxAliases)
         return fail("a source defines at most " + Twine(maxAliases) + " aliases");
       defined = name;
+      definitionDepth = depth;
       aliases[name] = 1;
       return true;
     }
@@ -157,13 +171,16 @@ private:
   StringRef text;
   ErrorSink error;
   size_t position = 0;
+  /// Where the last token ended that is no space or comment.
+  size_t end = 0;
   int64_t depth = 0;
   bool isLineStart = true;
   /// What the last token was: the name of a value, or the sign after it in `%x#2`, which uses a
   /// result, and in `%x:2 = ...`, which defines two.
   enum class Context { None, Value, Results } context = Context::None;
-  /// The last alias defined, and the size of each.
+  /// The alias that is being defined, the brackets around it, and the size of each alias.
   StringRef defined;
+  int64_t definitionDepth = 0;
   StringMap<uint64_t> aliases;
 };
 } // namespace

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "passes/IndexFacts.h"
 #include "passes/LowerToLLVM/Emitter.h"
-#include "passes/LowerToLLVM/IndexFacts.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

@@ -87,6 +87,10 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   unsigned argument = argumentOf(view);
   int64_t inner = type.getStaticDim(type.getRank() - 1);
   std::optional<int64_t> column = getConstantIntValue(indices.back());
+  if (column && *column * layout.elementBytes % hop::bulkStartBytes != 0)
+    return copy->emitError("copies from column ")
+           << *column << " on, and a bulk copy starts at a multiple of " << hop::bulkStartBytes
+           << " bytes";
   bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && column &&
                  *column % layout.chunkColumns() == 0;

@@ -196,9 +196,16 @@ class Values:
         return self.index(scope, self.rng.choice((0, 0, 0, 1, 8, 16, -8)))
 
     def place_column(self, scope, dim):
+        """An index along a tile's columns. Bulk copies start at multiples of 8, so few are none."""
         if self.chance(0.6):
             return self.index(scope, 0)
-        return self.place(scope, dim)
+        if self.chance(0.1):
+            return self.place(scope, dim)
+        if scope.blocks and self.chance(0.5):
+            return self.rng.choice(scope.blocks[-2:])
+        if scope.indices and self.chance(0.3):
+            return self.index_op(scope, "muli", self.rng.choice(scope.indices), self.index(scope, 8))
+        return self.index(scope, self.rng.choice((8, 16, 40, 64, -8, -32)))
 
     def load(self, scope, dims, element):
         """A tile of rank 1 or 2; its bound is set."""

@@ -42,3 +42,32 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     tile.store %t, %x[%m, %c0] : tensor<64xbf16, #hop.layout<row>>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+// Bulk stores start at a multiple of 16 bytes, in the view.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
+^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c4 = arith.constant 4 : index
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    // expected-error@+1 {{stores from a column on that is not known to be a multiple of 8 in the view, where no bulk store can start; use store = direct}}
+    tile.store %t, %x[%m, %c4] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 128], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
+^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %before = arith.constant -8 : index
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    // expected-error@+1 {{where no bulk store can start; use store = direct}}
+    tile.store %t, %x[%m, %before] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 128], bf16>
+  }
+}

@@ -348,3 +348,38 @@ tile.kernel @again(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
 // expected-error@+1 {{stores nothing, so that nothing of it has to be computed; store a result with tile.store}}
 tile.kernel @nothing(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
 }
+
+// -----
+
+// A bulk copy starts at a multiple of 16 bytes.
+tile.kernel @constant_column(%a: !tile.view<[M, 128], bf16>, %b: !tile.view<[64, 64], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{loads an operand of a dot from column 1; a bulk copy starts at a multiple of 8 elements of 'bf16' (16 bytes): take the column before it that is one, or multiply the index by 8 in the kernel}}
+  %at = tile.load %a[%c0, %c1] : !tile.view<[M, 128], bf16> -> tensor<64x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 64], bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %d, %c[%c0, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// A carried column is a multiple where its first value and each step are: that of %k is, that of %b is not.
+tile.kernel @carried_column(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[64, K], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %d, %k, %l = scf.for %j = %c0 to %c8 step %c1 iter_args(%acc = %zero, %at_k = %c8, %at_l = %c8) -> (tensor<64x64xf32>, index, index) {
+    %at = tile.load %a[%c0, %at_k] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
+    // expected-error@+1 {{loads an operand of a dot from column that is not known to be a multiple of 8}}
+    %bt = tile.load %b[%c0, %at_l] : !tile.view<[64, K], bf16> -> tensor<64x64xbf16>
+    %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %to_k = arith.addi %at_k, %c64 : index
+    %to_l = arith.addi %at_l, %c2 : index
+    scf.yield %next, %to_k, %to_l : tensor<64x64xf32>, index, index
+  }
+  tile.store %d, %c[%c0, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
