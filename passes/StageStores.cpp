@@ -238,6 +238,19 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     }
   }
 
+  /// Refuses a store at a place where no bulk store can start.
+  LogicalResult checkStart(tile::StoreOp store) {
+    Type element = cast<RankedTensorType>(store.getValue().getType()).getElementType();
+    int64_t unit = 8 * hop::bulkStartBytes / element.getIntOrFloatBitWidth();
+    if (!isMultipleOf(store.getIndices().back(), unit))
+      return store.emitError("stores from a column on that is not known to be a multiple of ")
+             << unit << ", where no bulk store can start; use store = direct";
+    if (!llvm::all_of(store.getIndices(), [](Value index) { return isNonNegative(index); }))
+      return store.emitError("stores at indices that are not known to be 0 or more, where no bulk "
+                             "store can start; use store = direct");
+    return success();
+  }
+
   /// Gives `store` memory that `lent` finds, or its own.
   LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, LentMemory *lent) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
@@ -256,11 +269,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
       return store.emitError("stores ") << whole
                                         << ", whose rows are no multiple of 32 bytes; use "
                                            "store = direct";
-    int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
-    Value column = store.getIndices().back();
-    if (!isMultipleOf(column, unit) || !isNonNegative(column))
-      return store.emitError("stores from a column on that is not known to be a multiple of ")
-             << unit << " in the view, where no bulk store can start; use store = direct";
+    if (failed(checkStart(store)))
+      return failure();
     auto part = hop::SharedType::get(&getContext(),
                                      RankedTensorType::get(type.getShape(), type.getElementType()),
                                      type.getDimSize(0));

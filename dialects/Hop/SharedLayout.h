@@ -15,7 +15,7 @@
 namespace tessera::hop {
 
 /// A bulk tensor copy starts at a multiple of so many bytes of a row, whatever the swizzle, and a
-/// store not before the row. The PTX ISA does not say so; elsewhere the machine reports an illegal
+/// store at no negative coordinate. The PTX ISA does not say so; elsewhere the machine reports an illegal
 /// instruction (bench/probes/bulk_columns.cu).
 constexpr int64_t bulkStartBytes = 16;
 

@@ -11,6 +11,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -112,6 +113,20 @@ static void keepTogether(llvm::Module &module) {
         call->setConvergent();
 }
 
+/// Compares in f32 what LLVM has narrowed to bf16: its comparisons have no `.ftz` in PTX (PTX ISA
+/// 9.7.3.23, setp for half types 9.7.4), and the code generator writes one.
+static void widenComparisons(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *compare = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+      if (!compare || !compare->getOperand(0)->getType()->isBFloatTy())
+        continue;
+      llvm::IRBuilder<> builder(compare);
+      for (llvm::Use &operand : compare->operands())
+        operand.set(builder.CreateFPExt(operand.get(), builder.getFloatTy()));
+    }
+}
+
 /// Cleans up the IR and no more: the lowering has placed loads, waits and arithmetic on purpose,
 /// so nothing that moves code between blocks or changes loops runs here.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -202,6 +217,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   TimingScope optimization = timing.nest("LLVM optimization");
   keepTogether(*ir);
   optimize(*ir, *machine);
+  widenComparisons(*ir);
   optimization.stop();
   if (options.llvmIR) {
     llvm::raw_string_ostream stream(*options.llvmIR);

@@ -125,10 +125,14 @@ void Gate::reportDeath(const PtxasRun &run) {
 /// Some arguments make ptxas do something else than assemble, and succeed: --version, --help,
 /// --compile-only.
 void Gate::checkImage(const PtxasRun &run, ArrayRef<std::string> arguments) {
-  if (outcome != GateOutcome::Pass ||
+  if (run.exitCode != 0 || outcome == GateOutcome::NotAssembled ||
       llvm::identify_magic(run.cubin) == llvm::file_magic::elf_executable)
     return;
+  // No other schedule helps against arguments.
+  bool isExplained = outcome == GateOutcome::Refused;
   outcome = GateOutcome::NotAssembled;
+  if (isExplained)
+    return;
   InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()));
   error << "ptxas succeeded but wrote "
         << (run.cubin.empty() ? "no code" : "something else than code that can be launched");

@@ -35,23 +35,31 @@ bool badMap(Exec &e, const Inst &i, const llvm::Twine &message, unsigned l) {
   return false;
 }
 
-/// A copy starts at a multiple of 16 bytes of a row, and a store not before the row: elsewhere the
-/// machine reports an illegal instruction, of which the PTX ISA says nothing (measured:
-/// bench/probes/bulk_columns.cu).
+/// A copy starts at a multiple of 16 bytes of a row, and a store at no negative coordinate:
+/// elsewhere the machine reports an illegal instruction, of which the PTX ISA says nothing
+/// (measured: bench/probes/bulk_columns.cu).
 bool startsRight(Exec &e, const Inst &i, const TensorMapRecord &map, unsigned l,
                  const AsyncOp &op) {
   int64_t start = int64_t(op.coords[0]) * map.elementSize();
-  bool isStore = op.kind == AsyncOp::TensorStore;
-  if (start % 16 == 0 && (start >= 0 || !isStore))
-    return true;
-  e.report(DiagKind::Misaligned, i,
-           llvm::formatv("the first coordinate, {0}, is byte {1} of a row; {2}", op.coords[0],
-                         start,
-                         start % 16 ? "a copy starts at a multiple of 16"
-                                    : "a store does not start before the row")
-               .str(),
-           l);
-  return false;
+  if (start % 16 != 0) {
+    e.report(DiagKind::Misaligned, i,
+             llvm::formatv("the first coordinate, {0}, is byte {1} of a row; a copy starts at a "
+                           "multiple of 16",
+                           op.coords[0], start)
+                 .str(),
+             l);
+    return false;
+  }
+  for (unsigned dim = 0; dim < map.rank && op.kind == AsyncOp::TensorStore; ++dim)
+    if (op.coords[dim] < 0) {
+      e.report(DiagKind::Misaligned, i,
+               llvm::formatv("coordinate {0} of a store is {1}; a store starts at none below 0",
+                             dim, op.coords[dim])
+                   .str(),
+               l);
+      return false;
+    }
+  return true;
 }
 
 bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {

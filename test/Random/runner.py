@@ -21,6 +21,7 @@ LIMITS = (
     r"both along rows and along columns",
     r"operand b of a dot is a loaded tile|has a computed tile as its second operand",
     r"strides must be multiples of",
+    r"grid names the dimension",
     r"a bulk copy starts at a multiple of|no bulk store can start",
 )
 

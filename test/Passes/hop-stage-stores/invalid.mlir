@@ -45,7 +45,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
-// Bulk stores start at a multiple of 16 bytes, in the view.
+// Bulk stores start at a multiple of 16 bytes, and at no negative index.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma>} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
@@ -53,7 +53,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
     %c4 = arith.constant 4 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    // expected-error@+1 {{stores from a column on that is not known to be a multiple of 8 in the view, where no bulk store can start; use store = direct}}
+    // expected-error@+1 {{stores from a column on that is not known to be a multiple of 8, where no bulk store can start; use store = direct}}
     tile.store %t, %x[%m, %c4] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 128], bf16>
   }
 }
@@ -67,7 +67,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
     %before = arith.constant -8 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    // expected-error@+1 {{where no bulk store can start; use store = direct}}
+    // expected-error@+1 {{stores at indices that are not known to be 0 or more, where no bulk store can start; use store = direct}}
     tile.store %t, %x[%m, %before] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 128], bf16>
   }
 }
