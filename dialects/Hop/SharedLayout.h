@@ -15,8 +15,8 @@
 namespace tessera::hop {
 
 /// A bulk tensor copy starts at a multiple of so many bytes of a row, whatever the swizzle, and a
-/// store at no negative coordinate. The PTX ISA does not say so; elsewhere the machine reports an illegal
-/// instruction (bench/probes/bulk_columns.cu).
+/// store at no negative coordinate. The PTX ISA does not say so; elsewhere the machine reports an
+/// illegal instruction (bench/probes/bulk_columns.cu).
 constexpr int64_t bulkStartBytes = 16;
 
 struct SharedLayout {

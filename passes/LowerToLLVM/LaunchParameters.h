@@ -103,7 +103,7 @@ private:
   mlir::SmallVector<LaunchParameter> parameters;
   mlir::SmallVector<TensorMap> maps;
   llvm::SmallDenseMap<mlir::Operation *, unsigned> mapOfCopy; ///< into maps
-  llvm::SmallDenseMap<unsigned, unsigned> access; ///< per view: 1 read, 2 written
+  llvm::SmallDenseMap<unsigned, unsigned> access;             ///< per view: 1 read, 2 written
   llvm::SmallDenseMap<unsigned, unsigned> alignment;
   /// Extents along which bulk stores write, and the elements that they write at a time.
   llvm::SmallSetVector<std::pair<mlir::StringRef, int64_t>, 2> storedRows;
