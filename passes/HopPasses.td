@@ -165,6 +165,29 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def OrderMemory : Pass<"hop-order-memory", "::tessera::hop::KernelOp"> {
+  let summary = "Barriers between the consumers' loads and stores of the same elements";
+  let description = [{
+    The loads and stores of a grid point that may touch one element happen in program order. Two of the consumers' own
+    that do so are in order when both are the same thread's: stores of one tile type at one place, or a load and a
+    store of 32-bit tiles of rank 2 there. Elsewhere the threads meet before the later one: those of the warpgroup where
+    each touches rows of its own, else those of all consumers. A barrier that is there already counts.
+
+    ```mlir
+    tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    ==>
+    tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    hop.warpgroup_sync
+    tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    ```
+
+    Refused are bulk stores that would have to be ordered with another access, but for loads that come before; and, in a
+    loop, accesses that only a barrier of several consumer warpgroups orders, as these take turns there.
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let summary = "Send results through shared memory and bulk stores";
   let description = [{

@@ -60,9 +60,9 @@ int64_t costOf(Operation *op) {
 /// Whether an operation is a stage of its own. Others are parts of a stretch, or of the stage
 /// before them.
 bool isStage(Operation *op) {
-  return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::BulkLoadOp,
-             tile::LoadOp, hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp,
-             tile::StoreOp>(op);
+  return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
+             hop::BulkLoadOp, tile::LoadOp, hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp,
+             hop::BulkStoreOp, tile::StoreOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -133,6 +133,7 @@ int64_t StageMarker::classify(Operation *op) {
       })
       .Case([&](hop::TurnWaitOp) { return number(Kind::Turn, "turn", loc); })
       .Case([&](hop::WarpgroupSyncOp) { return number(Kind::Sync, "warpgroup", loc); })
+      .Case([&](hop::RoleSyncOp) { return number(Kind::Sync, "consumers", loc); })
       .Case([&](hop::BulkLoadOp load) {
         return number(Kind::Load, operandLabel(load.getDestination()), loc);
       })

@@ -139,20 +139,27 @@ using StageMap = llvm::DenseMap<Operation *, unsigned>;
 
 /// A store of the body that the rotation would move past an access of the same
 /// view, or null.
-Operation *reorderedStore(const BodyGraph &graph, const StageMap &stages) {
-  SmallVector<std::pair<Operation *, unsigned>> accesses;
+Operation *reorderedStore(const BodyGraph &graph, const RotationPlan &plan) {
+  llvm::DenseMap<Operation *, size_t> place;
+  for (auto [i, op] : llvm::enumerate(plan.order))
+    place[op] = i;
+  /// An access and the operation of the body that it is part of, in program order.
+  SmallVector<std::pair<Operation *, Operation *>> accesses;
   for (Operation *op : graph.getOps())
     op->walk([&](Operation *nested) {
       if (accessedView(nested))
-        accesses.emplace_back(nested, stages.lookup(op));
+        accesses.emplace_back(nested, op);
     });
-  for (auto [store, stage] : accesses) {
-    if (!isa<StoreOp>(store))
-      continue;
-    for (auto [other, otherStage] : accesses)
-      if (accessedView(other) == accessedView(store) && stage != otherStage)
-        return store;
-  }
+  for (auto [i, first] : llvm::enumerate(accesses))
+    for (auto second : ArrayRef(accesses).drop_front(i + 1)) {
+      if (accessedView(first.first) != accessedView(second.first))
+        continue;
+      bool staysInOrder = plan.stage.lookup(first.second) == plan.stage.lookup(second.second) &&
+                          place.lookup(first.second) <= place.lookup(second.second);
+      for (auto access : {first, second})
+        if (isa<StoreOp>(access.first) && !staysInOrder)
+          return access.first;
+    }
   return nullptr;
 }
 
@@ -277,8 +284,6 @@ LogicalResult OverlapPlanner::checkStages() {
         return refuse(load, "the tile feeds dots of both stages and would have to be kept from one "
                             "iteration to the next; load it again for the later dot");
   }
-  if (Operation *store = reorderedStore(graph, stages))
-    return refuse(store, "the store would move past another access of the same view");
   return success();
 }
 
@@ -325,6 +330,10 @@ FailureOr<RotationPlan> OverlapPlanner::run() {
   RotationPlan plan;
   plan.stages = shape.stages;
   order(plan);
+  if (Operation *store = reorderedStore(graph, plan)) {
+    (void)refuse(store, "the store would move past another access of the same view");
+    return failure();
+  }
   if (Operation *op = findPrematureUse(loop, plan)) {
     (void)refuse(op, "it needs a result that a step computes after it");
     return failure();

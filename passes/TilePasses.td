@@ -44,6 +44,29 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
   }];
 }
 
+def TileOrderMemory : Pass<"tile-order-memory", "::mlir::ModuleOp"> {
+  let summary = "Refuses loads that would have to wait for stores of the same grid point";
+  let description = [{
+    A grid point runs from top to bottom, also where it loads what it has stored. Tiles that dots read are loaded ahead
+    of the rest of the program, by other threads or by the tensor memory accelerator on behalf of one, and so are the
+    scalars on which their places and numbers depend. Nothing holds such a load back until a store has been made. So a
+    kernel is refused in which one may touch an element that the same grid point stores before, in program order or in
+    an earlier iteration of a loop; or, for a scalar, stores later. A store after the load of a tile for a dot needs no
+    care, as the consumers have waited for the tile by then. All other accesses are the consumers' own, and
+    `hop-order-memory` orders them.
+
+    Whether two accesses may touch one element is decided from their boxes, by linear arithmetic on grid indices,
+    induction variables and extents (`passes/MemoryOrder.h`). Views of different arguments are different memory.
+
+    ```mlir
+    tile.store %y, %a[%row, %c0] : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
+    // refused, as it may load what was stored; at %row + 64 instead of %row it is not
+    %a2 = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+    %r = tile.dot %a2, %b : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    ```
+  }];
+}
+
 def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Completes the schedule of every kernel from a model of the machine";
   let description = [{
@@ -297,16 +320,18 @@ def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
     dots the attribute `tile.polynomial` with the schedule's `polynomial_exp`: of 16 neighbouring elements of a thread, how
     many. Nothing happens where that is 0.
 
-    A polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16. So only
-    exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and where they
-    are used. An exponent of -127 or less, as that of masked elements, gives exactly 0. One of 128 or more gives NaN
-    where the special function gives infinity, and NaN gives NaN.
+    Such a polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16. So
+    only exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and where
+    they are used. Where a sum reaches an output of f32 without having been rounded, as that of a softmax does in
+    log(sum), the polynomials are of fifth degree and within 2^-21, at three more instructions each: a unit attribute,
+    `tile.polynomial_precise`, says so. An exponent of -127 or less, as that of masked elements, gives exactly 0. One
+    above 128 gives NaN where the special function gives infinity, and NaN gives NaN.
 
     ```mlir
     %p = math.exp2 %e : tensor<128x64xf32>
     %sum = tile.reduce sum %p axis 1 : tensor<128x64xf32> -> tensor<128xf32>
     %p16 = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
-    // with polynomial_exp = 8 becomes
+    // with polynomial_exp = 8 becomes, when the sum is rounded before it is stored,
     %p = math.exp2 %e {tile.polynomial = 8 : i64} : tensor<128x64xf32>
     ...
     ```

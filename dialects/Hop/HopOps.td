@@ -347,6 +347,21 @@ def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Hop_RoleSyncOp : Hop_Op<"role_sync"> {
+  let summary = "Waits for the threads of all warpgroups of the role (a named barrier)";
+  let description = [{
+    What they read and wrote before, in global memory too, comes before what they do after (PTX ISA 9.7.13.1,
+    `bar.sync`). Not inside of a loop with turns.
+
+    ```mlir
+    tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    hop.role_sync
+    tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
   let description = [{

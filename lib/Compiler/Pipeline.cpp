@@ -24,6 +24,7 @@ static void addCleanup(OpPassManager &pm) {
 void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
 
 void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
+  pm.addPass(createTileOrderMemory());
   TileChooseScheduleOptions options;
   options.schedule = schedule.str();
   pm.addPass(createTileChooseSchedule(options));
@@ -49,6 +50,7 @@ void buildHopPhase(OpPassManager &pm) {
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
+  kernels.addPass(createOrderMemory());
   kernels.addPass(createCacheHints());
   kernels.addPass(createCluster());
   kernels.addPass(createPersistent());

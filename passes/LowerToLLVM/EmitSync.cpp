@@ -39,6 +39,11 @@ LogicalResult Emitter::emitSync(Operation *op) {
         assembly("bar.sync $0, 128;", "r", {add(thread.warpgroup, namedBarrierOfWarpgroups())}, {});
         return success();
       })
+      .Case([&](hop::RoleSyncOp) {
+        assembly("bar.sync $0, " + Twine(128 * roleWarpgroups) + ";", "r",
+                 {i32(namedBarrierOfRole())}, {});
+        return success();
+      })
       .Case([&](hop::ElectedOp elected) {
         Value first =
             LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0));
@@ -82,7 +87,7 @@ void Emitter::emitSlot(hop::SlotOp op) {
 }
 
 void Emitter::emitSlice(hop::SliceOp op) {
-  SharedTile source = sharedTiles.find(op.getSource())->second;
+  SharedPlace source = sharedTiles.find(op.getSource())->second;
   int64_t bytes = op.getResult().getType().getTile().getDimSize(0) * source.layout.swizzle;
   sharedTiles[op] = {add(source.address, mul(scalar(op.getIndex()), bytes)), source.layout};
 }
@@ -112,7 +117,7 @@ void Emitter::emitStaging(hop::StagingOp op) {
 /// Writes the accumulator layout with stmatrix (PTX ISA 9.7.15.3, x4): lane l gives the address of
 /// row l % 8 of matrix l / 8; matrices are rows 0-7 and 8-15 of two neighbouring column blocks.
 void Emitter::emitStage(hop::StageOp op) {
-  SharedTile target = sharedTiles.find(op.getDestination())->second;
+  SharedPlace target = sharedTiles.find(op.getDestination())->second;
   auto type = cast<RankedTensorType>(op.getTile().getType());
   const Values packed = elements(op.getTile());
   int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
@@ -239,7 +244,7 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   int64_t blocks = op.getMulticast() ? kernel.getClusterSize() : 1;
   const TensorMap &map = parameters.getMap(op);
-  SharedTile target = sharedTiles.find(op.getDestination())->second;
+  SharedPlace target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(parameters.mapPosition(op));
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
   CacheHint hint = cacheHint(op);
@@ -273,7 +278,7 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
 
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   const TensorMap &map = parameters.getMap(op);
-  SharedTile source = sharedTiles.find(op.getSource())->second;
+  SharedPlace source = sharedTiles.find(op.getSource())->second;
   Value leads =
       LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
   Block *after = splitBlock();
@@ -403,6 +408,8 @@ void Emitter::emitTileCounter(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 int64_t Emitter::namedBarrierOfWarpgroups() const { return firstTurnBarrier + roleWarpgroups; }
+
+int64_t Emitter::namedBarrierOfRole() const { return firstTurnBarrier + 2 * roleWarpgroups; }
 
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.

@@ -27,7 +27,7 @@ struct AffineTile {
 };
 
 /// A tile in shared memory: the 32-bit shared address of its first row.
-struct SharedTile {
+struct SharedPlace {
   mlir::Value address;
   hop::SharedLayout layout;
 };
@@ -96,10 +96,13 @@ private:
   mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
+  mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
+  mlir::Value reduceAngle(mlir::Value x);
 
   // Exponentials on the FMA pipes: EmitExponentials.cpp.
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
   mlir::Value polynomialExp2(mlir::Value position);
+  mlir::Value precisePolynomialExp2(mlir::Value exponent);
 
   // Tile operations: EmitTile.cpp.
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
@@ -167,6 +170,7 @@ private:
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   int64_t namedBarrierOfWarpgroups() const;
+  int64_t namedBarrierOfRole() const;
 
   // Records of stages: EmitTimeline.cpp.
   void emitTimelineStart();
@@ -205,7 +209,7 @@ private:
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;
-  llvm::DenseMap<mlir::Value, SharedTile> sharedTiles;
+  llvm::DenseMap<mlir::Value, SharedPlace> sharedTiles;
 };
 
 } // namespace tessera

@@ -320,6 +320,8 @@ static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
       addBarrier(firstTurnBarrier + i, "turn of " + name);
       addBarrier(firstTurnBarrier + count + i, "warpgroup of " + name);
     }
+    if (role.walk([](hop::RoleSyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      addBarrier(firstTurnBarrier + 2 * count, "all consumers");
   }
   entry.set("roles", b.getArrayAttr(roles));
   entry.set("named_barriers", b.getArrayAttr(barriers));

@@ -1,0 +1,49 @@
+// What no barrier of threads orders, or none may.
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-memory))' -split-input-file -verify-diagnostics
+
+!CT = !tile.view<[M, 64], bf16>
+!T = tensor<64x64xbf16, #hop.layout<accumulator>>
+!S = !hop.shared<tensor<64x64xbf16>, rows = 64>
+
+hop.kernel @bulk attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%c: !CT, %m: index):
+  %s = hop.staging "c" : !S
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %row = arith.muli %m, %c64 : index
+    // A load before the copy is complete when the warpgroup has met.
+    %x = tile.load %c[%row, %c0] : !CT -> !T
+    hop.stage %x, %s : !T, !S
+    hop.warpgroup_sync
+    // expected-note@+1 {{here}}
+    hop.bulk_store %s, %c[%row, %c0] : !S, !CT
+    // expected-error@+1 {{may touch elements that the same grid point touches before; nothing orders bulk stores with other stores and loads; use store = direct}}
+    %y = tile.load %c[%row, %c0] : !CT -> !T
+  }
+}
+
+// -----
+
+!CT = !tile.view<[M, 64], f32>
+!F = tensor<64x64xf32, #hop.layout<accumulator>>
+
+hop.kernel @turns attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<1, 1>], schedule = #tile.schedule<>} {
+^bb0(%c: !CT, %m: index):
+  hop.role consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %z = arith.constant dense<0.0> : !F
+    %share = arith.muli %wg, %c64 : index
+    scf.for %j = %c0 to %c8 step %c1 {
+      %row = arith.addi %j, %share : index
+      // expected-note@+2 {{here}}
+      // expected-error@+1 {{may touch elements that the same grid point touches before; in a loop the 2 consumer warpgroups do not wait for each other; use consumers = 1, or store to another view}}
+      tile.store %z, %c[%row, %c0] : !F, !CT
+    }
+  }
+}
