@@ -18,8 +18,9 @@ using namespace tessera::tile;
 static constexpr double kFunctionsPerCycle = 16, kInstructionsPerCycle = 128;
 /// Multiplications and additions of an SM each cycle in dots of 16-bit elements.
 static constexpr double kDotStepsPerCycle = 2048;
-/// Instructions that a polynomial takes more than a special function.
-static constexpr double kPolynomialInstructions = 6;
+/// Instructions that a polynomial takes more than a special function; and one whose results stay
+/// f32.
+static constexpr double kPolynomialInstructions = 6, kPreciseInstructions = 9;
 /// What a warpgroup issues in an iteration beside the work on tiles: descriptors, products, waits
 /// and counters. Counted in the machine code of attention.
 static constexpr double kLoopInstructions = 90;
@@ -29,8 +30,7 @@ double CycleBudget::functionsWith(int64_t share) const {
 }
 
 double CycleBudget::instructionsWith(int64_t share) const {
-  double moved = exponentials * kFunctionsPerCycle * share / kExponentialShares;
-  return instructions + moved * kPolynomialInstructions / kInstructionsPerCycle;
+  return instructions + polynomials * share / kExponentialShares;
 }
 
 namespace {
@@ -108,8 +108,11 @@ CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops) {
       ElementCost cost = costOf(op);
       budget.functions += cost.functions * elements / kFunctionsPerCycle;
       budget.instructions += cost.instructions * elements / kInstructionsPerCycle;
-      if (isExponential(op) && !findExactUse(op))
-        budget.exponentials += elements / kFunctionsPerCycle;
+      if (!isExponential(op) || findExactUse(op))
+        return;
+      budget.exponentials += elements / kFunctionsPerCycle;
+      budget.polynomials += elements / kInstructionsPerCycle *
+                            (staysPrecise(op) ? kPreciseInstructions : kPolynomialInstructions);
     });
   }
   return budget;
@@ -139,10 +142,15 @@ bool tessera::isExponential(Operation *op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isF32();
 }
 
+/// Rounding to 16 bits.
+static bool isRounding(Operation *op) {
+  auto rounding = dyn_cast<arith::TruncFOp>(op);
+  return rounding && getElementTypeOrSelf(rounding.getType()).getIntOrFloatBitWidth() <= 16;
+}
+
 Operation *tessera::findExactUse(Operation *op) {
   for (Operation *user : op->getUsers()) {
-    auto rounding = dyn_cast<arith::TruncFOp>(user);
-    if (rounding && getElementTypeOrSelf(rounding.getType()).getIntOrFloatBitWidth() <= 16)
+    if (isRounding(user))
       continue;
     auto reduce = dyn_cast<ReduceOp>(user);
     if (reduce && reduce.getKind() == ReduceKind::sum)
@@ -150,6 +158,42 @@ Operation *tessera::findExactUse(Operation *op) {
     return user;
   }
   return nullptr;
+}
+
+/// Adds what `use` makes of its value, or hands it on as, to `values`.
+static void followUse(OpOperand &use, SmallVectorImpl<Value> &values) {
+  Operation *op = use.getOwner(), *parent = op->getParentOp();
+  unsigned operand = use.getOperandNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return values.push_back(loop.getTiedLoopRegionIterArg(&use));
+  if (isa<YieldIfOp>(op)) // its first operand is the predicate
+    return values.push_back(parent->getResult(operand - 1));
+  if (auto loop = dyn_cast<scf::ForOp>(parent); loop && isa<scf::YieldOp>(op))
+    values.push_back(loop.getRegionIterArg(operand));
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return values.push_back(parent->getResult(operand));
+  // A comparison decides between results, of which each is followed from where it is made.
+  if (!isRounding(op) && !isa<arith::CmpFOp>(op))
+    llvm::append_range(values, op->getResults());
+}
+
+bool tessera::staysPrecise(Operation *op) {
+  SmallVector<Value> pending;
+  for (Operation *user : op->getUsers())
+    if (isa<ReduceOp>(user))
+      pending.push_back(user->getResult(0));
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      if (isa<StoreOp>(use.getOwner()))
+        return true;
+      followUse(use, pending);
+    }
+  }
+  return false;
 }
 
 SmallVector<scf::ForOp> tessera::firstLoopsWithDots(KernelOp kernel) {
@@ -173,4 +217,6 @@ SmallVector<Operation *> tessera::exponentialsInLoops(KernelOp kernel) {
 
 void tessera::markPolynomial(Operation *op, int64_t share) {
   op->setAttr(kPolynomialAttrName, Builder(op->getContext()).getI64IntegerAttr(share));
+  if (staysPrecise(op))
+    op->setAttr(kPrecisePolynomialAttrName, UnitAttr::get(op->getContext()));
 }

@@ -18,8 +18,9 @@ namespace tessera {
 /// operations of dots, 16 results of special functions or 128 instructions of threads a cycle.
 struct CycleBudget {
   double dots = 0, functions = 0, instructions = 0;
-  /// Exponentials that may be polynomials, in cycles of the special functions.
-  double exponentials = 0;
+  /// Exponentials that may be polynomials, in cycles of the special functions; and the instructions
+  /// that all of them would take more as polynomials.
+  double exponentials = 0, polynomials = 0;
 
   /// The special functions and the instructions when `share` sixteenths of `exponentials` are
   /// polynomials.
@@ -41,10 +42,14 @@ bool isExponential(mlir::Operation *op);
 /// when `op` may be a polynomial.
 mlir::Operation *findExactUse(mlir::Operation *op);
 
+/// True when results of the exponential `op`, of which it has sums, reach an output as f32. Then
+/// its polynomials are those of kPrecisePolynomialAttrName.
+bool staysPrecise(mlir::Operation *op);
+
 /// The exponentials of tiles in the loops with dots of `kernel`.
 llvm::SmallVector<mlir::Operation *> exponentialsInLoops(tile::KernelOp kernel);
 
-/// Gives `op` the attribute kPolynomialAttrName.
+/// Gives `op` the attribute kPolynomialAttrName, and kPrecisePolynomialAttrName where it needs it.
 void markPolynomial(mlir::Operation *op, int64_t share);
 
 /// The loops with dots that run first for each grid point: those of the fast region where `kernel`

@@ -25,7 +25,8 @@ void mark(Operation *op, int64_t share) {
     remark.attachNote(use->getLoc()) << "here; a rounding to 16 bits or a sum would do";
     return;
   }
-  op->emitRemark() << share << " of " << kExponentialShares << " exponentials are polynomials";
+  op->emitRemark() << share << " of " << kExponentialShares << " exponentials are polynomials"
+                   << (staysPrecise(op) ? ", of fifth degree as their sums stay f32" : "");
   markPolynomial(op, share);
 }
 

@@ -2,10 +2,12 @@
 //
 // How an exponential that tile-polynomial-exp marks is computed.
 //
-// 2^x = 2^i 2^f with f in 0 to 1 (W. Cody, W. Waite, "Software Manual for the Elementary
-// Functions", 1980), and 2^f is the polynomial of third degree that is the best of those that are 1
-// at 0. x is brought to 0 to 1 first, from the top down, as saturation to that interval is part of
-// an instruction.
+// 2^x = 2^i 2^f (W. Cody, W. Waite, "Software Manual for the Elementary Functions", 1980). There
+// are two ways. Where every result is rounded to 16 bits, f is in 0 to 1 and 2^f is the polynomial
+// of third degree that is the best of those that are 1 at 0; x is brought to 0 to 1 first, from the
+// top down, as saturation to that interval is part of an instruction, and f follows from there.
+// Where results stay f32, that interval is too narrow for f: it then serves to find i only, f is
+// taken from x itself, and the polynomial is of fifth degree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +24,8 @@ namespace tessera::tile {
 /// i64 from 1 to 16, set by tile-polynomial-exp and kept by the passes that copy.
 constexpr llvm::StringLiteral kPolynomialAttrName = "tile.polynomial";
 constexpr int64_t kExponentialShares = 16;
+/// A unit attribute beside it: the polynomials are those for results that stay f32.
+constexpr llvm::StringLiteral kPrecisePolynomialAttrName = "tile.polynomial_precise";
 
 namespace polynomial_exp {
 /// Exponents from -127, where the power is 0, to 128 are octaves 255 to 0.
@@ -42,9 +46,32 @@ constexpr std::array<float, 4> kCoefficients = {0.07686872780323029f, 0.22796599
                                                 0.6949759721755981f, 1 + (234 + 255) * 0x1p-23f};
 } // namespace polynomial_exp
 
+namespace precise_exp {
+/// Exponents from 128 down to -126 are octaves 0 to 254, each around its exponent, of which f is
+/// half of a unit to either side.
+constexpr int64_t kOctaves = 254;
+constexpr float kTop = 128.0f / kOctaves;
+/// Added to an octave, it leaves 128 less the octave in the lowest 9 bits, negated.
+constexpr float kFirst = 0x1p23f + 384;
+/// From octave + kFirst to the place of exponent 0 in its octave, where octaves are 0 to 1 from one
+/// half above to one half below: (128 - octave) / 2 + 1 / 2.
+constexpr float kMiddle = kFirst / 2 + 64 + 0.5f;
+/// From the fifth degree down: 2^(1 - 2 w) for places w from 1/4 to 3/4, the best of those that are
+/// 1/2 at 1, where exponents of -127 and less are saturated, so that nothing is left of them. At 0,
+/// where those above the top and NaN are, it is just below 2, which makes NaN of the largest
+/// octave.
+constexpr std::array<float, 6> kCoefficients = {-0.03859548064471717f, 0.25127145842111415f,
+                                                -0.8504129214331658f,  1.9078429902351228f,
+                                                -2.7698972296170634f,  1.9997911830387094f};
+} // namespace precise_exp
+
 /// 2^exponent as the instructions compute it, to 1.2e-4 of it. Between 2^-127 and 2^-126 at most
 /// 2^-126, and exactly 0 below; NaN from 2^128 on and of NaN.
 float polynomialExp2(float exponent);
+
+/// The same to 2^-21 of it. Between 2^-127 and 2^-126 at most 2^-126, and exactly 0 below; infinity
+/// for 2^128, NaN above and of NaN.
+float precisePolynomialExp2(float exponent);
 
 } // namespace tessera::tile
 

@@ -19,8 +19,10 @@ def Tile_Dialect : Dialect {
     A grid point runs the kernel body once, from top to bottom; grid points run in no particular order and
     may not communicate. Floating-point `arith` and `math` operations may be contracted (`a * b + c` rounded
     once), and f32 values below the smallest normal number may be flushed to zero. `arith.sitofp` of an index
-    tile to f32 is exact up to 2^24 and within a unit in the last place beyond. `math.tanh` with `fastmath<afn>`
-    is the machine's approximation, with a relative error of 2^-11.
+    tile to f32 is exact up to 2^24 and within a unit in the last place beyond. Divisions and functions of
+    `math` have the errors that [the language](../language.md#exactness) lists, and those of the machine's
+    approximations with `fastmath<afn>`. Exponentials that the schedule computes by polynomials are within 2^-21
+    where results of f32 are made of them otherwise than through a rounding to 16 bits.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"

@@ -24,8 +24,10 @@ static void addMarkedExponential(HandlerTable &table, double scale, Fn function)
     ArrayRef<double> x = frame.floats(op->getOperand(0));
     Floats out(x.size());
     bool isPolynomial = frame.isRounded() && op->hasAttr(tile::kPolynomialAttrName);
+    bool isPrecise = op->hasAttr(tile::kPrecisePolynomialAttrName);
+    auto polynomial = isPrecise ? tile::precisePolynomialExp2 : tile::polynomialExp2;
     for (size_t i = 0, e = x.size(); i != e; ++i)
-      out[i] = isPolynomial ? tile::polynomialExp2(scale * x[i]) : function(x[i]);
+      out[i] = isPolynomial ? polynomial(scale * x[i]) : function(x[i]);
     frame.set(op->getResult(0), std::move(out));
     return success();
   });

@@ -1,13 +1,15 @@
 //===- ExecFloat.cpp - f32 and f64 arithmetic (PTX ISA 9.7.3) -------------===//
 //
 // Compiled with -frounding-math: directed rounding switches the host's mode around a warp
-// instruction. The approximations are computed in double precision and rounded, which is inside of
-// the error the ISA documents.
+// instruction. The approximations are computed in double precision and rounded, with the ranges of
+// the ISA in which they give something else; with a seed, moved within the error that it documents.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
 #include "Numeric.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <cfenv>
+#include <limits>
 
 using namespace tessera::sim::detail;
 using llvm::StringRef;
@@ -71,20 +73,70 @@ struct RsqrtF {
     return T(1.0 / std::sqrt(double(a)));
   }
 };
-struct Ex2F {
-  static float f(float a, float, float) { return std::exp2(a); }
+
+/// The approximations of f32, in double precision, and how far the seed may move a result: by that
+/// part of it, or if it says so by that much. With the rounding to f32 it stays inside of the error
+/// that the ISA documents (PTX ISA 9.7.3).
+struct Approximation {
+  static constexpr bool isAbsolute(float) { return false; }
 };
-struct Lg2F {
-  static float f(float a, float, float) { return float(std::log2(double(a))); }
+/// 2 ulps. A divisor above 2^126 gives 0, or NaN for an infinite dividend.
+struct DivApprox : Approximation {
+  static double f(double a, double b) {
+    if (std::fabs(b) > 0x1p126 && std::fabs(b) < 0x1p128)
+      return std::isinf(a) ? std::numeric_limits<double>::quiet_NaN() : std::copysign(0, a / b);
+    return a / b;
+  }
+  static constexpr double bound(float) { return 0x1p-24; }
 };
-struct SinF {
-  static float f(float a, float, float) { return float(std::sin(double(a))); }
+/// 2 ulps for all operands.
+struct DivFull : Approximation {
+  static double f(double a, double b) { return a / b; }
+  static constexpr double bound(float) { return 0x1p-24; }
 };
-struct CosF {
-  static float f(float a, float, float) { return float(std::cos(double(a))); }
+/// 1 ulp.
+struct RcpApprox : Approximation {
+  static double f(double a, double) { return 1 / a; }
+  static constexpr double bound(float) { return 0x1p-25; }
 };
-struct TanhF {
-  static float f(float a, float, float) { return float(std::tanh(double(a))); }
+/// 2^-23.
+struct SqrtApprox : Approximation {
+  static double f(double a, double) { return std::sqrt(a); }
+  static constexpr double bound(float) { return 0x1p-24; }
+};
+/// 2^-22.9.
+struct RsqrtApprox : Approximation {
+  static double f(double a, double) { return 1 / std::sqrt(a); }
+  static constexpr double bound(float) { return 0x1p-24; }
+};
+/// 2^-22.5.
+struct Ex2Approx : Approximation {
+  static double f(double a, double) { return std::exp2(a); }
+  static constexpr double bound(float) { return 0x1p-24; }
+};
+/// 2^-22, from 1/2 to 2 of 1.
+struct Lg2Approx : Approximation {
+  static double f(double a, double) { return std::log2(a); }
+  static constexpr double bound(float) { return 0x1p-23; }
+  static constexpr bool isAbsolute(float a) { return a > 0.5f && a < 2.0f; }
+};
+/// 2^-20.5 of 1 for angles up to 2 pi, and 2^-14.7 up to 100 pi. The machine multiplies an angle by
+/// 1 / 2 pi in f32, and has lost all of it when it is large.
+struct SinCosApprox : Approximation {
+  static double turns(double a) { return 6.283185307179586 * float(a * double(0x1.45f306p-3f)); }
+  static constexpr double bound(float) { return 0x1p-23; }
+  static constexpr bool isAbsolute(float) { return true; }
+};
+struct SinApprox : SinCosApprox {
+  static double f(double a, double) { return std::sin(turns(a)); }
+};
+struct CosApprox : SinCosApprox {
+  static double f(double a, double) { return std::cos(turns(a)); }
+};
+/// 2^-11.
+struct TanhApprox : Approximation {
+  static double f(double a, double) { return std::tanh(a); }
+  static constexpr double bound(float) { return 0x1p-11 - 0x1p-23; }
 };
 struct AbsF {
   template <class T>
@@ -149,6 +201,40 @@ Step op32(Exec &e, const Inst &i) {
   } else {
     lanes32<F, N>(e, i, r);
   }
+  e.store(i, 0, r);
+  return Step::Next;
+}
+
+/// From -1 to 1, the same for the same seed and operands.
+double noise(uint64_t seed, float a, float b) {
+  uint64_t x =
+      seed * 0x9e3779b97f4a7c15ull ^ bitCast<uint32_t>(a) ^ uint64_t(bitCast<uint32_t>(b)) << 32;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull; // the finaliser of splitmix64
+  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+  return double(int64_t(x ^ x >> 31)) * 0x1p-63;
+}
+
+template <class F>
+float approximate(uint64_t seed, float a, float b) {
+  double exact = F::f(a, b);
+  // Powers of two are results of operands for which the machine has no error.
+  int exponent;
+  if (seed != 0 && std::isfinite(exact) && std::fabs(std::frexp(exact, &exponent)) != 0.5)
+    exact += noise(seed, a, b) * F::bound(a) * (F::isAbsolute(a) ? 1 : exact);
+  return float(exact);
+}
+
+template <class F, unsigned N>
+Step approx32(Exec &e, const Inst &i) {
+  const float *a = e.src<float>(i, 1);
+  const float *b = N > 1 ? e.src<float>(i, 2) : a;
+  uint64_t seed = e.run->options->seed;
+  float r[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    r[l] = i.select & SelFtz ? flush(approximate<F>(seed, flush(a[l]), flush(b[l])))
+                             : approximate<F>(seed, a[l], b[l]);
+  for (unsigned l = 0; l < kLanes; ++l)
+    r[l] = i.select & SelSat ? (r[l] > 0 ? std::min(r[l], 1.0f) : 0.0f) : canonical(r[l]);
   e.store(i, 0, r);
   return Step::Next;
 }
@@ -310,8 +396,10 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
     return finish(pick<SubF, 2>(ty));
   if (opcode == "mul")
     return finish(pick<MulF, 2>(ty));
-  if (opcode == "div" && (rounded || approx || full))
+  if (opcode == "div" && rounded)
     return finish(pick<DivF, 2>(ty));
+  if (opcode == "div" && f32 && (approx || full))
+    return finish(approx ? &approx32<DivApprox, 2> : &approx32<DivFull, 2>);
   if ((opcode == "fma" || opcode == "mad") && rounded) {
 #if defined(__x86_64__)
     if (f32 && round == 0 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"))
@@ -325,12 +413,12 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
     return finish(nan ? pick<MinMaxF<true, true>, 2>(ty) : pick<MinMaxF<false, true>, 2>(ty));
   if (opcode == "rcp" && f64 && approx)
     return finish(&op64<RcpApprox64, 1>);
-  if (opcode == "rcp" && (rounded || approx))
+  if (opcode == "rcp" && rounded)
     return finish(pick<RcpF, 1>(ty));
-  if (opcode == "sqrt" && (rounded || approx))
+  if (opcode == "sqrt" && rounded)
     return finish(pick<SqrtF, 1>(ty));
-  if (opcode == "rsqrt" && approx)
-    return finish(pick<RsqrtF, 1>(ty));
+  if (opcode == "rsqrt" && f64 && approx)
+    return finish(&op64<RsqrtF, 1>);
   if (opcode == "abs")
     return finish(f32 ? &signOp<uint32_t, true> : &signOp<uint64_t, true>);
   if (opcode == "neg")
@@ -338,16 +426,18 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
   if (opcode == "copysign")
     return finish(f32 ? &copysign<uint32_t> : &copysign<uint64_t>);
   if (f32 && approx) {
-    if (opcode == "ex2")
-      return finish(&op32<Ex2F, 1>);
-    if (opcode == "lg2")
-      return finish(&op32<Lg2F, 1>);
-    if (opcode == "sin")
-      return finish(&op32<SinF, 1>);
-    if (opcode == "cos")
-      return finish(&op32<CosF, 1>);
-    if (opcode == "tanh")
-      return finish(&op32<TanhF, 1>);
+    Handler function = llvm::StringSwitch<Handler>(opcode)
+                           .Case("rcp", &approx32<RcpApprox, 1>)
+                           .Case("sqrt", &approx32<SqrtApprox, 1>)
+                           .Case("rsqrt", &approx32<RsqrtApprox, 1>)
+                           .Case("ex2", &approx32<Ex2Approx, 1>)
+                           .Case("lg2", &approx32<Lg2Approx, 1>)
+                           .Case("sin", &approx32<SinApprox, 1>)
+                           .Case("cos", &approx32<CosApprox, 1>)
+                           .Case("tanh", &approx32<TanhApprox, 1>)
+                           .Default(nullptr);
+    if (function)
+      return finish(function);
   }
   return d.refuse("in this form is not modelled");
 }

@@ -3,8 +3,10 @@
 #include "dialects/Tile/PolynomialExp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -300,6 +302,42 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
       .Default([](Operation *) { return Value(); });
 }
 
+/// Whether `value` is a constant that div.approx divides by, which gives 0 for larger ones (PTX ISA
+/// 9.7.3.8).
+static bool isModerateConstant(Value value) {
+  FloatAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return false;
+  double size = std::fabs(constant.getValueAsDouble());
+  return size >= 0x1p-126 && size <= 0x1p126;
+}
+
+/// A reciprocal is right for all divisors (PTX ISA 9.7.3.14), as is div.full, which scales its
+/// operands. What may be approximate in the sense of LLVM's `afn` is div.approx.
+Value Emitter::emitDivision(arith::DivFOp op, Value a, Value b) {
+  bool mayBeApproximate = arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn);
+  if (!mayBeApproximate && !matchPattern(a, m_OneFloat()) && !isModerateConstant(b))
+    return intrinsic("llvm.nvvm.div.full.ftz", a.getType(), {a, b});
+  auto approximate = LLVM::FastmathFlagsAttr::get(
+      op->getContext(), LLVM::FastmathFlags::afn | LLVM::FastmathFlags::contract);
+  return LLVM::FDivOp::create(builder, loc, a.getType(), a, b, approximate);
+}
+
+/// The operand of a sine or cosine, brought to -pi to pi, from where the machine's have a small
+/// error (PTX ISA 9.7.3.18): less the nearest multiple of 2 pi, in two parts. A fused multiply-add
+/// rounds once, and the first difference is exact.
+Value Emitter::reduceAngle(Value x) {
+  constexpr float perTurn = 0x1.45f306p-3f, turn = 0x1.921fb6p+2f, rest = -0x1.777a5cp-23f;
+  constexpr float toInteger = 0x1.8p23f;
+  Type f32Type = builder.getF32Type();
+  auto fma = [&](Value a, Value b, Value c) {
+    return intrinsic("llvm.nvvm.fma.rn.f", f32Type, {a, b, c});
+  };
+  Value rounded = fma(x, f32(perTurn), f32(toInteger));
+  Value turns = LLVM::FAddOp::create(builder, loc, f32Type, rounded, f32(-toInteger));
+  return fma(turns, f32(-rest), fma(turns, f32(-turn), x));
+}
+
 Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   if (v.empty() || !v[0].getType().isF32())
     return {};
@@ -312,6 +350,11 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   };
   auto unary = [&](auto tag) -> Value {
     return decltype(tag)::create(builder, loc, v[0].getType(), v[0], approximate);
+  };
+  auto onAngle = [&](auto tag, auto source) -> Value {
+    bool isAfn = arith::bitEnumContainsAll(source.getFastmath(), arith::FastMathFlags::afn);
+    return decltype(tag)::create(builder, loc, v[0].getType(), isAfn ? v[0] : reduceAngle(v[0]),
+                                 approximate);
   };
   auto times = [&](Value a, double b) -> Value {
     return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
@@ -327,9 +370,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
       .Case([&](arith::SubFOp) { return binary(LLVM::FSubOp()); })
       .Case([&](arith::MulFOp) { return binary(LLVM::FMulOp()); })
-      .Case([&](arith::DivFOp) -> Value {
-        return LLVM::FDivOp::create(builder, loc, v[0].getType(), v[0], v[1], approximate);
-      })
+      .Case([&](arith::DivFOp div) { return emitDivision(div, v[0], v[1]); })
       .Case([&](arith::NegFOp) { return Value(LLVM::FNegOp::create(builder, loc, v[0])); })
       .Case([&](arith::MaxNumFOp) { return binary(LLVM::MaxNumOp()); })
       .Case([&](arith::MinNumFOp) { return binary(LLVM::MinNumOp()); })
@@ -349,8 +390,8 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::AbsFOp) { return unary(LLVM::FAbsOp()); })
       .Case([&](math::FloorOp) { return unary(LLVM::FFloorOp()); })
       .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
-      .Case([&](math::SinOp) { return unary(LLVM::SinOp()); })
-      .Case([&](math::CosOp) { return unary(LLVM::CosOp()); })
+      .Case([&](math::SinOp sin) { return onAngle(LLVM::SinOp(), sin); })
+      .Case([&](math::CosOp cos) { return onAngle(LLVM::CosOp(), cos); })
       .Case([&](math::TanhOp tanh) -> Value {
         if (arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
           return unary(LLVM::TanhOp()); // tanh.approx.f32, relative error 2^-11

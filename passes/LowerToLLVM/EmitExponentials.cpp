@@ -7,7 +7,6 @@
 
 using namespace mlir;
 using namespace tessera;
-using namespace tessera::tile::polynomial_exp;
 
 /// True for a tile of few different values: what is made of them once serves many elements.
 static bool isUniform(Value tile) {
@@ -89,6 +88,7 @@ private:
 
 /// tile::polynomialExp2 behind `position`, in seven instructions.
 Value Emitter::polynomialExp2(Value position) {
+  using namespace tile::polynomial_exp;
   Type f32Type = builder.getF32Type(), i32Type = builder.getI32Type();
   auto fma = [&](StringRef mode, Value a, Value b, Value c) {
     return intrinsic(("llvm.nvvm.fma." + mode + ".f").str(), f32Type, {a, b, c});
@@ -107,28 +107,55 @@ Value Emitter::polynomialExp2(Value position) {
   return LLVM::BitcastOp::create(builder, loc, f32Type, bits);
 }
 
+/// tile::precisePolynomialExp2, in ten instructions.
+Value Emitter::precisePolynomialExp2(Value exponent) {
+  using namespace tile::precise_exp;
+  Type f32Type = builder.getF32Type(), i32Type = builder.getI32Type();
+  auto fma = [&](StringRef mode, Value a, Value b, Value c) {
+    return intrinsic(("llvm.nvvm.fma." + mode + ".f").str(), f32Type, {a, b, c});
+  };
+  Value position = fma("rn.sat", exponent, f32(-1.0f / kOctaves), f32(kTop));
+  Value octave = fma("rn", position, f32(kOctaves), f32(kFirst));
+  Value zero = fma("rn", octave, f32(-0.5), f32(kMiddle));
+  Value place = fma("rn.sat", exponent, f32(-0.5), zero);
+  Value power = f32(kCoefficients.front());
+  for (float coefficient : ArrayRef<float>(kCoefficients).drop_front())
+    power = fma("rn", power, place, f32(coefficient));
+  Value octaveBits = LLVM::BitcastOp::create(builder, loc, i32Type, octave);
+  Value powerBits = LLVM::BitcastOp::create(builder, loc, i32Type, power);
+  Value scaled = LLVM::MulOp::create(builder, loc, octaveBits, i32(-(1 << 23)));
+  Value bits = LLVM::AddOp::create(builder, loc, scaled, powerBits);
+  return LLVM::BitcastOp::create(builder, loc, f32Type, bits);
+}
+
 /// `sixteenths` of 16 elements by polynomials, evenly among the others, so that both pipes have
-/// work all the time. The position of an exponent is how many octaves it is below the largest, as a
-/// part of all of them, saturated to 0 to 1, which costs nothing. What the exponent is multiplied
-/// with and what is added to it is part of the same instruction.
+/// work all the time. For one of third degree, the position of an exponent is how many octaves it
+/// is below the largest, as a part of all of them, saturated to 0 to 1, which costs nothing. What
+/// the exponent is multiplied with and what is added to it is part of the same instruction.
 void Emitter::emitExponentials(Operation *op, int64_t sixteenths) {
-  double scale = -1.0 / kOctaves * (isa<math::ExpOp>(op) ? 1.4426950408889634 : 1.0);
+  double scale = isa<math::ExpOp>(op) ? 1.4426950408889634 : 1.0;
+  bool isPrecise = op->hasAttr(tile::kPrecisePolynomialAttrName);
+  Type f32Type = builder.getF32Type();
   const Values exponents = elements(op->getOperand(0));
-  LinearForm form(builder, loc, op->getOperand(0), f32(scale), f32(kTop), exponents.size());
-  while (form.takeIn([&](Value tile) { return elements(tile); }))
+  LinearForm form(builder, loc, op->getOperand(0),
+                  f32(-1.0 / tile::polynomial_exp::kOctaves * scale),
+                  f32(tile::polynomial_exp::kTop), exponents.size());
+  while (!isPrecise && form.takeIn([&](Value tile) { return elements(tile); }))
     ;
   const Values tile = elements(form.tile);
+  auto polynomial = [&](size_t i) -> Value {
+    if (!isPrecise)
+      return polynomialExp2(intrinsic("llvm.nvvm.fma.rn.sat.f", f32Type,
+                                      {tile[i], form.factors[i], form.offsets[i]}));
+    return precisePolynomialExp2(
+        scale == 1.0 ? exponents[i]
+                     : LLVM::FMulOp::create(builder, loc, f32Type, exponents[i], f32(scale)));
+  };
   Values results;
   for (size_t i = 0; i < exponents.size(); ++i) {
     bool isPolynomial =
         (i + 1) * sixteenths / tile::kExponentialShares > i * sixteenths / tile::kExponentialShares;
-    if (!isPolynomial) {
-      results.push_back(emitScalar(op, exponents[i]));
-      continue;
-    }
-    Value position = intrinsic("llvm.nvvm.fma.rn.sat.f", builder.getF32Type(),
-                               {tile[i], form.factors[i], form.offsets[i]});
-    results.push_back(polynomialExp2(position));
+    results.push_back(isPolynomial ? polynomial(i) : emitScalar(op, exponents[i]));
   }
   bind(op->getResult(0), std::move(results));
 }

@@ -45,7 +45,7 @@ struct Emitter::Product {
 /// Matrix descriptor (PTX ISA 9.7.15.5.1.2): address, leading and stride byte offsets over 16,
 /// swizzle mode in bits 62-63.
 Emitter::Operand Emitter::sharedOperand(Value value, bool kMajor) {
-  SharedTile tile = sharedTiles.find(value)->second;
+  SharedPlace tile = sharedTiles.find(value)->second;
   const hop::SharedLayout &layout = tile.layout;
   // A leading offset exists along the contiguous dimension, from chunk to chunk; K-major
   // operands of one swizzle span do not use it.

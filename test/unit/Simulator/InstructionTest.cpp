@@ -2,6 +2,9 @@
 #include "RunPtx.h"
 #include "lib/Simulator/Numeric.h"
 #include "gtest/gtest.h"
+#include <cmath>
+#include <cstring>
+#include <set>
 
 using namespace tessera::sim;
 using namespace tessera::sim::test;
@@ -80,6 +83,65 @@ TEST(Float, ModifiersAndSpecialValues) {
                       "cvt.rn.f32.f64 %r3, %g3;",
                       f(3), f(4)),
             f(15));
+}
+
+/// A divisor above 2^126 gives 0, and full scales it (PTX ISA 9.7.3.8).
+TEST(Float, DivisionsOfLargeDivisors) {
+  EXPECT_EQ(evaluate1("div.approx.ftz.f32 %r3, %r1, %r2;", f(0x1p127f), f(0x1p126f)), f(2));
+  EXPECT_EQ(evaluate1("div.approx.ftz.f32 %r3, %r1, %r2;", f(0x1p127f), f(0x1p127f)), f(0));
+  EXPECT_EQ(evaluate1("div.approx.f32 %r3, %r1, %r2;", f(-0x1p127f), f(0x1p127f)), f(-0.0f));
+  EXPECT_EQ(evaluate1("div.approx.ftz.f32 %r3, %r1, %r2;", f(INFINITY), f(0x1p127f)), 0x7fffffffu);
+  EXPECT_EQ(evaluate1("div.approx.ftz.f32 %r3, %r1, %r2;", f(3), f(INFINITY)), f(0));
+  EXPECT_EQ(evaluate1("div.full.ftz.f32 %r3, %r1, %r2;", f(0x1p127f), f(0x1p127f)), f(1));
+  EXPECT_EQ(evaluate1("div.full.ftz.f32 %r3, %r1, %r2;", f(0x1p-100f), f(0x1p127f)), f(0));
+}
+
+/// Results of `code` for 0.7 and 1.3, with a seed.
+static std::vector<float> approximate(llvm::StringRef code, uint64_t seed) {
+  LaunchSetup setup;
+  setup.threads = 32;
+  setup.seed = seed;
+  setup.in = {f(0.7f), f(1.3f)};
+  setup.in.resize(64);
+  Result r = runPtx(("ld.global.v2.u32 {%r1, %r2}, [%d0]; mul.wide.u32 %d1, %r0, 4; "
+                     "add.u64 %d1, %d0, %d1; bar.sync 0; " +
+                     code + " st.global.u32 [%d1], %r3;")
+                        .str(),
+                    setup);
+  EXPECT_TRUE(r.report.ok()) << r.text();
+  std::vector<float> values;
+  for (uint32_t bits : llvm::ArrayRef(r.out).take_front(32)) {
+    float value;
+    memcpy(&value, &bits, 4);
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// The seed moves an approximation within its error, and all lanes and all times alike.
+TEST(Float, ApproximationsMoveWithTheSeed) {
+  struct {
+    llvm::StringRef code;
+    double exact, error;
+  } cases[] = {{"div.approx.f32 %r3, %r1, %r2;", 0.7f / double(1.3f), 0x1p-23},
+               {"rcp.approx.f32 %r3, %r2;", 1 / double(1.3f), 0x1p-23},
+               {"sqrt.approx.f32 %r3, %r1;", std::sqrt(double(0.7f)), 0x1p-23},
+               {"rsqrt.approx.f32 %r3, %r1;", 1 / std::sqrt(double(0.7f)), 0x1p-22},
+               {"ex2.approx.f32 %r3, %r1;", std::exp2(double(0.7f)), 0x1p-22},
+               {"lg2.approx.f32 %r3, %r1;", std::log2(double(0.7f)), 0x1p-22},
+               {"sin.approx.f32 %r3, %r1;", std::sin(double(0.7f)), 0x1p-20},
+               {"tanh.approx.f32 %r3, %r1;", std::tanh(double(0.7f)), 0x1p-11}};
+  for (const auto &[code, exact, error] : cases) {
+    std::set<float> seen;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      std::vector<float> values = approximate(code, seed);
+      EXPECT_EQ(values, approximate(code, seed)) << code.str();
+      EXPECT_EQ(std::set<float>(values.begin(), values.end()).size(), 1u) << code.str();
+      EXPECT_NEAR(values.front(), exact, error * std::max(1.0, std::fabs(exact))) << code.str();
+      seen.insert(values.front());
+    }
+    EXPECT_GT(seen.size(), 1u) << code.str();
+  }
 }
 
 TEST(Half, PackedArithmetic) {

@@ -1,0 +1,41 @@
+// Divisions by what may be above 2^126 scale their operands, and angles lose their turns before a sine; with afn, and
+// where a constant says so, neither.
+// RUN: tessera-opt %s --hop-lower-to-llvm | FileCheck %s
+
+hop.kernel @k attributes {argument_names = ["y", "a"], argument_types = [!tile.view<[N], f32>, f32],
+    grid = [#tile.grid_dim<"N", 1>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+^bb0(%y: !tile.view<[N], f32>, %a: f32, %m: index):
+  hop.role consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %one = arith.constant 1.0 : f32
+    %three = arith.constant 3.0 : f32
+    %large = arith.constant 0x7F000000 : f32
+    // CHECK: %[[X:.*]] = llvm.bitcast
+    %x = tile.load %y[%m] : !tile.view<[N], f32> -> f32
+    // CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.div.full.ftz"(%[[X]], %{{.*}}) : (f32, f32) -> f32
+    %q = arith.divf %x, %a : f32
+    // CHECK: llvm.fdiv %{{.*}}, %[[Q]] {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %r = arith.divf %one, %q : f32
+    // CHECK: llvm.fdiv %{{.*}} {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %third = arith.divf %r, %three : f32
+    // CHECK: llvm.nvvm.div.full.ftz
+    %small = arith.divf %third, %large : f32
+    // CHECK: llvm.fdiv %{{.*}} {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %s = arith.divf %small, %a fastmath<afn> : f32
+    // CHECK: %[[ROUNDED:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.f"
+    // CHECK: %[[TURNS:.*]] = llvm.fadd %[[ROUNDED]],
+    // CHECK: %[[LESS:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.f"(%[[TURNS]],
+    // CHECK: %[[ANGLE:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.f"(%[[TURNS]], %{{.*}}, %[[LESS]])
+    // CHECK: %[[SIN:.*]] = llvm.intr.sin(%[[ANGLE]]) {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %sin = math.sin %s : f32
+    // CHECK: %[[COS:.*]] = llvm.intr.cos(%{{.*}}) {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %cos = math.cos %sin : f32
+    // CHECK-NEXT: llvm.intr.sin(%[[COS]]) {fastmathFlags = #llvm.fastmath<contract, afn>}
+    %fast = math.sin %cos fastmath<afn> : f32
+    %t = tile.splat %fast : f32 -> tensor<64xf32, #hop.layout<row>>
+    tile.store %t, %y[%m] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
+    // All threads of the role meet at one barrier.
+    // CHECK: "bar.sync $0, 128;"
+    hop.role_sync
+  }
+}
