@@ -21,7 +21,8 @@ enum class Precision {
   Exact,
   /// Every value is rounded to its own type, to nearest even, after each operation. A dot
   /// multiplies exactly and adds each product to the f32 accumulator in turn, k = 0, 1, 2, ...;
-  /// a reduction adds in ascending order. A math function is computed in double and rounded once.
+  /// a reduction adds in ascending order. A math function is computed in double and rounded
+  /// once, `math.tanh` with `fastmath<afn>` to 11 bits.
   Kernel,
 };
 
