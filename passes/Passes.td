@@ -1,4 +1,4 @@
 // Every pass of Tessera, in the order of the pipeline.
 
-include "passes/TilePasses.td"
-include "passes/HopPasses.td"
+include "passes/Tile/TilePasses.td"
+include "passes/Hop/HopPasses.td"

@@ -12,7 +12,7 @@
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/HopPasses.h"
+#include "passes/Hop/HopPasses.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"

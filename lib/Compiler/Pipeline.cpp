@@ -9,8 +9,8 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/HopPasses.h"
-#include "passes/TilePasses.h"
+#include "passes/Hop/HopPasses.h"
+#include "passes/Tile/TilePasses.h"
 
 using namespace mlir;
 

@@ -4,7 +4,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "lib/Compiler/Pipeline.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/ScheduleChoice.h"
+#include "passes/Schedule/ScheduleChoice.h"
 
 using namespace mlir;
 using namespace tessera;

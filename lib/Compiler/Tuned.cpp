@@ -8,8 +8,8 @@
 #include "lib/Tuning/Database.h"
 #include "lib/Tuning/ShapeClass.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/ScheduleChoice.h"
-#include "passes/Speculation.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -14,7 +14,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/TilePasses.h"
+#include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/ScheduleChoice.h"
+#include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <set>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "passes/IndexFacts.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/Support/FormatVariadic.h"
 

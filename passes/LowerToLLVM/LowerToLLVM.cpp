@@ -6,12 +6,12 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/HopPasses.h"
+#include "passes/Hop/HopPasses.h"
 #include "passes/LowerToLLVM/Emitter.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_LOWERTOLLVM
-#include "passes/HopPasses.h.inc"
+#include "passes/Hop/HopPasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

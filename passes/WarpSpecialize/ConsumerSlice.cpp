@@ -7,7 +7,7 @@
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/ResourceModel.h"
+#include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slices.h"
 
 using namespace mlir;

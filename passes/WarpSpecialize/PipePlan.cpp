@@ -6,7 +6,7 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/ResourceModel.h"
+#include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slices.h"
 
 using namespace mlir;

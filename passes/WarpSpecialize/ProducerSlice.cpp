@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/EvenLoops.h"
+#include "passes/Schedule/EvenLoops.h"
 #include "passes/WarpSpecialize/Slices.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -10,7 +10,7 @@
 
 #include "dialects/Hop/Hop.h"
 #include "mlir/IR/IRMapping.h"
-#include "passes/RowPartition.h"
+#include "passes/Analysis/RowPartition.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {

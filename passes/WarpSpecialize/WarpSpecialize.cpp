@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/HopPasses.h"
-#include "passes/PipeProtocol.h"
+#include "passes/Analysis/PipeProtocol.h"
+#include "passes/Hop/HopPasses.h"
 #include "passes/WarpSpecialize/Slices.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_WARPSPECIALIZE
-#include "passes/HopPasses.h.inc"
+#include "passes/Hop/HopPasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

@@ -4,8 +4,8 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/HopPasses.h"
-#include "passes/TilePasses.h"
+#include "passes/Hop/HopPasses.h"
+#include "passes/Tile/TilePasses.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;

@@ -2,8 +2,8 @@
 
 #include "tools/tessera/RunReference.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "passes/Exponentials.h"
-#include "passes/Speculation.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/Exponentials.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunCheck.h"
 

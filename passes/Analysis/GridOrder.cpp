@@ -1,0 +1,91 @@
+//===- GridOrder.cpp - How the work of a tile depends on its place --------===//
+
+#include "passes/Analysis/GridOrder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+
+Value tessera::countTiles(tile::GridDimAttr dim, OpBuilder &builder, Location loc) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto name = dyn_cast<StringAttr>(dim.getExtent());
+  Value extent = name ? Value(tile::DimOp::create(builder, loc, builder.getIndexType(), name))
+                      : constant(cast<IntegerAttr>(dim.getExtent()).getInt());
+  if (dim.getDivisor() == 1)
+    return extent;
+  return arith::CeilDivUIOp::create(builder, loc, extent, constant(dim.getDivisor()));
+}
+
+static Trend combine(Trend a, Trend b) {
+  if (a == Trend::Constant || a == b)
+    return b;
+  return b == Trend::Constant ? a : Trend::Unknown;
+}
+
+static Trend flip(Trend trend) {
+  if (trend == Trend::Increasing)
+    return Trend::Decreasing;
+  return trend == Trend::Decreasing ? Trend::Increasing : trend;
+}
+
+/// The trend of a value less another.
+static Trend difference(Trend a, Trend b) {
+  bool slides = a == b && (a == Trend::Increasing || a == Trend::Decreasing);
+  return slides ? Trend::Sliding : combine(a, flip(b));
+}
+
+/// Whether `value` is a constant of at least 0, or an extent.
+static bool isNonNegative(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.isNonNegative();
+  return value.getDefiningOp<tile::DimOp>() != nullptr;
+}
+
+Trend tessera::trendOf(Value value, Value index) {
+  if (value == index)
+    return Trend::Increasing;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return Trend::Constant;
+  auto of = [&](unsigned operand) { return trendOf(op->getOperand(operand), index); };
+  return TypeSwitch<Operation *, Trend>(op)
+      .Case<arith::AddIOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>(
+          [&](auto) { return combine(of(0), of(1)); })
+      .Case([&](arith::SubIOp) { return difference(of(0), of(1)); })
+      .Case([&](arith::MulIOp) {
+        for (unsigned factor : {0, 1})
+          if (isNonNegative(op->getOperand(factor)))
+            return of(1 - factor);
+        return combine(of(0), of(1)) == Trend::Constant ? Trend::Constant : Trend::Unknown;
+      })
+      .Case<arith::CeilDivSIOp, arith::FloorDivSIOp, arith::DivSIOp, arith::CeilDivUIOp,
+            arith::DivUIOp>(
+          [&](auto) { return isNonNegative(op->getOperand(1)) ? of(0) : Trend::Unknown; })
+      .Case([&](arith::SelectOp) {
+        return of(0) == Trend::Constant ? combine(of(1), of(2)) : Trend::Unknown;
+      })
+      .Case<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp>(
+          [&](auto) { return of(0); })
+      .Default([&](Operation *) {
+        for (unsigned i = 0; i < op->getNumOperands(); ++i)
+          if (of(i) != Trend::Constant)
+            return Trend::Unknown;
+        return Trend::Constant;
+      });
+}
+
+Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
+  Trend trend = Trend::Constant;
+  kernel.walk([&](scf::ForOp loop) {
+    Trend upper = trendOf(loop.getUpperBound(), kernel.getGridIndex(dim));
+    Trend lower = trendOf(loop.getLowerBound(), kernel.getGridIndex(dim));
+    trend = combine(trend, difference(upper, lower));
+  });
+  return trend;
+}

@@ -1,0 +1,31 @@
+//===- GridOrder.h - How the work of a tile depends on its place ----------===//
+//
+// Whether a value grows with an index of the grid: tiles whose loops run longer should
+// start first.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_GRIDORDER_H
+#define TESSERA_PASSES_ANALYSIS_GRIDORDER_H
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Builders.h"
+
+namespace tessera {
+
+/// Sliding: the difference of two that grow, as the length of a window, which is the same
+/// everywhere but where an end cuts it off.
+enum class Trend { Constant, Increasing, Decreasing, Sliding, Unknown };
+
+/// The number of tiles along one dimension of a grid.
+mlir::Value countTiles(tile::GridDimAttr dim, mlir::OpBuilder &builder, mlir::Location loc);
+
+/// How `value` changes as `index` grows and all else stays.
+Trend trendOf(mlir::Value value, mlir::Value index);
+
+/// How the trip counts of the kernel's loops change as grid index `dim` grows.
+Trend workTrend(tile::KernelOp kernel, unsigned dim);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_GRIDORDER_H

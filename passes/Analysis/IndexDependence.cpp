@@ -1,0 +1,133 @@
+//===- IndexDependence.cpp - What changes from tile to tile ---------------===//
+
+#include "passes/Analysis/IndexDependence.h"
+#include "dialects/Hop/Hop.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/TileBox.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// The operands of scf.for: lower bound, upper bound, step, initial values.
+constexpr unsigned upperBound = 1;
+
+IndexDependence::IndexDependence(Value index) {
+  mark(index);
+  while (!pending.empty())
+    for (OpOperand &use : pending.pop_back_val().getUses())
+      follow(use);
+}
+
+void IndexDependence::mark(Value value) {
+  if (dependent.insert(value).second)
+    pending.push_back(value);
+}
+
+void IndexDependence::markAll(ValueRange values) {
+  for (Value value : values)
+    mark(value);
+}
+
+void IndexDependence::follow(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return followIntoLoop(loop, use.getOperandNumber());
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return followYield(op->getParentOp(), use.getOperandNumber());
+  markAll(op->getResults());
+  // The results of a conditional come from regions that are entered or not; what other operations
+  // pass to their regions is not known.
+  if (isa<scf::IfOp>(op))
+    return;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      markAll(block.getArguments());
+}
+
+void IndexDependence::followIntoLoop(scf::ForOp loop, unsigned operand) {
+  unsigned bounds = loop.getNumControlOperands();
+  if (operand >= bounds) {
+    mark(loop.getRegionIterArg(operand - bounds));
+    mark(loop.getResult(operand - bounds));
+    return;
+  }
+  // Another upper bound changes how often the body runs, but not what one iteration sees.
+  if (operand != upperBound)
+    mark(loop.getInductionVar());
+  markAll(loop.getResults());
+}
+
+void IndexDependence::followYield(Operation *parent, unsigned operand) {
+  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+    mark(loop.getRegionIterArg(operand));
+    mark(loop.getResult(operand));
+    return;
+  }
+  if (isa<scf::IfOp>(parent))
+    return mark(parent->getResult(operand));
+  markAll(parent->getResults());
+  for (Region &region : parent->getRegions())
+    for (Block &block : region)
+      markAll(block.getArguments());
+}
+
+/// Whether an operand that decides what `control` does depends on the index.
+bool IndexDependence::varies(Operation *control) const {
+  if (!isa<scf::ForOp, scf::IfOp>(control))
+    return true;
+  OperandRange operands = control->getOperands();
+  if (auto loop = dyn_cast<scf::ForOp>(control))
+    operands = operands.take_front(loop.getNumControlOperands());
+  return llvm::any_of(operands, [&](Value value) { return contains(value); });
+}
+
+Operation *IndexDependence::getVaryingControl(Operation *op) const {
+  Operation *varying = nullptr;
+  for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
+    if (isa<scf::SCFDialect>(parent->getDialect()) && varies(parent))
+      varying = parent;
+  return varying;
+}
+
+/// What `load`, of either dialect, covers of its view.
+static tile::TileBox boxOf(Operation *load, RankedTensorType tile) {
+  auto box = [&](auto op) {
+    return tile::TileBox(cast<tile::ViewType>(op.getView().getType()), tile, op.getBox());
+  };
+  if (auto pipeLoad = dyn_cast<hop::PipeLoadOp>(load))
+    return box(pipeLoad);
+  return box(cast<tile::LoadOp>(load));
+}
+
+std::optional<std::string> tessera::whyPlaceVaries(const IndexDependence &dependence,
+                                                   Operation *load) {
+  if (llvm::any_of(load->getOperands(), [&](Value v) { return dependence.contains(v); }))
+    return "its place depends on the first grid index";
+  return std::nullopt;
+}
+
+std::string tessera::explainControl(Operation *control) {
+  return isa<scf::IfOp>(control)
+             ? "the condition around its load depends on the first grid index"
+             : "the number of iterations of the loop around its load depends on the first grid "
+               "index";
+}
+
+std::optional<std::string> tessera::whyIndivisible(ArrayRef<Operation *> loads,
+                                                   RankedTensorType tile, int64_t blocks) {
+  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile);
+  if (layout && !hop::splitAmong(*layout, blocks))
+    return llvm::formatv("{0} rows in {1} chunks of columns are not divisible into {2} parts of "
+                         "whole chunks or multiples of 8 rows",
+                         layout->rows, layout->chunks(), blocks)
+        .str();
+  if (layout && llvm::any_of(loads, [&](Operation *load) {
+        return !boxOf(load, tile).slice(hop::splitAmong(*layout, blocks)->ofRows);
+      }))
+    return llvm::formatv("its rows are not divisible into {0} parts that are boxes of the view",
+                         blocks)
+        .str();
+  return std::nullopt;
+}

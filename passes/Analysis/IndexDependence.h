@@ -1,0 +1,54 @@
+//===- IndexDependence.h - What changes from tile to tile -----------------===//
+//
+// Which values and which control flow of a program may differ between two tiles of the
+// grid that differ in one index.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_INDEXDEPENDENCE_H
+#define TESSERA_PASSES_ANALYSIS_INDEXDEPENDENCE_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace tessera {
+
+/// Forward data flow from a grid index, through scf.for and scf.if. What has no path from the
+/// index is the same for all values of it.
+class IndexDependence {
+public:
+  explicit IndexDependence(mlir::Value index);
+
+  bool contains(mlir::Value value) const { return dependent.contains(value); }
+
+  /// The loop or conditional around `op` that may run otherwise (another number of times, or not
+  /// at all) for another value of the index; the outermost of several, null when there is none.
+  mlir::Operation *getVaryingControl(mlir::Operation *op) const;
+
+private:
+  bool varies(mlir::Operation *control) const;
+  void mark(mlir::Value value);
+  void markAll(mlir::ValueRange values);
+  void follow(mlir::OpOperand &use);
+  void followIntoLoop(mlir::scf::ForOp loop, unsigned operand);
+  void followYield(mlir::Operation *parent, unsigned operand);
+
+  llvm::DenseSet<mlir::Value> dependent;
+  llvm::SmallVector<mlir::Value> pending;
+};
+
+/// Why `load`, of either dialect, does not load the same tile for all values of the index; nothing
+/// when it does. The control flow around it is another matter.
+std::optional<std::string> whyPlaceVaries(const IndexDependence &dependence, mlir::Operation *load);
+
+/// Why loads in `control`, which depends on the index, do not run alike.
+std::string explainControl(mlir::Operation *control);
+
+/// Why `blocks` thread blocks cannot load the tile of `loads` in equal parts; nothing when they
+/// can. `loads` are the loads that share the slots of one pipe.
+std::optional<std::string> whyIndivisible(llvm::ArrayRef<mlir::Operation *> loads,
+                                          mlir::RankedTensorType tile, int64_t blocks);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_INDEXDEPENDENCE_H

@@ -1,0 +1,142 @@
+//===- IndexFacts.cpp - What index arithmetic says of its result ----------===//
+
+#include "passes/Analysis/IndexFacts.h"
+#include "dialects/Hop/Hop.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+/// Values that are multiples of a factor. What a loop carries is taken for one, and then held
+/// against what enters the loop and what its body hands on.
+class Multiples {
+public:
+  explicit Multiples(int64_t factor) : factor(factor) {}
+
+  bool prove(Value index);
+
+private:
+  bool holds(Value value);
+  bool derive(Value value);
+  bool carried(scf::ForOp loop, unsigned number);
+  bool refuteOne();
+
+  int64_t factor;
+  /// Expressions share parts, so that their number of paths has no bound.
+  llvm::DenseMap<Value, bool> known;
+  llvm::SetVector<std::pair<Operation *, unsigned>> assumed;
+  llvm::DenseSet<std::pair<Operation *, unsigned>> refuted;
+};
+} // namespace
+
+bool Multiples::prove(Value index) {
+  bool result;
+  do {
+    known.clear();
+    assumed.clear();
+    result = holds(index);
+  } while (result && refuteOne());
+  return result;
+}
+
+/// Whether an assumption that was made does not hold; it is not made again.
+bool Multiples::refuteOne() {
+  for (size_t i = 0; i < assumed.size(); ++i) { // holds() adds to them
+    auto [op, number] = assumed[i];
+    auto loop = cast<scf::ForOp>(op);
+    if (!holds(loop.getInitArgs()[number]) || !holds(loop.getYieldedValues()[number]))
+      return refuted.insert(assumed[i]).second;
+  }
+  return false;
+}
+
+bool Multiples::carried(scf::ForOp loop, unsigned number) {
+  std::pair<Operation *, unsigned> place(loop, number);
+  if (refuted.contains(place))
+    return false;
+  assumed.insert(place);
+  return true;
+}
+
+bool Multiples::holds(Value value) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  bool result = derive(value);
+  known[value] = result;
+  return result;
+}
+
+bool Multiples::derive(Value value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return *constant % factor == 0;
+  auto both = [&](Value other) { return holds(other); };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop && argument == loop.getInductionVar())
+      return holds(loop.getLowerBound()) && holds(loop.getStep());
+    return loop && carried(loop, argument.getArgNumber() - loop.getNumInductionVars());
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([&](scf::ForOp loop) { return carried(loop, number); })
+      .Case([&](scf::IfOp branch) {
+        return holds(branch.thenYield().getOperand(number)) &&
+               holds(branch.elseYield().getOperand(number));
+      })
+      .Case([&](arith::MulIOp mul) { return llvm::any_of(mul->getOperands(), both); })
+      .Case([&](arith::ShLIOp shift) {
+        std::optional<int64_t> amount = getConstantIntValue(shift.getRhs());
+        return holds(shift.getLhs()) || (amount && *amount >= llvm::Log2_64(factor));
+      })
+      .Case<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp,
+            arith::MaxUIOp, arith::RemSIOp, arith::RemUIOp, arith::IndexCastOp,
+            arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(
+          [&](Operation *all) { return llvm::all_of(all->getOperands(), both); })
+      .Case([&](arith::SelectOp select) {
+        return holds(select.getTrueValue()) && holds(select.getFalseValue());
+      })
+      .Default(false);
+}
+
+bool tessera::isMultipleOf(Value index, int64_t factor) { return Multiples(factor).prove(index); }
+
+bool tessera::isNonNegative(Value index, unsigned depth) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant >= 0;
+  if (depth == 0)
+    return false;
+  auto holds = [&](Value value) { return isNonNegative(value, depth - 1); };
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop && argument == loop.getInductionVar())
+      return holds(loop.getLowerBound());
+    // Grid indices and the index of a warpgroup; a kernel's own arguments may be anything.
+    Operation *owner = argument.getOwner()->getParentOp();
+    auto kernel = dyn_cast_or_null<hop::KernelOp>(owner);
+    return isa_and_nonnull<hop::RoleOp>(owner) ||
+           (kernel && argument.getArgNumber() >= kernel.getNumArguments());
+  }
+  return TypeSwitch<Operation *, bool>(index.getDefiningOp())
+      .Case<tile::DimOp, hop::BlockIndexOp, hop::BlockCountOp, hop::ClusterRankOp>(
+          [](Operation *) { return true; })
+      .Case<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::DivSIOp, arith::CeilDivUIOp,
+            arith::CeilDivSIOp, arith::MinSIOp>(
+          [&](Operation *op) { return llvm::all_of(op->getOperands(), holds); })
+      .Case<arith::MaxSIOp, arith::MinUIOp>(
+          [&](Operation *op) { return llvm::any_of(op->getOperands(), holds); })
+      .Case([&](arith::RemUIOp rem) { return holds(rem.getRhs()); })
+      .Case([&](arith::RemSIOp rem) { return holds(rem.getLhs()); })
+      .Case([&](arith::SelectOp select) {
+        return holds(select.getTrueValue()) && holds(select.getFalseValue());
+      })
+      .Default(false);
+}

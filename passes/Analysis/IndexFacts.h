@@ -1,0 +1,23 @@
+//===- IndexFacts.h - What index arithmetic says of its result ------------===//
+//
+// Of the indices of a kernel on both dialects, where no analysis of ranges has run: from constants,
+// loops and arithmetic alone. "No" is always a possible answer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
+#define TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
+
+#include "mlir/IR/Value.h"
+
+namespace tessera {
+
+/// Whether `index` is a multiple of `factor`, a power of two.
+bool isMultipleOf(mlir::Value index, int64_t factor);
+
+/// Whether `index` is at least 0. Indices have 32 bits, and sums and products stay within them.
+bool isNonNegative(mlir::Value index, unsigned depth = 16);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_INDEXFACTS_H

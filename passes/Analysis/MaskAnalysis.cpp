@@ -1,0 +1,355 @@
+//===- MaskAnalysis.cpp - Iterations in which a mask is uniform -----------===//
+
+#include "passes/Analysis/MaskAnalysis.h"
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// The index along an axis modulo a period, which is the extent of the axis for the index itself.
+using AxisIndex = std::pair<int64_t, int64_t>;
+
+/// slope * iv + sum(coefficient * symbol) + constant + sum(coefficient * (index along an axis)).
+struct AffineTile : InductionBound {
+  llvm::SmallMapVector<AxisIndex, int64_t, 2> axes;
+
+  /// Adds `factor * other`; false when a coefficient leaves 64 bits.
+  bool add(const AffineTile &other, int64_t factor) {
+    auto accumulate = [&](int64_t &into, int64_t value) {
+      int64_t product;
+      return !llvm::MulOverflow(value, factor, product) && !llvm::AddOverflow(into, product, into);
+    };
+    bool fits = accumulate(slope, other.slope) && accumulate(constant, other.constant);
+    for (auto [symbol, coefficient] : other.symbols)
+      fits = fits && accumulate(symbols[symbol], coefficient);
+    for (auto [axis, coefficient] : other.axes)
+      fits = fits && accumulate(axes[axis], coefficient);
+    return fits;
+  }
+
+  bool isConstant() const {
+    auto isZero = [](const auto &entry) { return entry.second == 0; };
+    return slope == 0 && llvm::all_of(axes, isZero) && llvm::all_of(symbols, isZero);
+  }
+
+  /// The same in a tile whose axes are exchanged.
+  void exchangeAxes() {
+    llvm::SmallMapVector<AxisIndex, int64_t, 2> exchanged;
+    for (auto [index, coefficient] : axes)
+      exchanged[{1 - index.first, index.second}] = coefficient;
+    axes = std::move(exchanged);
+  }
+};
+
+class MaskAnalyzer {
+public:
+  MaskAnalyzer(scf::ForOp loop, std::string &reason) : loop(loop), reason(reason) {}
+
+  /// Remembers results: conditions share operands, and a chain of them has exponentially many
+  /// paths.
+  std::optional<MaskRanges> mask(Value value) {
+    auto known = masks.find(value);
+    return known != masks.end() ? known->second : masks[value] = computeMask(value);
+  }
+
+private:
+  std::nullopt_t refuse(const Twine &why) {
+    if (reason.empty())
+      reason = why.str();
+    return std::nullopt;
+  }
+  std::optional<AffineTile> affine(Value value) {
+    auto known = forms.find(value);
+    return known != forms.end() ? known->second : forms[value] = computeAffine(value);
+  }
+  std::optional<AffineTile> computeAffine(Value value);
+  std::optional<MaskRanges> computeMask(Value value);
+  std::optional<AffineTile> sum(Value a, Value b, int64_t factor);
+  std::optional<AffineTile> product(Value a, Value b);
+  std::optional<AffineTile> leaf(Value value);
+  std::optional<MaskRanges> comparison(arith::CmpIOp op);
+  std::optional<InductionBound> bound(const AffineTile &form, bool negate, int64_t offset);
+  bool isInvariant(Value scalar) { return !loop || loop.isDefinedOutsideOfLoop(scalar); }
+  std::optional<MaskRanges> combined(Value a, Value b, bool conjunction);
+
+  scf::ForOp loop;
+  std::string &reason;
+  llvm::DenseMap<Value, std::optional<AffineTile>> forms;
+  llvm::DenseMap<Value, std::optional<MaskRanges>> masks;
+};
+
+/// More comparisons than this in one condition are not analysed.
+constexpr size_t kMaxBounds = 64;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Affine forms
+//===----------------------------------------------------------------------===//
+
+std::optional<AffineTile> MaskAnalyzer::sum(Value a, Value b, int64_t factor) {
+  std::optional<AffineTile> x = affine(a), y = affine(b);
+  if (!x || !y)
+    return std::nullopt;
+  if (!x->add(*y, factor))
+    return refuse("a coefficient exceeds 64 bits");
+  return x;
+}
+
+std::optional<AffineTile> MaskAnalyzer::product(Value a, Value b) {
+  std::optional<AffineTile> x = affine(a), y = affine(b);
+  if (!x || !y)
+    return std::nullopt;
+  if (x->isConstant())
+    std::swap(x, y);
+  if (!y->isConstant())
+    return refuse("it multiplies two values that are not constant");
+  AffineTile scaled;
+  if (!scaled.add(*x, y->constant))
+    return refuse("a coefficient exceeds 64 bits");
+  return scaled;
+}
+
+/// A constant, the induction variable, or a scalar from outside the loop.
+std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
+  AffineTile form;
+  DenseIntElementsAttr elements;
+  APInt integer;
+  if (matchPattern(value, m_ConstantInt(&integer)) ||
+      (matchPattern(value, m_Constant(&elements)) && elements.isSplat())) {
+    if (elements)
+      integer = elements.getSplatValue<APInt>();
+    if (!integer.isSignedIntN(64))
+      return refuse("a constant exceeds 64 bits");
+    form.constant = integer.getSExtValue();
+    return form;
+  }
+  if (isa<ShapedType>(value.getType()))
+    return refuse("it compares tiles that are not computed from tile.iota, splats and constants");
+  if (loop && value == loop.getInductionVar()) {
+    form.slope = 1;
+    return form;
+  }
+  if (isInvariant(value)) {
+    form.symbols[value] = 1;
+    return form;
+  }
+  return refuse("it depends on a value that changes from iteration to iteration and is not affine "
+                "in the induction variable");
+}
+
+std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
+  // Scalars from outside are symbols as they are, however they were computed.
+  Operation *op = value.getDefiningOp();
+  bool isScalar = !isa<ShapedType>(value.getType());
+  if (!op || (isScalar && isInvariant(value)))
+    return leaf(value);
+  return llvm::TypeSwitch<Operation *, std::optional<AffineTile>>(op)
+      .Case([&](arith::AddIOp add) { return sum(add.getLhs(), add.getRhs(), 1); })
+      .Case([&](arith::SubIOp sub) { return sum(sub.getLhs(), sub.getRhs(), -1); })
+      .Case([&](arith::MulIOp mul) { return product(mul.getLhs(), mul.getRhs()); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
+          [&](auto cast) { return affine(cast.getIn()); })
+      .Case([&](SplatOp splat) { return affine(splat.getSource()); })
+      .Case([&](IotaOp iota) -> std::optional<AffineTile> {
+        std::optional<AffineTile> form = affine(iota.getStart());
+        if (form)
+          form->axes[{iota.getAxis(), iota.getPeriodOrExtent()}] = 1;
+        return form;
+      })
+      .Case([&](BroadcastOp broadcast) {
+        std::optional<AffineTile> form = affine(broadcast.getSource());
+        // The source's only axis becomes the one that is not repeated.
+        if (form && broadcast.getAxis() == 0)
+          form->exchangeAxes();
+        return form;
+      })
+      .Case([&](TransposeOp transpose) {
+        std::optional<AffineTile> form = affine(transpose.getSource());
+        if (form)
+          form->exchangeAxes();
+        return form;
+      })
+      .Default([&](Operation *) { return leaf(value); });
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons and their combinations
+//===----------------------------------------------------------------------===//
+
+/// Bounds the induction variable so that `form + offset <= 0`, or
+/// `-form + offset <= 0` with `negate`, for every element of the tile.
+std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool negate,
+                                                  int64_t offset) {
+  AffineTile worst;
+  worst.constant = offset;
+  if (!worst.add(form, negate ? -1 : 1))
+    return refuse("a coefficient exceeds 64 bits");
+  for (auto [index, coefficient] : worst.axes) {
+    int64_t reach;
+    if (coefficient > 0 && (llvm::MulOverflow(coefficient, index.second - 1, reach) ||
+                            llvm::AddOverflow(worst.constant, reach, worst.constant)))
+      return refuse("a coefficient exceeds 64 bits");
+  }
+  // Users of the bound negate it and add one of its coefficients to another.
+  if (!llvm::isInt<62>(worst.constant) || !llvm::isInt<62>(worst.slope) ||
+      llvm::any_of(worst.symbols, [](const auto &e) { return !llvm::isInt<62>(e.second); }))
+    return refuse("a coefficient exceeds 62 bits");
+  worst.symbols.remove_if([](const auto &entry) { return entry.second == 0; });
+  return static_cast<InductionBound>(worst);
+}
+
+std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIOp op) {
+  std::optional<AffineTile> form = sum(op.getLhs(), op.getRhs(), -1);
+  if (!form)
+    return std::nullopt;
+  using Bounds = SmallVector<InductionBound>;
+  auto all = [&](std::initializer_list<std::pair<bool, int64_t>> parts) -> std::optional<Bounds> {
+    Bounds bounds;
+    for (auto [negate, offset] : parts) {
+      std::optional<InductionBound> part = bound(*form, negate, offset);
+      if (!part)
+        return std::nullopt;
+      bounds.push_back(*part);
+    }
+    return bounds;
+  };
+  // With d = lhs - rhs: less is d + 1 <= 0, its opposite -d <= 0, and so on.
+  auto less = [&] { return all({{false, 1}}); };
+  auto lessEqual = [&] { return all({{false, 0}}); };
+  auto greater = [&] { return all({{true, 1}}); };
+  auto greaterEqual = [&] { return all({{true, 0}}); };
+  auto equal = [&] { return all({{false, 0}, {true, 0}}); };
+  switch (op.getPredicate()) {
+  case arith::CmpIPredicate::slt:
+    return MaskRanges{less(), greaterEqual()};
+  case arith::CmpIPredicate::sle:
+    return MaskRanges{lessEqual(), greater()};
+  case arith::CmpIPredicate::sgt:
+    return MaskRanges{greater(), lessEqual()};
+  case arith::CmpIPredicate::sge:
+    return MaskRanges{greaterEqual(), less()};
+  case arith::CmpIPredicate::eq:
+    return MaskRanges{equal(), std::nullopt};
+  case arith::CmpIPredicate::ne:
+    return MaskRanges{std::nullopt, equal()};
+  default:
+    return refuse("it compares without sign; use slt, sle, sgt or sge");
+  }
+}
+
+std::optional<MaskRanges> MaskAnalyzer::combined(Value a, Value b, bool conjunction) {
+  std::optional<MaskRanges> x = mask(a), y = mask(b);
+  MaskRanges none, result;
+  // One side alone decides a conjunction that is false and a disjunction that is true.
+  auto both = [](auto &p, auto &q) {
+    if (p && q)
+      llvm::append_range(*p, *q);
+    return p && q ? p : std::nullopt;
+  };
+  auto either = [](auto &p, auto &q) { return p ? p : q; };
+  MaskRanges &p = x ? *x : none, &q = y ? *y : none;
+  result.allTrue = conjunction ? both(p.allTrue, q.allTrue) : either(p.allTrue, q.allTrue);
+  result.allFalse = conjunction ? either(p.allFalse, q.allFalse) : both(p.allFalse, q.allFalse);
+  if (!result.allTrue && !result.allFalse)
+    return std::nullopt;
+  if ((result.allTrue && result.allTrue->size() > kMaxBounds) ||
+      (result.allFalse && result.allFalse->size() > kMaxBounds))
+    return refuse("it combines too many comparisons");
+  return result;
+}
+
+std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto cmp = dyn_cast_or_null<arith::CmpIOp>(op))
+    return isa<ShapedType>(cmp.getType()) ? comparison(cmp)
+                                          : refuse("it is the result of a scalar comparison");
+  if (auto conjunction = dyn_cast_or_null<arith::AndIOp>(op))
+    return combined(conjunction.getLhs(), conjunction.getRhs(), /*conjunction=*/true);
+  if (auto disjunction = dyn_cast_or_null<arith::OrIOp>(op))
+    return combined(disjunction.getLhs(), disjunction.getRhs(), /*conjunction=*/false);
+  if (auto exclusive = dyn_cast_or_null<arith::XOrIOp>(op)) {
+    if (!matchPattern(exclusive.getRhs(), m_One()))
+      return refuse("it combines comparisons by an exclusive or");
+    std::optional<MaskRanges> opposite = mask(exclusive.getLhs());
+    if (opposite)
+      std::swap(opposite->allTrue, opposite->allFalse);
+    return opposite;
+  }
+  if (isa_and_nonnull<BroadcastOp, TransposeOp>(op))
+    return mask(op->getOperand(0));
+  return refuse("it holds values that are not comparisons of integers");
+}
+
+bool tessera::isPositionMask(Value condition) {
+  llvm::SetVector<Value> parts;
+  parts.insert(condition);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Operation *op = parts[i].getDefiningOp();
+    if (!op || !isa<ShapedType>(parts[i].getType()))
+      continue;
+    if (isa<arith::CmpIOp>(op))
+      return true;
+    if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, BroadcastOp, TransposeOp>(op))
+      parts.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+std::optional<MaskRanges> tessera::analyzeMask(Value condition, scf::ForOp loop,
+                                               std::string &reason) {
+  return MaskAnalyzer(loop, reason).mask(condition);
+}
+
+SmallVector<Value> tessera::getMaskTerms(Value condition, bool byAnd) {
+  Operation *op = condition.getDefiningOp();
+  if (!op || !(byAnd ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op)))
+    return {condition};
+  SmallVector<Value> terms = getMaskTerms(op->getOperand(0), byAnd);
+  llvm::append_range(terms, getMaskTerms(op->getOperand(1), byAnd));
+  return terms;
+}
+
+Value tessera::combineMaskTerms(ArrayRef<Value> terms, bool byAnd, ImplicitLocOpBuilder &builder) {
+  Value combined = terms.front();
+  for (Value term : terms.drop_front()) {
+    if (byAnd)
+      combined = arith::AndIOp::create(builder, combined, term);
+    else
+      combined = arith::OrIOp::create(builder, combined, term);
+  }
+  return combined;
+}
+
+/// True for a value that costs nothing to make: the arm that a mask puts in.
+static bool isFill(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
+}
+
+std::optional<bool> tessera::getComputedArm(arith::SelectOp select) {
+  bool fillsWhereFalse = isFill(select.getFalseValue());
+  if (isFill(select.getTrueValue()) == fillsWhereFalse || !isPositionMask(select.getCondition()))
+    return std::nullopt;
+  return fillsWhereFalse;
+}
+
+Value tessera::evaluateBound(const InductionBound &bound, int64_t sign, int64_t offset,
+                             ImplicitLocOpBuilder &builder) {
+  auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, value); };
+  Value sum = constant(sign * bound.constant + offset);
+  for (auto [symbol, coefficient] : bound.symbols) {
+    Value term = symbol;
+    if (!term.getType().isIndex())
+      term = arith::IndexCastOp::create(builder, builder.getIndexType(), term);
+    if (sign * coefficient != 1)
+      term = arith::MulIOp::create(builder, term, constant(sign * coefficient));
+    sum = arith::AddIOp::create(builder, sum, term);
+  }
+  return sum;
+}

@@ -1,0 +1,64 @@
+//===- MaskAnalysis.h - Iterations in which a mask is uniform -------------===//
+//
+// Derives from the affine form of a mask for which values of a loop's induction
+// variable all of its elements are true, or all are false.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_MASKANALYSIS_H
+#define TESSERA_PASSES_ANALYSIS_MASKANALYSIS_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
+#include <optional>
+#include <string>
+
+namespace tessera {
+
+/// slope * (induction variable) + sum(coefficient * symbol) + constant <= 0, in
+/// which the symbols are loop-invariant integers.
+struct InductionBound {
+  int64_t slope = 0;
+  llvm::MapVector<mlir::Value, int64_t> symbols;
+  int64_t constant = 0;
+};
+
+/// Iterations in which a mask is uniform: those in which every bound of a list
+/// holds. A list that is absent says nothing.
+struct MaskRanges {
+  std::optional<llvm::SmallVector<InductionBound>> allTrue, allFalse;
+};
+
+/// True when `condition` has an integer comparison of tiles in it: a mask by
+/// position and not by data.
+bool isPositionMask(mlir::Value condition);
+
+/// Analyses a tile of i1: comparisons slt, sle, sgt, sge, eq and ne of integer
+/// tiles that are affine in tile.iota, the induction variable of `loop` and
+/// loop-invariant scalars, combined by andi, ori and xori with true, splat,
+/// broadcast or transposed. When neither range can be derived, returns
+/// std::nullopt and says why in `reason`. Integer arithmetic is taken not to wrap. Without a loop
+/// all scalars are invariant, and the bounds are conditions.
+std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp loop,
+                                      std::string &reason);
+
+/// What `condition` is combined of, by andi or else by ori.
+llvm::SmallVector<mlir::Value> getMaskTerms(mlir::Value condition, bool byAnd);
+
+/// `terms`, of which there is at least one, combined by andi or else by ori.
+mlir::Value combineMaskTerms(llvm::ArrayRef<mlir::Value> terms, bool byAnd,
+                             mlir::ImplicitLocOpBuilder &builder);
+
+/// Which arm of `select` is computed, the true one or not; none when its condition is no position
+/// mask, or when both or none of its arms are a constant or a splat.
+std::optional<bool> getComputedArm(mlir::arith::SelectOp select);
+
+/// sign * (the part of `bound` without the induction variable) + offset, as an index.
+mlir::Value evaluateBound(const InductionBound &bound, int64_t sign, int64_t offset,
+                          mlir::ImplicitLocOpBuilder &builder);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_MASKANALYSIS_H

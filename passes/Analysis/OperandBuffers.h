@@ -1,0 +1,56 @@
+//===- OperandBuffers.h - Computed operands in shared memory --------------===//
+//
+// Which values of a program are one tile in memory when the operands of products live in
+// shared memory, and which tiles can share a buffer. For programs of either dialect.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_OPERANDBUFFERS_H
+#define TESSERA_PASSES_ANALYSIS_OPERANDBUFFERS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera {
+
+class OperandBuffers {
+public:
+  /// `reads` are the operands of products, ranked tensors that operations compute.
+  explicit OperandBuffers(llvm::ArrayRef<mlir::OpOperand *> reads);
+
+  /// A tile: the values that scf.for and scf.if hand on to each other as one.
+  struct Tile {
+    llvm::SetVector<mlir::Value> values;
+    /// Those of `values` that an operation makes. Each is written to the buffer where it is made.
+    llvm::SmallVector<mlir::Value> made;
+    llvm::SmallVector<mlir::OpOperand *> reads;
+    /// Something but products reads it too.
+    bool isReadElsewhere = false;
+    /// The number of its buffer.
+    size_t buffer = 0;
+  };
+  llvm::ArrayRef<Tile> getTiles() const { return tiles; }
+
+  /// The types of the tiles in the buffers.
+  llvm::ArrayRef<mlir::RankedTensorType> getTypes() const { return types; }
+
+  /// A value that is made while another one of its tile is still to be read.
+  struct Conflict {
+    mlir::Value made, needed;
+  };
+  const std::optional<Conflict> &getConflict() const { return conflict; }
+
+private:
+  void collect(Tile &tile, mlir::Value value);
+  static std::optional<Conflict> findConflict(const Tile &written, const Tile &kept);
+  void assignBuffers();
+
+  llvm::SmallVector<Tile> tiles;
+  llvm::SmallVector<mlir::RankedTensorType> types;
+  std::optional<Conflict> conflict;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_OPERANDBUFFERS_H

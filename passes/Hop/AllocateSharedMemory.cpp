@@ -1,0 +1,160 @@
+//===- AllocateSharedMemory.cpp - Offsets of buffers and mbarriers --------===//
+//
+// Implements hop-allocate-shared-memory. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "passes/Hop/HopPasses.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_ALLOCATESHAREDMEMORY
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// Shared memory that a thread block of sm_90 can opt in to (CUDA C++ Programming Guide, table of
+/// technical specifications: 227 KB).
+constexpr int64_t sharedLimit = 232448;
+
+/// Products that read `shared`, through slots and slices.
+void collectReaders(Value shared, bool sliced,
+                    SmallVectorImpl<std::pair<Operation *, bool>> &readers) {
+  for (Operation *user : shared.getUsers()) {
+    if (isa<hop::SlotOp>(user))
+      collectReaders(user->getResult(0), sliced, readers);
+    else if (isa<hop::SliceOp>(user))
+      collectReaders(user->getResult(0), true, readers);
+    else if (isa<hop::MmaIssueOp>(user))
+      readers.emplace_back(user, sliced);
+  }
+}
+
+struct AllocateSharedMemoryPass
+    : tessera::impl::AllocateSharedMemoryBase<AllocateSharedMemoryPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    OpBuilder builder(kernel);
+    int64_t end = 0;
+    auto place = [&](Operation *op, int64_t bytes, int64_t alignment) {
+      int64_t offset = llvm::alignTo(end, alignment);
+      op->setAttr("offset", builder.getI64IntegerAttr(offset));
+      end = offset + bytes;
+    };
+    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
+      hop::BufferType type = buffer.getBuffer().getType();
+      if (type.getTile().getRank() != 2)
+        continue;
+      hop::SharedLayout layout = *hop::getSharedLayout(type.getTile());
+      place(buffer, layout.bytes() * type.getSlots(), layout.atomBytes());
+    }
+    for (auto staging : kernel.getBody().getOps<hop::StagingOp>()) {
+      if (std::optional<int64_t> offset = findReusable(kernel, staging)) {
+        staging.setOffset(*offset);
+        continue;
+      }
+      hop::SharedLayout layout = *hop::getSharedLayout(staging.getTile().getType().getTile());
+      place(staging, layout.bytes(), layout.atomBytes());
+    }
+    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
+      if (buffer.getBuffer().getType().getTile().getRank() != 2)
+        place(buffer, 4 * buffer.getBuffer().getType().getSlots(), 8);
+    for (auto barriers : kernel.getBody().getOps<hop::BarriersOp>())
+      place(barriers, 8 * barriers.getBarriers().getType().getSlots(), 8);
+    kernel.setSharedBytes(end);
+    if (end > sharedLimit)
+      reportTooMuch(kernel, end);
+  }
+
+  /// The offset of a buffer whose one slot only this warpgroup's earlier products read, in the
+  /// layout of `staging`.
+  std::optional<int64_t> findReusable(hop::KernelOp kernel, hop::StagingOp staging) {
+    // What products read is written while they still need other buffers.
+    SmallVector<std::pair<Operation *, bool>> readers;
+    collectReaders(staging.getTile(), false, readers);
+    if (!readers.empty())
+      return std::nullopt;
+    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
+      hop::BufferType type = buffer.getBuffer().getType();
+      if (type.getTile().getRank() != 2 || isRefilled(buffer))
+        continue;
+      hop::SharedLayout have = *hop::getSharedLayout(type.getTile());
+      hop::SharedLayout want = *hop::getSharedLayout(staging.getTile().getType().getTile());
+      if (type.getSlots() != 1 || have.rows != want.rows || have.swizzle != want.swizzle ||
+          have.chunks() < want.chunks() || isTaken(kernel, *buffer.getOffset()) ||
+          !readersAreDone(buffer, staging))
+        continue;
+      return *buffer.getOffset();
+    }
+    return std::nullopt;
+  }
+
+  /// Whether a loop loads the buffer: the next load may come before the staging has been stored.
+  bool isRefilled(hop::BufferOp buffer) {
+    for (Operation *slot : buffer.getBuffer().getUsers())
+      for (Operation *user : slot->getUsers())
+        if (isa<hop::BulkLoadOp>(user) && user->getParentOfType<LoopLikeOpInterface>())
+          return true;
+    return false;
+  }
+
+  bool isTaken(hop::KernelOp kernel, int64_t offset) {
+    return llvm::any_of(kernel.getBody().getOps<hop::StagingOp>(),
+                        [&](hop::StagingOp other) { return other.getOffset() == offset; });
+  }
+
+  /// Whether every product that reads `buffer` reads its warpgroup's rows only and has been waited
+  /// for when `staging` is written.
+  bool readersAreDone(hop::BufferOp buffer, hop::StagingOp staging) {
+    SmallVector<std::pair<Operation *, bool>> readers;
+    collectReaders(buffer.getBuffer(), false, readers);
+    // A copy into a buffer that nothing reads may land at any time.
+    if (readers.empty())
+      return false;
+    SmallVector<Operation *> writes;
+    for (Operation *slice : staging.getTile().getUsers())
+      llvm::append_range(writes, llvm::make_filter_range(slice->getUsers(), [](Operation *user) {
+                           return isa<hop::StageOp>(user);
+                         }));
+    auto singleWarpgroup = [](Operation *op) {
+      return op->getParentOfType<hop::RoleOp>().getWarpgroups() == 1;
+    };
+    for (auto [reader, sliced] : readers) {
+      if (!sliced && !singleWarpgroup(reader))
+        return false;
+      auto issue = cast<hop::MmaIssueOp>(reader);
+      Operation *wait = *issue.getFlight().getUsers().begin();
+      for (Operation *write : writes) {
+        Operation *ancestor = write->getBlock()->findAncestorOpInBlock(*wait);
+        if (!ancestor || !ancestor->isBeforeInBlock(write))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  void reportTooMuch(hop::KernelOp kernel, int64_t bytes) {
+    InFlightDiagnostic diag = kernel.emitError("needs ")
+                              << bytes << " bytes of shared memory, a thread block has "
+                              << sharedLimit << "; lower stages or the tile sizes";
+    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
+      hop::BufferType type = buffer.getBuffer().getType();
+      diag.attachNote(buffer.getLoc())
+          << buffer.getLabel() << ": " << type.getSlots() << " slots of " << type.getTile();
+    }
+    for (auto staging : kernel.getBody().getOps<hop::StagingOp>())
+      diag.attachNote(staging.getLoc())
+          << staging.getLabel() << ": " << staging.getTile().getType().getTile()
+          << ", which the consumers write";
+    diag.report();
+    signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,119 @@
+//===- Cluster.cpp - Loads that the blocks of a cluster share -------------===//
+//
+// Implements hop-cluster. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/IndexDependence.h"
+#include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/EvenLoops.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_CLUSTER
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// Why the blocks of a cluster cannot load the tiles of `pipe` together; nothing when they can.
+std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
+                                           hop::PipeCreateOp pipe, int64_t blocks) {
+  SmallVector<Operation *> loads =
+      llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
+  for (Operation *load : loads) {
+    if (load->hasAttr(kAlikeAttrName))
+      continue;
+    if (std::optional<std::string> reason = whyPlaceVaries(dependence, load))
+      return reason;
+    if (Operation *control = dependence.getVaryingControl(load))
+      return explainControl(control);
+  }
+  return whyIndivisible(loads, pipe.getPipe().getType().getTile(), blocks);
+}
+
+struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    if (kernel.getClusterSize() == 1)
+      return;
+    if (failed(shareLoads(kernel)))
+      return signalPassFailure();
+    if (mayPassTheEnd(kernel))
+      for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+        stayInside(kernel, role);
+  }
+
+  LogicalResult shareLoads(hop::KernelOp kernel) {
+    IndexDependence dependence(kernel.getGridIndex(0));
+    SmallVector<std::pair<hop::PipeCreateOp, std::string>> own;
+    bool any = false;
+    for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>()) {
+      std::optional<std::string> reason =
+          whyNotMulticast(dependence, pipe, kernel.getClusterSize());
+      if (reason) {
+        own.emplace_back(pipe, *reason);
+        continue;
+      }
+      pipe.setMulticast(true);
+      pipe.emitRemark("'") << pipe.getLabel() << "' is loaded once for the "
+                           << kernel.getClusterSize() << " blocks of a cluster";
+      any = true;
+    }
+    for (auto &[pipe, reason] : own)
+      if (any)
+        pipe.emitRemark("'") << pipe.getLabel()
+                             << "' is loaded by each block of a cluster: " << reason;
+    if (any)
+      return success();
+    InFlightDiagnostic diag = kernel.emitError("has no load that the blocks of a cluster share; "
+                                               "use cluster = 1");
+    for (auto &[pipe, reason] : own)
+      diag.attachNote(pipe.getLoc()) << "'" << pipe.getLabel() << "': " << reason;
+    return diag;
+  }
+
+  /// Whether the tiles along the first dimension may be no multiple of the cluster.
+  static bool mayPassTheEnd(hop::KernelOp kernel) {
+    auto dim = cast<tile::GridDimAttr>(kernel.getGrid()[0]);
+    auto extent = dyn_cast<IntegerAttr>(dim.getExtent());
+    return !extent ||
+           llvm::divideCeil(extent.getInt(), dim.getDivisor()) % kernel.getClusterSize() != 0;
+  }
+
+  /// Lets a block past the end run the last tile, without its stores.
+  static void stayInside(hop::KernelOp kernel, hop::RoleOp role) {
+    Value index = kernel.getGridIndex(0);
+    Location loc = role.getLoc();
+    SmallVector<Operation *> stores;
+    role.walk([&](Operation *op) {
+      if (isa<tile::StoreOp, hop::BulkStoreOp>(op))
+        stores.push_back(op);
+    });
+    auto last = [&](OpBuilder &builder) -> Value {
+      Value count = countTiles(cast<tile::GridDimAttr>(kernel.getGrid()[0]), builder, loc);
+      return arith::SubIOp::create(builder, loc, count,
+                                   arith::ConstantIndexOp::create(builder, loc, 1));
+    };
+    OpBuilder builder = OpBuilder::atBlockBegin(&role.getBody().front());
+    Value inside = arith::MinUIOp::create(builder, loc, index, last(builder));
+    index.replaceUsesWithIf(inside, [&](OpOperand &use) {
+      return role->isProperAncestor(use.getOwner()) && use.getOwner() != inside.getDefiningOp();
+    });
+    // Made from the extents at each store: a flag would take a register through the whole tile.
+    for (Operation *store : stores) {
+      builder.setInsertionPoint(store);
+      Value isInside = arith::CmpIOp::create(builder, store->getLoc(), arith::CmpIPredicate::ule,
+                                             index, last(builder));
+      auto guard = scf::IfOp::create(builder, store->getLoc(), isInside, /*withElseRegion=*/false);
+      store->moveBefore(guard.thenBlock()->getTerminator());
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,121 @@
+//===- GuardMasks.cpp - Masks only where an element needs them ------------===//
+//
+// Implements hop-guard-masks. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/IRMapping.h"
+#include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Hop/HopPasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_GUARDMASKS
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// A condition of a mask, and what holds where it leaves every element as it is.
+struct Guarded {
+  Value condition;
+  SmallVector<InductionBound> bounds;
+};
+
+/// Rewrites one mask.
+class MaskGuard {
+public:
+  MaskGuard(arith::SelectOp select, bool arm)
+      : select(select), arm(arm), builder(select.getLoc(), select) {}
+
+  void run() {
+    std::string reason;
+    for (Value term : getMaskTerms(select.getCondition(), arm)) {
+      std::optional<MaskRanges> ranges = analyzeMask(term, /*loop=*/nullptr, reason);
+      std::optional<SmallVector<InductionBound>> bounds;
+      if (ranges)
+        bounds = arm ? ranges->allTrue : ranges->allFalse;
+      if (bounds)
+        guarded.push_back({term, std::move(*bounds)});
+      else
+        kept.push_back(term);
+    }
+    if (!kept.empty())
+      select.emitRemark("mask applied to every tile: ") << reason;
+    if (guarded.empty())
+      return;
+    Value value = arm ? select.getTrueValue() : select.getFalseValue();
+    if (!kept.empty())
+      value = masked(combineMaskTerms(kept, arm, builder), value);
+    for (const Guarded &term : guarded)
+      value = applyWhereNeeded(term, value);
+    select.replaceAllUsesWith(value);
+    select.erase();
+  }
+
+private:
+  Value masked(Value condition, Value value) {
+    return arm ? arith::SelectOp::create(builder, condition, value, select.getFalseValue())
+               : arith::SelectOp::create(builder, condition, select.getTrueValue(), value);
+  }
+
+  Value applyWhereNeeded(const Guarded &term, Value value) {
+    Value zero = arith::ConstantIndexOp::create(builder, 0);
+    SmallVector<Value> holds;
+    for (const InductionBound &bound : term.bounds)
+      holds.push_back(arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
+                                            evaluateBound(bound, 1, 0, builder), zero));
+    Value leavesAll = combineMaskTerms(holds, /*byAnd=*/true, builder);
+    auto conditional = scf::IfOp::create(builder, value.getType(), leavesAll, /*withElse=*/true);
+    OpBuilder::InsertionGuard insertion(builder);
+    builder.setInsertionPointToStart(conditional.thenBlock());
+    scf::YieldOp::create(builder, value);
+    builder.setInsertionPointToStart(conditional.elseBlock());
+    IRMapping copies;
+    scf::YieldOp::create(builder, masked(copyTiles(term.condition, copies), value));
+    return conditional.getResult(0);
+  }
+
+  /// A copy of the operations on index tiles and masks that `value` is computed by. Numbers that it
+  /// compares are not computed twice, nor is what a loop or a product gives.
+  Value copyTiles(Value value, IRMapping &copies) {
+    Operation *op = value.getDefiningOp();
+    auto tile = dyn_cast<RankedTensorType>(value.getType());
+    if (!op || !tile || isa<FloatType>(tile.getElementType()) || op->getNumRegions() != 0 ||
+        op->getNumResults() != 1)
+      return value;
+    if (Value copy = copies.lookupOrNull(value))
+      return copy;
+    for (Value operand : op->getOperands())
+      copies.map(operand, copyTiles(operand, copies));
+    return builder.clone(*op, copies)->getResult(0);
+  }
+
+  arith::SelectOp select;
+  bool arm; ///< the one that is computed
+  ImplicitLocOpBuilder builder;
+  SmallVector<Guarded> guarded;
+  SmallVector<Value> kept;
+};
+
+struct GuardMasksPass : tessera::impl::GuardMasksBase<GuardMasksPass> {
+  void runOnOperation() override {
+    if (!getOperation().getSchedule().getSplit().value_or(false))
+      return;
+    SmallVector<std::pair<arith::SelectOp, bool>> masks;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<LoopLikeOpInterface>(op))
+        return WalkResult::skip();
+      if (auto select = dyn_cast<arith::SelectOp>(op))
+        if (std::optional<bool> arm = getComputedArm(select))
+          masks.emplace_back(select, *arm);
+      return WalkResult::advance();
+    });
+    for (auto [select, arm] : masks)
+      MaskGuard(select, arm).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,46 @@
+//===- InsertProxyFences.cpp - Generic writes before async reads ----------===//
+//
+// Implements hop-insert-proxy-fences. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Hop/HopPasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_INSERTPROXYFENCES
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyFencesPass> {
+  void runOnOperation() override {
+    getOperation().walk([&](Block *block) { insertFences(*block); });
+  }
+
+  /// A barrier follows the writes in their block, before what reads them: hop-stage-operands and
+  /// hop-stage-stores make no others.
+  void insertFences(Block &block) {
+    Operation *lastWrite = nullptr;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isa<hop::StageOp>(op)) {
+        lastWrite = &op;
+        continue;
+      }
+      // A barrier, or a reader in the async proxy, ends the run of writes.
+      bool endsRun = isa<hop::WarpgroupSyncOp, hop::BulkStoreOp, hop::MmaIssueOp>(op) ||
+                     op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
+      if (!lastWrite || !endsRun)
+        continue;
+      OpBuilder builder(op.getContext());
+      builder.setInsertionPointAfter(lastWrite);
+      hop::ProxyFenceOp::create(builder, lastWrite->getLoc());
+      lastWrite = nullptr;
+    }
+  }
+};
+
+} // namespace

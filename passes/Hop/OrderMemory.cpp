@@ -1,0 +1,127 @@
+//===- OrderMemory.cpp - Barriers between accesses of one element ---------===//
+//
+// Implements hop-order-memory. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/FragmentLayout.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Hop/HopPasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_ORDERMEMORY
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+/// Which threads meet between two accesses: none when each thread comes back to its own elements.
+enum class Scope { Thread, Warpgroup, Role };
+
+bool isBulk(const MemoryAccess &access) { return isa<hop::BulkStoreOp>(access.op); }
+
+/// Whether the later access of an element is the thread's that made the earlier one.
+bool isOfOneThread(const AccessPair &pair, const MemoryOrder &order) {
+  RankedTensorType tile = pair.earlier.tile;
+  if (!tile || tile != pair.later.tile || isBulk(pair.earlier) || isBulk(pair.later) ||
+      !order.haveSamePlace(pair))
+    return false;
+  if (pair.earlier.stores && pair.later.stores)
+    return true;
+  // Stores of rank 1 are one lane's of several; those of pairs exchange elements within a quad.
+  return tile.getRank() == 2 && !hop::isPacked(tile);
+}
+
+/// Orders the accesses of one role.
+class RoleOrder {
+public:
+  RoleOrder(hop::KernelOp kernel, hop::RoleOp role)
+      : role(role),
+        order(role.getBody(), kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
+              kernel.getGrid(), role.getBody().getArgument(0), role.getWarpgroups()) {}
+
+  LogicalResult run() {
+    LogicalResult result = order.verify();
+    if (failed(result))
+      return failure();
+    order.forEachPair([&](const AccessPair &pair) {
+      Scope scope = scopeOf(pair);
+      if (scope == Scope::Thread || isSynced(pair, scope))
+        return;
+      if (failed(check(pair, scope)))
+        result = failure();
+      else
+        sync(pair, scope);
+    });
+    return result;
+  }
+
+private:
+  Scope scopeOf(const AccessPair &pair) {
+    if (role.getWarpgroups() > 1 && order.mayMeet(pair, /*across=*/true))
+      return Scope::Role;
+    bool isOrdered = isBulk(pair.later) && !pair.earlier.stores; // by the barrier before the copy
+    return isOrdered || isOfOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread
+                                                                           : Scope::Warpgroup;
+  }
+
+  /// Whether so many threads already meet between the two, on every way.
+  bool isSynced(const AccessPair &pair, Scope scope) {
+    for (Operation *op = pair.later.op->getPrevNode(); op && !op->isAncestor(pair.earlier.op);
+         op = op->getPrevNode())
+      if (isa<hop::RoleSyncOp>(op) ||
+          (isa<hop::WarpgroupSyncOp>(op) && (scope == Scope::Warpgroup || isAlone())))
+        return !isBulk(pair.earlier) && !(isBulk(pair.later) && pair.earlier.stores);
+    return false;
+  }
+
+  bool isAlone() { return role.getWarpgroups() == 1; }
+
+  /// Refuses what a barrier of threads does not order, or must not.
+  LogicalResult check(const AccessPair &pair, Scope scope) {
+    auto refuse = [&](const Twine &why) -> LogicalResult {
+      InFlightDiagnostic diag = pair.later.op->emitError("may touch elements that the same grid "
+                                                         "point touches before; ")
+                                << why;
+      diag.attachNote(pair.earlier.op->getLoc()) << "here";
+      return diag;
+    };
+    if (isBulk(pair.earlier) || (isBulk(pair.later) && pair.earlier.stores))
+      return refuse("nothing orders bulk stores with other stores and loads; use store = direct");
+    if (scope == Scope::Role && pair.later.op->getParentOfType<LoopLikeOpInterface>())
+      return refuse("in a loop the " + Twine(role.getWarpgroups()) +
+                    " consumer warpgroups do not wait for each other; use consumers = 1, or store "
+                    "to another view");
+    return success();
+  }
+
+  void sync(const AccessPair &pair, Scope scope) {
+    OpBuilder builder(pair.later.op);
+    Location loc = pair.later.op->getLoc();
+    bool isRole = scope == Scope::Role && !isAlone();
+    if (isRole)
+      hop::RoleSyncOp::create(builder, loc);
+    else
+      hop::WarpgroupSyncOp::create(builder, loc);
+    InFlightDiagnostic remark = pair.later.op->emitRemark("waits for ")
+                                << (isRole ? "all consumer warpgroups" : "its warpgroup")
+                                << ", as it may touch elements that the grid point touched before";
+    remark.attachNote(pair.earlier.op->getLoc()) << "here";
+  }
+
+  hop::RoleOp role;
+  MemoryOrder order;
+};
+
+struct OrderMemoryPass : tessera::impl::OrderMemoryBase<OrderMemoryPass> {
+  void runOnOperation() override {
+    for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Consumer &&
+          failed(RoleOrder(getOperation(), role).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

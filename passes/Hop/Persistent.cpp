@@ -1,0 +1,236 @@
+//===- Persistent.cpp - Thread blocks that walk over tiles ----------------===//
+//
+// Implements hop-persistent. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/GridOrder.h"
+#include "passes/Hop/HopPasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_PERSISTENT
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using tile::OrderKind;
+using tile::PersistentKind;
+
+namespace {
+
+/// Index arithmetic at one place.
+class IndexBuilder {
+public:
+  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  template <typename Op>
+  Value make(Value a, Value b) {
+    return Op::create(builder, loc, a, b);
+  }
+  Value mul(Value a, Value b) { return make<arith::MulIOp>(a, b); }
+  Value add(Value a, Value b) { return make<arith::AddIOp>(a, b); }
+  Value sub(Value a, Value b) { return make<arith::SubIOp>(a, b); }
+  Value div(Value a, Value b) { return make<arith::DivUIOp>(a, b); }
+  Value rem(Value a, Value b) { return make<arith::RemUIOp>(a, b); }
+  Value min(Value a, Value b) { return make<arith::MinUIOp>(a, b); }
+  Value max(Value a, Value b) { return make<arith::MaxUIOp>(a, b); }
+  Value extent(Attribute extent) {
+    if (auto name = dyn_cast<StringAttr>(extent))
+      return tile::DimOp::create(builder, loc, builder.getIndexType(), name);
+    return constant(cast<IntegerAttr>(extent).getInt());
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// The index or the number of blocks, in clusters.
+template <typename Op>
+Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
+  Value blocks = Op::create(builder, loc, builder.getIndexType());
+  if (kernel.getClusterSize() == 1)
+    return blocks;
+  IndexBuilder b(builder, loc);
+  return b.div(blocks, b.constant(kernel.getClusterSize()));
+}
+
+/// The grid of a kernel, and the tile that a number means. Everything is computed from extents
+/// where it is needed: registers that live through a tile are dearer than a few divisions.
+class TileOrder {
+public:
+  TileOrder(hop::KernelOp kernel, OpBuilder &builder)
+      : kernel(kernel), order(*kernel.getSchedule().getOrder()),
+        rounds(kernel.getSchedule().getSection().value_or(tile::usualSection)),
+        cluster(kernel.getClusterSize()) {
+    IndexBuilder b(builder, kernel.getLoc());
+    for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
+      counts.push_back(countTiles(dim, builder, kernel.getLoc()));
+    // A number stands for the tiles of a cluster: neighbours along the first dimension.
+    if (cluster > 1)
+      counts.front() = b.make<arith::CeilDivUIOp>(counts.front(), b.constant(cluster));
+    outer = b.constant(1);
+    for (Value count : llvm::drop_begin(counts))
+      outer = b.mul(outer, count);
+  }
+
+  /// Numbers of the whole grid.
+  Value getTotal(OpBuilder &builder, Location loc) const {
+    return IndexBuilder(builder, loc).mul(counts.front(), outer);
+  }
+
+  SmallVector<Value> indicesOf(Value number, OpBuilder &builder, Location loc) const {
+    IndexBuilder b(builder, loc);
+    Value first, rest;
+    if (order == OrderKind::Linear) {
+      first = b.rem(number, counts.front());
+      rest = b.div(number, counts.front());
+    } else {
+      // Section by section; the last one may be smaller.
+      Value one = b.constant(1);
+      Value tilesOfRounds =
+          b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
+      Value fitting = b.div(tilesOfRounds, b.max(one, counts.front()));
+      Value section = b.min(outer, b.max(one, fitting));
+      Value tilesOfSection = b.mul(counts.front(), section);
+      Value start = b.mul(b.div(number, tilesOfSection), section);
+      Value size = b.min(section, b.sub(outer, start));
+      Value inSection = b.rem(number, tilesOfSection);
+      first = b.div(inSection, size);
+      rest = b.add(start, b.rem(inSection, size));
+      if (order == OrderKind::Descending)
+        first = b.sub(b.sub(counts.front(), b.constant(1)), first);
+    }
+    if (cluster > 1) {
+      Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+      first = b.add(b.mul(first, b.constant(cluster)), rank);
+    }
+    SmallVector<Value> indices = {first};
+    for (Value count : llvm::drop_begin(counts)) {
+      indices.push_back(b.rem(rest, count));
+      rest = b.div(rest, count);
+    }
+    return indices;
+  }
+
+private:
+  hop::KernelOp kernel;
+  OrderKind order;
+  int64_t rounds;            ///< of the thread blocks, that a section takes
+  int64_t cluster;           ///< blocks
+  SmallVector<Value> counts; ///< tiles along each grid dimension, clusters' along the first
+  Value outer;               ///< tiles of one index of the first dimension
+};
+
+struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    tile::ScheduleAttr schedule = kernel.getSchedule();
+    std::optional<PersistentKind> kind = schedule.getPersistent();
+    if (kind == PersistentKind::None)
+      return;
+    if (!kind || !schedule.getOrder()) {
+      kernel.emitError("has a schedule without ")
+          << (kind ? "order" : "persistent") << "; run tile-choose-schedule first";
+      return signalPassFailure();
+    }
+    if (kernel.getGrid().empty()) {
+      kernel.emitError("has no grid over whose tiles a thread block could walk");
+      return signalPassFailure();
+    }
+    Value numbers;
+    if (kind == PersistentKind::Dynamic) {
+      if (failed(checkProducer(kernel)))
+        return signalPassFailure();
+      OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+      auto type =
+          hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
+      numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles",
+                                          /*multicast=*/kernel.getClusterSize() > 1);
+    }
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      makeLoop(kernel, role, numbers);
+  }
+
+  LogicalResult checkProducer(hop::KernelOp kernel) {
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Producer)
+        return success();
+    return kernel.emitError(
+        "persistent = dynamic needs a producer, which fetches the next tile; use "
+        "static with warp_specialize = false");
+  }
+
+  /// Moves the role's program into a loop over tiles.
+  void makeLoop(hop::KernelOp kernel, hop::RoleOp role, Value numbers) {
+    Block &body = role.getBody().front();
+    SmallVector<Operation *> program;
+    for (Operation &op : body)
+      program.push_back(&op);
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    Location loc = role.getLoc();
+    scf::WhileOp loop = createWhile(kernel, builder, loc);
+    if (numbers && role.getKind() == hop::RoleKind::Producer)
+      hop::ResetTilesOp::create(builder, loc);
+
+    Block *loopBody = loop.getAfterBody();
+    Value number = loopBody->getArgument(0);
+    builder.setInsertionPointToEnd(loopBody);
+    SmallVector<Value> indices = TileOrder(kernel, builder).indicesOf(number, builder, loc);
+    for (Operation *op : program)
+      op->moveBefore(loopBody, loopBody->end());
+    for (auto [i, index] : llvm::enumerate(indices))
+      kernel.getGridIndex(i).replaceUsesWithIf(
+          index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });
+    // Slots are lent when consumers are done with them, for which the next number need not wait.
+    Block::iterator end = loopBody->end();
+    while (end != loopBody->begin() && isa<hop::PipeLendOp>(*std::prev(end)))
+      --end;
+    builder.setInsertionPoint(loopBody, end);
+    Value next = numbers
+                     ? exchangeNumber(builder, role, numbers)
+                     : arith::AddIOp::create(builder, loc, number,
+                                             perCluster<hop::BlockCountOp>(kernel, builder, loc))
+                           .getResult();
+    builder.setInsertionPointToEnd(loopBody);
+    scf::YieldOp::create(builder, loc, next);
+  }
+
+  /// while (number < tiles), from the block's own number on; the body is still empty.
+  scf::WhileOp createWhile(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
+    Value first = perCluster<hop::BlockIndexOp>(kernel, builder, loc);
+    return scf::WhileOp::create(
+        builder, loc, TypeRange(builder.getIndexType()), ValueRange(first),
+        [&](OpBuilder &b, Location l, ValueRange arguments) {
+          Value total = TileOrder(kernel, b).getTotal(b, l);
+          Value more = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, arguments[0], total);
+          scf::ConditionOp::create(b, l, more, arguments);
+        },
+        [](OpBuilder &, Location, ValueRange) {});
+  }
+
+  /// The producer fetches the next number and hands it on; the consumers take it, and in a cluster,
+  /// where one producer's number counts, the producers too. It is fetched after the tile's last
+  /// load, which is as late as the tiles in the pipes hide the counter's latency: a block that took
+  /// its next tile when this one began would keep a long one waiting while others find none.
+  Value exchangeNumber(OpBuilder &builder, hop::RoleOp role, Value numbers) {
+    Location loc = role.getLoc();
+    Type i32 = builder.getI32Type();
+    if (role.getKind() == hop::RoleKind::Producer) {
+      Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType());
+      hop::PipePutOp::create(builder, loc, numbers,
+                             arith::IndexCastOp::create(builder, loc, i32, fetched));
+      if (!numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())
+        return fetched;
+    }
+    Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), got);
+  }
+};
+
+} // namespace

@@ -1,0 +1,284 @@
+//===- StageStores.cpp - Results through shared memory --------------------===//
+//
+// Implements hop-stage-stores. See HopPasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/SharedLayout.h"
+#include "passes/Analysis/IndexFacts.h"
+#include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/SetVector.h"
+#include <map>
+
+namespace tessera {
+#define GEN_PASS_DEF_STAGESTORES
+#include "passes/Hop/HopPasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// The first wait for a slot inside `op`.
+hop::PipeWaitOp findWait(Operation &op) {
+  hop::PipeWaitOp found;
+  op.walk([&](hop::PipeWaitOp wait) {
+    found = wait;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
+/// The pipes of tiles that a region reads before `end`, those that it reads last first.
+SmallVector<hop::PipeCreateOp> pipesReadBefore(Operation *end) {
+  llvm::SetVector<Value> pipes;
+  for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode()) {
+    SmallVector<Value> ofOp;
+    op->walk([&](hop::PipeWaitOp wait) { ofOp.push_back(wait.getPipe()); });
+    pipes.insert(ofOp.rbegin(), ofOp.rend());
+  }
+  return llvm::map_to_vector(pipes,
+                             [](Value pipe) { return pipe.getDefiningOp<hop::PipeCreateOp>(); });
+}
+
+/// Slots of a pipe that hold a tile for each warpgroup, or why there are none.
+struct Loan {
+  hop::PipeCreateOp pipe;
+  int64_t slots = 0;
+  std::string refusal;
+};
+
+Loan askFor(hop::PipeCreateOp pipe, hop::SharedType part, tile::StoreOp store, int64_t warpgroups) {
+  Loan loan{pipe, 0, ""};
+  llvm::raw_string_ostream refusal(loan.refusal);
+  hop::PipeType type = pipe.getPipe().getType();
+  int64_t perSlot = hop::tilesInSlot(*hop::getSharedLayout(type.getTile()),
+                                     *hop::getSharedLayout(part.getTile()));
+  if (perSlot == 0) {
+    refusal << "a slot of " << type.getTile() << " has no room for a warpgroup's "
+            << part.getTile();
+    return loan;
+  }
+  loan.slots = llvm::divideCeil(warpgroups, perSlot);
+  if (loan.slots > type.getSlots())
+    refusal << "it has " << type.getSlots() << " slots of " << type.getTile() << ", and "
+            << warpgroups << " warpgroups take " << loan.slots;
+  for (Operation *user : pipe.getPipe().getUsers()) {
+    Operation *ancestor =
+        isa<hop::PipeReleaseOp>(user) ? store->getBlock()->findAncestorOpInBlock(*user) : nullptr;
+    if (loan.refusal.empty() && ancestor && !ancestor->isBeforeInBlock(store))
+      refusal << "a slot of it is held beyond the store";
+  }
+  return loan;
+}
+
+/// Gives stores shared memory of their own.
+class OwnMemory {
+public:
+  explicit OwnMemory(hop::KernelOp kernel) : kernel(kernel) {}
+
+  void stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part, RankedTensorType whole);
+
+private:
+  hop::StagingOp stagingOf(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole);
+
+  hop::KernelOp kernel;
+  /// The shared memory of the stores of a region to a view, in order.
+  std::map<std::pair<Region *, void *>, SmallVector<hop::StagingOp>> stagings;
+};
+
+/// Replaces `store` by a write into `memory` and a copy from there.
+void storeThrough(Value memory, tile::StoreOp store) {
+  OpBuilder builder(store);
+  Location loc = store.getLoc();
+  hop::StageOp::create(builder, loc, store.getValue(), memory);
+  hop::WarpgroupSyncOp::create(builder, loc);
+  hop::BulkStoreOp::create(builder, loc, memory, store.getView(), store.getIndices(),
+                           store.getBoxAttr());
+  store.erase();
+}
+
+void OwnMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
+                      RankedTensorType whole) {
+  OpBuilder builder(store);
+  hop::StagingOp staging = stagingOf(role, store, whole);
+  auto type = hop::SharedType::get(store.getContext(), part.getTile(), whole.getDimSize(0));
+  Value slice = hop::SliceOp::create(builder, store.getLoc(), type, staging.getTile(),
+                                     role.getBody().getArgument(0));
+  // The copy of the tile before may still read the shared memory.
+  hop::WarpgroupSyncOp::create(builder, store.getLoc());
+  storeThrough(slice, store);
+}
+
+/// Shared memory for the store. Regions of an attempt exclude each other, so that the n-th store
+/// to a view in one has that of the n-th in the other.
+hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole) {
+  Region *region = store->getParentRegion();
+  SmallVector<hop::StagingOp> &ofRegion = stagings[{region, store.getView().getAsOpaquePointer()}];
+  if (auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp())) {
+    SmallVector<hop::StagingOp> &ofFast =
+        stagings[{&attempt.getFast(), store.getView().getAsOpaquePointer()}];
+    if (&ofRegion != &ofFast && ofRegion.size() < ofFast.size() &&
+        ofFast[ofRegion.size()].getTile().getType().getTile() == whole)
+      return ofRegion.emplace_back(ofFast[ofRegion.size()]);
+  }
+  OpBuilder builder(role);
+  unsigned argument = cast<BlockArgument>(store.getView()).getArgNumber();
+  auto type = hop::SharedType::get(store.getContext(), whole, whole.getDimSize(0));
+  return ofRegion.emplace_back(hop::StagingOp::create(builder, store.getLoc(), type,
+                                                      kernel.getArgumentName(argument),
+                                                      /*offset=*/IntegerAttr()));
+}
+
+/// Gives stores slots of a pipe, which the producer lends for them.
+class LentMemory {
+public:
+  explicit LentMemory(hop::KernelOp kernel) {
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      if (role.getKind() == hop::RoleKind::Producer)
+        producer = role;
+  }
+
+  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part);
+
+private:
+  FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part);
+  Block *fillsOf(tile::StoreOp store);
+
+  hop::RoleOp producer;
+};
+
+/// The program of the producer whose fills the block of `store` reads; null when there is none.
+Block *LentMemory::fillsOf(tile::StoreOp store) {
+  auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
+  if (!attempt)
+    return &producer.getBody().front();
+  auto attempts = producer.getBody().getOps<hop::AttemptOp>();
+  if (attempts.empty())
+    return nullptr;
+  hop::AttemptOp fills = *attempts.begin();
+  bool isFast = store->getParentRegion() == &attempt.getFast();
+  return isFast ? &fills.getFast().front() : &fills.getExact().front();
+}
+
+/// Slots of the pipe that is read last, of those that have room.
+FailureOr<Loan> LentMemory::findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
+  SmallVector<Loan> refused;
+  for (hop::PipeCreateOp pipe : pipesReadBefore(store)) {
+    Loan loan = askFor(pipe, part, store, role.getWarpgroups());
+    if (loan.refusal.empty())
+      return loan;
+    refused.push_back(loan);
+  }
+  InFlightDiagnostic diag = store.emitError(
+      "goes through slots that a pipe lends (staging = shared), and no pipe that is "
+      "read before it can; use staging = own");
+  for (Loan &loan : refused)
+    diag.attachNote(loan.pipe.getLoc()) << "'" << loan.pipe.getLabel() << "': " << loan.refusal;
+  return diag;
+}
+
+LogicalResult LentMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
+  if (!producer)
+    return store.emitError("goes through slots that a producer lends (staging = shared), and there "
+                           "is none; use warp_specialize = true or staging = own");
+  Block *fillsBlock = fillsOf(store);
+  if (!fillsBlock)
+    return store.emitError("stands in a hop.attempt, and the producer has none");
+  for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
+    if (hop::PipeWaitOp wait = findWait(*op)) {
+      InFlightDiagnostic diag = store.emitError(
+          "comes before the last tile is read, and slots are lent to stores (staging = shared) "
+          "after the last load; use staging = own");
+      diag.attachNote(wait.getLoc()) << "the read";
+      return diag;
+    }
+  FailureOr<Loan> loan = findLoan(role, store, part);
+  if (failed(loan))
+    return failure();
+  store.emitRemark("goes through ")
+      << loan->slots << " of the slots of '" << loan->pipe.getLabel() << "'";
+
+  Location loc = store.getLoc();
+  Value pipe = loan->pipe.getPipe();
+  OpBuilder fills = OpBuilder::atBlockEnd(fillsBlock), builder(store);
+  RankedTensorType tile = loan->pipe.getPipe().getType().getTile();
+  auto slotType = hop::SharedType::get(store.getContext(), tile, tile.getDimSize(0));
+  SmallVector<Value> slots;
+  for (int64_t i = 0; i < loan->slots; ++i) {
+    hop::PipeLendOp::create(fills, loc, pipe);
+    slots.push_back(hop::PipeWaitOp::create(builder, loc, slotType, pipe));
+  }
+  Value memory = hop::OverlayOp::create(builder, loc, part, slots, role.getBody().getArgument(0));
+  builder.setInsertionPointAfter(store);
+  // The thread that copies waits for its copy. A slot of a cluster is given back by others too.
+  if (role->getParentOfType<hop::KernelOp>().getClusterSize() > 1)
+    hop::WarpgroupSyncOp::create(builder, loc);
+  for (Value slot : slots)
+    hop::PipeReleaseOp::create(builder, loc, pipe, slot);
+  storeThrough(memory, store);
+  return success();
+}
+
+struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
+  void runOnOperation() override {
+    hop::KernelOp kernel = getOperation();
+    if (kernel.getSchedule().getStore() != tile::StoreKind::tma)
+      return;
+    OwnMemory own(kernel);
+    LentMemory lent(kernel);
+    bool isShared = kernel.getSchedule().getStaging() == tile::StagingKind::shared;
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+      SmallVector<tile::StoreOp> stores;
+      role.walk([&](tile::StoreOp store) { stores.push_back(store); });
+      for (tile::StoreOp store : stores)
+        if (failed(stage(role, store, own, isShared ? &lent : nullptr)))
+          return signalPassFailure();
+    }
+  }
+
+  /// Refuses a store at a place where no bulk store can start.
+  LogicalResult checkStart(tile::StoreOp store) {
+    Type element = cast<RankedTensorType>(store.getValue().getType()).getElementType();
+    int64_t unit = 8 * hop::bulkStartBytes / element.getIntOrFloatBitWidth();
+    if (!isMultipleOf(store.getIndices().back(), unit))
+      return store.emitError("stores from a column on that is not known to be a multiple of ")
+             << unit << ", where no bulk store can start; use store = direct";
+    if (!llvm::all_of(store.getIndices(), [](Value index) { return isNonNegative(index); }))
+      return store.emitError("stores at indices that are not known to be 0 or more, where no bulk "
+                             "store can start; use store = direct");
+    return success();
+  }
+
+  /// Gives `store` memory that `lent` finds, or its own.
+  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, LentMemory *lent) {
+    auto type = cast<RankedTensorType>(store.getValue().getType());
+    if (type.getRank() != 2 || type.getElementTypeBitWidth() != 16) {
+      store.emitRemark("goes from registers: bulk stores take 16-bit tiles of rank 2");
+      return success();
+    }
+    auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
+    if ((attempt ? attempt->getParentOp() : store->getParentOp()) != role)
+      return store.emitError(
+          "stands in a loop or conditional, where its shared memory would be written "
+          "again before the copy is done; use store = direct");
+    int64_t rows = type.getDimSize(0) * role.getWarpgroups();
+    auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
+    if (!hop::getSharedLayout(whole))
+      return store.emitError("stores ") << whole
+                                        << ", whose rows are no multiple of 32 bytes; use "
+                                           "store = direct";
+    if (failed(checkStart(store)))
+      return failure();
+    auto part = hop::SharedType::get(&getContext(),
+                                     RankedTensorType::get(type.getShape(), type.getElementType()),
+                                     type.getDimSize(0));
+    if (lent)
+      return lent->stage(role, store, part);
+    own.stage(role, store, part, whole);
+    return success();
+  }
+};
+
+} // namespace

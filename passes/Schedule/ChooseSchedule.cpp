@@ -1,0 +1,293 @@
+//===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
+
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "passes/Analysis/IndexFacts.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/PipeNumbers.h"
+#include "passes/Schedule/ScheduleSearch.h"
+#include "passes/Tile/TilePasses.h"
+#include <list>
+
+namespace tessera {
+#define GEN_PASS_DEF_TILECHOOSESCHEDULE
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// What wgmma can do at all
+//===----------------------------------------------------------------------===//
+
+/// The first positive multiple of `granule` that is at least `extent`.
+static int64_t roundUp(int64_t extent, int64_t granule) {
+  return llvm::alignTo(std::max<int64_t>(extent, 1), granule);
+}
+
+static LogicalResult checkShape(DotOp dot) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  auto result = cast<RankedTensorType>(dot.getType());
+  int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
+  if (rows == 0 || rows % hopper::kMmaRows != 0)
+    return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
+                         "computes whole ones; got ")
+           << rows << "; " << roundUp(rows, hopper::kMmaRows) << " would work";
+  if (columns == 0 || columns % hopper::kMmaColumns != 0)
+    return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
+           << columns << "; " << roundUp(columns, hopper::kMmaColumns) << " would work";
+  if (depth == 0 || depth % hopper::kMmaDepth != 0)
+    return dot.emitError("a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got ")
+           << depth << "; " << roundUp(depth, hopper::kMmaDepth) << " would work";
+  return success();
+}
+
+static LogicalResult checkOperands(DotOp dot) {
+  if (!loadedOperand(dot.getB()))
+    return dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads "
+                         "it from shared memory; this one is computed; exchange the operands, or "
+                         "store it and load it in a second kernel");
+  if (dot.getA().getDefiningOp<TransposeOp>() && !loadedOperand(dot.getA()))
+    return dot.emitError("operand a of a dot is a computed tile that is transposed, which wgmma "
+                         "cannot read from registers; transpose a loaded tile, or compute the "
+                         "transposed product");
+  return success();
+}
+
+/// Refuses a loaded operand at a column where no bulk copy can start.
+static LogicalResult checkColumns(LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
+  Value column = load.getIndices().back();
+  if (isMultipleOf(column, unit))
+    return success();
+  InFlightDiagnostic error = load.emitError("loads an operand of a dot from column ");
+  if (std::optional<int64_t> constant = getConstantIntValue(column))
+    error << *constant;
+  else
+    error << "that is not known to be a multiple of " << unit;
+  return error << "; a bulk copy starts at a multiple of " << unit << " elements of "
+               << type.getElementType() << " (" << hop::bulkStartBytes
+               << " bytes): take the column before it that is one, or multiply the index by "
+               << unit << " in the kernel";
+}
+
+/// Refuses what later passes make for the schedule that they are given.
+static LogicalResult checkUnscheduled(Operation *op) {
+  if (!isa<CommonBoundOp, SkipLoadsOp>(op))
+    return success();
+  return op->emitError("is made by tile-even-loops for the schedule of its kernel, which cannot be "
+                       "chosen again; start from the program before that pass");
+}
+
+static LogicalResult checkDots(KernelOp kernel) {
+  bool any = false;
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    if (failed(checkUnscheduled(op)))
+      return failure();
+    auto dot = dyn_cast<DotOp>(op);
+    if (!dot)
+      return success();
+    any = true;
+    if (failed(checkShape(dot)) || failed(checkOperands(dot)))
+      return failure();
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadOp load = loadedOperand(operand); load && failed(checkColumns(load)))
+        return failure();
+    return success();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (any)
+    return success();
+  // What is computed and not stored has been removed before this pass.
+  if (!kernel.walk([](StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "
+                            "result with tile.store");
+  return kernel.emitError("a kernel is scheduled around its dots, whose rows are divided among "
+                          "warpgroups; this one has no tile.dot of which a result is stored");
+}
+
+//===----------------------------------------------------------------------===//
+// Several choices
+//===----------------------------------------------------------------------===//
+
+/// What `search` makes of `fields`.
+static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
+  std::optional<ScheduleAttr> found = search.run(fields);
+  return {found.value_or(ScheduleAttr()), std::move(search.rejections),
+          found ? search.use : std::string()};
+}
+
+namespace {
+/// A search for each form of a kernel: one that speculates has two, of which the fields decide.
+class Forms {
+public:
+  explicit Forms(KernelOp kernel) : whole(kernel.clone()) {
+    numberPipes(*whole);
+    searches.emplace_back(*whole);
+    if (!findSpeculation(*whole))
+      return;
+    exact = whole->clone();
+    takeExactRegion(*exact);
+    numberPipes(*exact);
+    searches.emplace_back(*exact);
+  }
+
+  bool speculates() const { return searches.size() > 1; }
+
+  /// The searches of the forms that `fields` leave open, the preferred one first.
+  SmallVector<ScheduleSearch *, 2> of(ScheduleAttr fields) {
+    SmallVector<ScheduleSearch *, 2> open;
+    std::optional<bool> speculate = fields.getSpeculate();
+    for (auto [i, search] : llvm::enumerate(searches))
+      if (!speculates() || !speculate || *speculate == (i == 0))
+        open.push_back(&search);
+    return open;
+  }
+
+private:
+  OwningOpRef<KernelOp> whole, exact;
+  std::list<ScheduleSearch> searches;
+};
+} // namespace
+
+FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
+                                                                ArrayRef<ScheduleAttr> requested) {
+  if (failed(checkDots(kernel)))
+    return failure();
+  Forms forms(kernel);
+  SmallVector<ScheduleChoice> choices;
+  for (ScheduleAttr fields : requested) {
+    if (!forms.speculates() && fields.getSpeculate().value_or(false)) {
+      choices.push_back({ScheduleAttr(),
+                         {{"speculate = true", "the kernel has no tile.speculate"}},
+                         std::string()});
+      continue;
+    }
+    choices.emplace_back();
+    for (ScheduleSearch *search : forms.of(fields))
+      if (!choices.back().schedule)
+        choices.back() = chooseOne(*search, fields);
+  }
+  return choices;
+}
+
+SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr requested,
+                                                 size_t most) {
+  SmallVector<ScheduleAttr> schedules;
+  if (failed(checkDots(kernel)))
+    return schedules;
+  Forms forms(kernel);
+  if (!forms.speculates() && requested.getSpeculate().value_or(false))
+    return schedules;
+  for (ScheduleSearch *search : forms.of(requested))
+    llvm::append_range(schedules, search->list(requested, most - schedules.size()));
+  return schedules;
+}
+
+//===----------------------------------------------------------------------===//
+// What would work instead
+//===----------------------------------------------------------------------===//
+
+/// `schedule` without its field number `field`, or null when it is not set.
+static ScheduleAttr withoutField(ScheduleAttr schedule, unsigned field) {
+  ScheduleFields fields(schedule);
+  unsigned index = 0;
+  fields.visit([&](StringRef, auto &value) {
+    if (index++ == field)
+      value.reset();
+  });
+  ScheduleAttr reduced = fields.get(schedule.getContext());
+  return reduced == schedule ? ScheduleAttr() : reduced;
+}
+
+/// Attaches the rejections of the failed search and the nearest schedule that
+/// fits: the one that differs in a single field if there is one.
+static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
+  InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
+  ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
+  if (requested != empty)
+    diag << " with " << requested;
+  for (const ScheduleRejection &rejection : search.rejections)
+    diag.attachNote() << rejection.candidate << ": " << rejection.reason;
+  unsigned numFields = 0;
+  ScheduleFields().visit([&](StringRef, auto &) { ++numFields; });
+  for (unsigned field = 0; field < numFields; ++field)
+    if (ScheduleAttr reduced = withoutField(requested, field))
+      if (std::optional<ScheduleAttr> found = search.run(reduced)) {
+        diag.attachNote() << "this would work: " << *found;
+        return;
+      }
+  if (std::optional<ScheduleAttr> found = search.run(empty))
+    diag.attachNote() << "this would work: " << *found;
+  else
+    diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
+                         "dots' results, or fewer rows";
+}
+
+namespace {
+class TileChooseSchedulePass
+    : public tessera::impl::TileChooseScheduleBase<TileChooseSchedulePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    FailureOr<ScheduleAttr> overrides = ScheduleAttr::parseText(
+        context, schedule, [&] { return mlir::emitError(getOperation().getLoc()); });
+    if (failed(overrides))
+      return signalPassFailure();
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      if (failed(choose(kernel, *overrides)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult choose(KernelOp kernel, ScheduleAttr overrides) {
+    if (failed(checkDots(kernel)))
+      return failure();
+    ScheduleAttr written = kernel.getScheduleAttr();
+    ScheduleAttr requested = written ? written.overriddenBy(overrides) : overrides;
+    numberPipes(kernel);
+    if (failed(resolveSpeculation(kernel, requested)))
+      return failure();
+    ScheduleSearch search(kernel);
+    std::optional<ScheduleAttr> found = search.run(requested);
+    if (!found) {
+      explainFailure(kernel, search, requested);
+      return failure();
+    }
+    for (const ScheduleRejection &rejection : search.rejections)
+      kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
+    kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
+    if (std::optional<std::string> why = search.explainExponentials(*found->getPolynomialExp()))
+      kernel.emitRemark(*why);
+    kernel.setScheduleAttr(*found);
+    return success();
+  }
+
+  /// Leaves the kernel with the regions that the schedule runs.
+  static LogicalResult resolveSpeculation(KernelOp kernel, ScheduleAttr requested) {
+    std::optional<bool> speculate = requested.getSpeculate();
+    SpeculateOp speculation = findSpeculation(kernel);
+    if (!speculation)
+      return speculate.value_or(false)
+                 ? kernel.emitError("speculate = true needs a tile.speculate, and the kernel has "
+                                    "none; speculate = false would work")
+                 : success();
+    if (!speculate && !ScheduleSearch(kernel).run(requested)) {
+      speculation.emitRemark("exact region alone: no schedule fits both regions");
+      speculate = false;
+    }
+    if (!speculate.value_or(true)) {
+      takeExactRegion(kernel);
+      numberPipes(kernel);
+    }
+    return success();
+  }
+};
+} // namespace

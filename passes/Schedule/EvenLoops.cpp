@@ -1,0 +1,81 @@
+//===- EvenLoops.cpp - Loops whose loads are made alike in a cluster ------===//
+
+#include "passes/Schedule/EvenLoops.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/GridOrder.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+SmallVector<LoadOp> tessera::pipedLoads(scf::ForOp loop) {
+  return llvm::filter_to_vector(loop.getBody()->getOps<LoadOp>(),
+                                [](LoadOp load) { return load->hasAttr(kPipeAttrName); });
+}
+
+/// Whether `value` follows from the index by arithmetic alone, which can be done for another one.
+static bool isArithmetic(Value value, const IndexDependence &dependence, Value index) {
+  if (value == index || !dependence.contains(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && op->getNumRegions() == 0 && isPure(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return isArithmetic(operand, dependence, index); });
+}
+
+/// Why `loop` cannot load as many tiles in each block of a cluster as in the one where it runs
+/// longest; nothing when it can.
+static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDependence &dependence,
+                                             scf::ForOp loop) {
+  Value index = kernel.getGridIndex(0), upper = loop.getUpperBound();
+  if (loop.getUnsignedCmp() || !upper.getType().isIndex())
+    return "it does not count in signed index";
+  if (dependence.contains(loop.getLowerBound()) || dependence.contains(loop.getStep()))
+    return "its first iteration does too; a loop that starts alike for all tiles would work";
+  if (dependence.getVaryingControl(loop))
+    return "so does what is around it";
+  if (!isArithmetic(upper, dependence, index))
+    return "its upper bound takes more than arithmetic";
+  Trend trend = trendOf(upper, index);
+  if (trend != Trend::Increasing && trend != Trend::Decreasing)
+    return "its upper bound neither only grows nor only falls with it";
+  WalkResult nested = loop.walk([&](LoadOp load) {
+    bool isNested = load->hasAttr(kPipeAttrName) && load->getBlock() != loop.getBody();
+    return isNested ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (nested.wasInterrupted())
+    return "a tile for a dot is loaded in a nested region of its body";
+  return std::nullopt;
+}
+
+SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence,
+                              const PipedTile &tile, int64_t blocks) {
+  SharedTile shared;
+  SmallVector<Operation *> loads(tile.loads.begin(), tile.loads.end());
+  for (Operation *load : loads) {
+    Operation *control = dependence.getVaryingControl(load);
+    if ((shared.refusal = whyPlaceVaries(dependence, load))) {
+      if (isa_and_nonnull<scf::ForOp>(control))
+        *shared.refusal += "; a loop that walks from one place in all tiles would load alike";
+      return shared;
+    }
+    if (!control)
+      continue;
+    // The outermost one; what is inside of it would vary too.
+    auto loop = dyn_cast<scf::ForOp>(control);
+    std::optional<std::string> reason;
+    if (loop && loop.getBody() == load->getBlock())
+      reason = whyNotEven(kernel, dependence, loop);
+    else if (loop)
+      reason = "its load is in a nested region of its body";
+    if (!loop || reason) {
+      shared.refusal = explainControl(control) + (reason ? ", and " + *reason : "");
+      return shared;
+    }
+    if (!llvm::is_contained(shared.uneven, loop))
+      shared.uneven.push_back(loop);
+  }
+  LoadOp first = tile.loads.front();
+  shared.refusal = whyIndivisible(loads, cast<RankedTensorType>(first.getType()), blocks);
+  return shared;
+}

@@ -1,0 +1,222 @@
+//===- Exponentials.cpp - Exponentials that may be polynomials ------------===//
+
+#include "passes/Schedule/Exponentials.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/LoopOverlap.h"
+#include "passes/Schedule/ResourceModel.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Results of an SM each cycle: special functions, and instructions of threads.
+static constexpr double kFunctionsPerCycle = 16, kInstructionsPerCycle = 128;
+/// Multiplications and additions of an SM each cycle in dots of 16-bit elements.
+static constexpr double kDotStepsPerCycle = 2048;
+/// Instructions that a polynomial takes more than a special function; and one whose results stay
+/// f32.
+static constexpr double kPolynomialInstructions = 6, kPreciseInstructions = 9;
+/// What a warpgroup issues in an iteration beside the work on tiles: descriptors, products, waits
+/// and counters. Counted in the machine code of attention.
+static constexpr double kLoopInstructions = 90;
+
+double CycleBudget::functionsWith(int64_t share) const {
+  return functions - exponentials * share / kExponentialShares;
+}
+
+double CycleBudget::instructionsWith(int64_t share) const {
+  return instructions + polynomials * share / kExponentialShares;
+}
+
+namespace {
+/// What an operation takes for each element.
+struct ElementCost {
+  double functions = 0, instructions = 0;
+};
+} // namespace
+
+/// True when `op` becomes part of a fused multiply-add.
+static bool isFused(arith::MulFOp op) {
+  return op->hasOneUse() && isa<arith::AddFOp, arith::SubFOp>(*op->user_begin());
+}
+
+static ElementCost costOf(Operation *op) {
+  return TypeSwitch<Operation *, ElementCost>(op)
+      .Case([](arith::DivFOp div) -> ElementCost {
+        bool isReciprocal = matchPattern(div.getLhs(), m_OneFloat());
+        return {1, isReciprocal ? 1.0 : 2.0};
+      })
+      .Case([](arith::MulFOp mul) -> ElementCost { return {0, isFused(mul) ? 0.0 : 1.0}; })
+      .Case([](math::TanhOp tanh) -> ElementCost {
+        bool approximate = arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn);
+        return approximate ? ElementCost{1, 1} : ElementCost{2, 5};
+      })
+      .Case<math::ExpOp, math::LogOp>([](auto) -> ElementCost { return {1, 2}; })
+      // Two elements are rounded at once.
+      .Case<arith::TruncFOp>([](auto) -> ElementCost { return {0, 0.5}; })
+      // Modifiers of operands.
+      .Case<arith::NegFOp, math::AbsFOp>([](auto) -> ElementCost { return {}; })
+      .Case<math::FmaOp, math::FloorOp, math::CeilOp>([](auto) -> ElementCost { return {0, 1}; })
+      .Default([](Operation *op) -> ElementCost {
+        if (isa<math::MathDialect>(op->getDialect()))
+          return {1, 1};
+        bool isFloat = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+        bool isWork =
+            op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::ConstantOp>(op);
+        return {0, isFloat && isWork ? 1.0 : 0.0};
+      });
+}
+
+static int64_t elementsOfTile(Value value) {
+  auto tile = dyn_cast<RankedTensorType>(value.getType());
+  return tile && tile.getRank() == 2 ? tile.getNumElements() : 0;
+}
+
+static void addDot(DotOp dot, CycleBudget &budget) {
+  int64_t depth = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
+  budget.dots += elementsOfTile(dot.getResult()) * depth / kDotStepsPerCycle;
+}
+
+/// The instructions beside the work on tiles, of the warpgroups that share the rows of the dots.
+static double loopInstructions(scf::ForOp loop) {
+  int64_t rows = 0;
+  for (DotOp dot : loop.getBody()->getOps<DotOp>())
+    rows = std::max(rows, cast<RankedTensorType>(dot.getType()).getDimSize(0));
+  return kLoopInstructions * rows / hopper::kMmaRows * hopper::kWarpgroupThreads /
+         kInstructionsPerCycle;
+}
+
+CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops) {
+  CycleBudget budget;
+  for (scf::ForOp loop : loops) {
+    budget.instructions += loopInstructions(loop);
+    loop.walk([&](Operation *op) {
+      if (auto dot = dyn_cast<DotOp>(op))
+        return addDot(dot, budget);
+      if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        budget.instructions += elementsOfTile(reduce.getSource()) / kInstructionsPerCycle;
+        return;
+      }
+      if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
+        return;
+      double elements = elementsOfTile(op->getResult(0));
+      ElementCost cost = costOf(op);
+      budget.functions += cost.functions * elements / kFunctionsPerCycle;
+      budget.instructions += cost.instructions * elements / kInstructionsPerCycle;
+      if (!isExponential(op) || findExactUse(op))
+        return;
+      budget.exponentials += elements / kFunctionsPerCycle;
+      budget.polynomials += elements / kInstructionsPerCycle *
+                            (staysPrecise(op) ? kPreciseInstructions : kPolynomialInstructions);
+    });
+  }
+  return budget;
+}
+
+/// What an iteration takes with `share`. The special functions reach 0.85 of their rate.
+/// Below that the card's power limits, to which an instruction on the FMA pipes adds more than its
+/// part of a special function; the weights are fitted to measurements (docs/performance.md).
+static double expectedCycles(const CycleBudget &budget, int64_t share) {
+  double functions = budget.functionsWith(share), instructions = budget.instructionsWith(share);
+  return std::max(functions / 0.85, 0.88 * budget.dots + 0.31 * functions + 0.65 * instructions);
+}
+
+int64_t tessera::fastestShare(const CycleBudget &budget) {
+  if (!budget.exponentials)
+    return 0;
+  // With 10 to 12 of 16 ptxas wants more registers, and spills where the model has given out all.
+  int64_t best = 0;
+  for (int64_t share : {4, 8, 16})
+    if (expectedCycles(budget, share) < expectedCycles(budget, best))
+      best = share;
+  return best;
+}
+
+bool tessera::isExponential(Operation *op) {
+  return isa<math::Exp2Op, math::ExpOp>(op) && elementsOfTile(op->getResult(0)) > 0 &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+}
+
+/// Rounding to 16 bits.
+static bool isRounding(Operation *op) {
+  auto rounding = dyn_cast<arith::TruncFOp>(op);
+  return rounding && getElementTypeOrSelf(rounding.getType()).getIntOrFloatBitWidth() <= 16;
+}
+
+Operation *tessera::findExactUse(Operation *op) {
+  for (Operation *user : op->getUsers()) {
+    if (isRounding(user))
+      continue;
+    auto reduce = dyn_cast<ReduceOp>(user);
+    if (reduce && reduce.getKind() == ReduceKind::sum)
+      continue;
+    return user;
+  }
+  return nullptr;
+}
+
+/// Adds what `use` makes of its value, or hands it on as, to `values`.
+static void followUse(OpOperand &use, SmallVectorImpl<Value> &values) {
+  Operation *op = use.getOwner(), *parent = op->getParentOp();
+  unsigned operand = use.getOperandNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return values.push_back(loop.getTiedLoopRegionIterArg(&use));
+  if (isa<YieldIfOp>(op)) // its first operand is the predicate
+    return values.push_back(parent->getResult(operand - 1));
+  if (auto loop = dyn_cast<scf::ForOp>(parent); loop && isa<scf::YieldOp>(op))
+    values.push_back(loop.getRegionIterArg(operand));
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return values.push_back(parent->getResult(operand));
+  // A comparison decides between results, of which each is followed from where it is made.
+  if (!isRounding(op) && !isa<arith::CmpFOp>(op))
+    llvm::append_range(values, op->getResults());
+}
+
+bool tessera::staysPrecise(Operation *op) {
+  SmallVector<Value> pending;
+  for (Operation *user : op->getUsers())
+    if (isa<ReduceOp>(user))
+      pending.push_back(user->getResult(0));
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      if (isa<StoreOp>(use.getOwner()))
+        return true;
+      followUse(use, pending);
+    }
+  }
+  return false;
+}
+
+SmallVector<scf::ForOp> tessera::firstLoopsWithDots(KernelOp kernel) {
+  SmallVector<scf::ForOp> loops = loopsWithDots(kernel);
+  if (SpeculateOp speculation = findSpeculation(kernel))
+    llvm::erase_if(loops, [&](scf::ForOp loop) {
+      return speculation.getExact().isAncestor(loop->getParentRegion());
+    });
+  return loops;
+}
+
+SmallVector<Operation *> tessera::exponentialsInLoops(KernelOp kernel) {
+  SmallVector<Operation *> exponentials;
+  for (scf::ForOp loop : loopsWithDots(kernel))
+    loop.walk([&](Operation *op) {
+      if (isExponential(op) && !llvm::is_contained(exponentials, op))
+        exponentials.push_back(op);
+    });
+  return exponentials;
+}
+
+void tessera::markPolynomial(Operation *op, int64_t share) {
+  op->setAttr(kPolynomialAttrName, Builder(op->getContext()).getI64IntegerAttr(share));
+  if (staysPrecise(op))
+    op->setAttr(kPrecisePolynomialAttrName, UnitAttr::get(op->getContext()));
+}

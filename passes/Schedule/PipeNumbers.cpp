@@ -1,0 +1,58 @@
+//===- PipeNumbers.cpp - Which loads share the slots of a pipe ------------===//
+
+#include "passes/Schedule/PipeNumbers.h"
+#include "passes/Schedule/ResourceModel.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// The last operation of `block` in which the loaded tile, or a transpose of it, is used.
+static Operation *lastUse(Operation *op, Block *block) {
+  Operation *last = block->findAncestorOpInBlock(*op);
+  // What is loaded in a nested region is used there.
+  if (last != op)
+    return last;
+  for (Operation *user : op->getUsers()) {
+    Operation *use = isa<TransposeOp>(user) && user->getBlock() == block
+                         ? lastUse(user, block)
+                         : block->findAncestorOpInBlock(*user);
+    if (last->isBeforeInBlock(use))
+      last = use;
+  }
+  return last;
+}
+
+/// Whether one of the loads is done with its tile before the other one loads.
+static bool mayShare(LoadOp a, LoadOp b) {
+  if (a.getView() != b.getView() || a.getType() != b.getType() || a->getBlock() == b->getBlock())
+    return false;
+  Block *block = a->getBlock();
+  while (!block->findAncestorOpInBlock(*b))
+    block = block->getParentOp()->getBlock();
+  Operation *inA = block->findAncestorOpInBlock(*a), *inB = block->findAncestorOpInBlock(*b);
+  // Different regions of one operation exclude each other.
+  if (inA == inB)
+    return true;
+  return inA->isBeforeInBlock(inB) ? lastUse(a, block)->isBeforeInBlock(inB)
+                                   : lastUse(b, block)->isBeforeInBlock(inA);
+}
+
+void tessera::numberPipes(KernelOp kernel) {
+  SmallVector<SmallVector<LoadOp>> pipes;
+  for (const PipedTile &tile : pipedTiles(kernel))
+    for (LoadOp load : tile.loads) {
+      auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOp> others) {
+        return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other); });
+      });
+      if (pipe == pipes.end()) {
+        pipes.emplace_back();
+        pipe = &pipes.back();
+      }
+      pipe->push_back(load);
+    }
+  Builder builder(kernel.getContext());
+  for (auto [number, loads] : llvm::enumerate(pipes))
+    for (LoadOp load : loads)
+      load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
+}

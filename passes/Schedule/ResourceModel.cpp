@@ -1,0 +1,361 @@
+//===- ResourceModel.cpp - What a kernel needs of a Hopper SM -------------===//
+
+#include "passes/Schedule/ResourceModel.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/Speculation.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+LoadOp tessera::loadedOperand(Value operand) {
+  while (auto transpose = operand.getDefiningOp<TransposeOp>())
+    operand = transpose.getSource();
+  return operand.getDefiningOp<LoadOp>();
+}
+
+/// Bytes of a tile, elements packed.
+static int64_t tileBytes(Type type) {
+  auto tile = cast<RankedTensorType>(type);
+  return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
+}
+
+SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
+  llvm::SetVector<Operation *> loads;
+  kernel.walk([&](DotOp dot) {
+    for (Value operand : {dot.getA(), dot.getB()})
+      if (LoadOp load = loadedOperand(operand))
+        loads.insert(load);
+  });
+  SmallVector<PipedTile> tiles;
+  llvm::DenseMap<Attribute, size_t> byPipe;
+  kernel.walk([&](LoadOp load) {
+    if (!loads.contains(load))
+      return;
+    Attribute pipe = load->getAttr(kPipeAttrName);
+    auto [entry, isNew] = byPipe.try_emplace(pipe, tiles.size());
+    if (!pipe || isNew) {
+      entry->second = tiles.size();
+      tiles.emplace_back();
+    }
+    PipedTile &tile = tiles[entry->second];
+    tile.loads.push_back(load);
+    tile.bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
+    tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
+  });
+  return tiles;
+}
+
+SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
+                                         int64_t outerStages, StoreKind store) {
+  SharedMemoryUse use;
+  size_t loopTiles = 0;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    int64_t slots = tile.inLoop ? stages.of(loopTiles++) : outerStages;
+    use.tiles += slots * tile.bytes;
+    use.barriers += slots * 16;
+  }
+  if (findSpeculation(kernel))
+    use.retries = 4 * kRetryTiles + 16;
+  if (store == StoreKind::tma)
+    kernel.walk([&](StoreOp op) {
+      auto type = cast<RankedTensorType>(op.getValue().getType());
+      if (type.getRank() == 2)
+        use.staging += llvm::alignTo(tileBytes(type), 1024);
+    });
+  return use;
+}
+
+/// The slots that tiles of `part` take in a pipe of `tile`, one for each of `consumers`
+/// warpgroups; 0 when a slot has no room for one.
+static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t consumers) {
+  std::optional<hop::SharedLayout> slot = hop::getSharedLayout(tile),
+                                   layout = hop::getSharedLayout(part);
+  int64_t perSlot = slot && layout ? hop::tilesInSlot(*slot, *layout) : 0;
+  return perSlot ? llvm::divideCeil(consumers, perSlot) : 0;
+}
+
+std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const StageCounts &stages,
+                                                     int64_t outerStages, int64_t consumers) {
+  std::optional<std::string> refusal;
+  kernel.walk([&](StoreOp store) {
+    auto tile = cast<RankedTensorType>(store.getValue().getType());
+    if (tile.getRank() != 2 || tile.getElementTypeBitWidth() != 16)
+      return;
+    auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
+                                      tile.getElementType());
+    size_t loopTiles = 0;
+    int64_t fewest = 0;
+    for (const PipedTile &piped : pipedTiles(kernel)) {
+      int64_t slots = piped.inLoop ? stages.of(loopTiles++) : outerStages;
+      LoadOp load = piped.loads.front();
+      int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
+      if (needed && needed <= slots)
+        return;
+      fewest = needed && fewest ? std::min(needed, fewest) : std::max(needed, fewest);
+    }
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "staging = shared takes slots that have room for " << part << " of each warpgroup, ";
+    if (fewest)
+      os << fewest << " of a pipe; use more stages or staging = own";
+    else
+      os << "and no tile that is loaded for a dot has; use staging = own";
+    refusal = text;
+  });
+  return refusal;
+}
+
+/// The operands of the dots of `kernel` that are computed.
+static SmallVector<OpOperand *> findComputedOperands(KernelOp kernel) {
+  SmallVector<OpOperand *> reads;
+  kernel.walk([&](DotOp dot) {
+    if (!loadedOperand(dot.getA()))
+      reads.push_back(&dot.getAMutable());
+  });
+  return reads;
+}
+
+ComputedOperands tessera::computedOperands(KernelOp kernel) {
+  OperandBuffers buffers(findComputedOperands(kernel));
+  ComputedOperands operands;
+  if (buffers.getTiles().empty())
+    operands.refusal = "no dot of the kernel multiplies a computed tile";
+  else if (buffers.getConflict())
+    operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
+  for (RankedTensorType tile : buffers.getTypes())
+    operands.bytes += llvm::alignTo(tileBytes(tile), 1024);
+  return operands;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
+  if (!warpSpecialize)
+    return {0, hop::entryRegisters(consumers)};
+  switch (consumers) {
+  case 3:
+    return {32, 160};
+  case 4:
+    return {24, 112};
+  default:
+    return {24, 240};
+  }
+}
+
+int64_t tessera::usableRegisters(int64_t budget) {
+  return std::min(budget - budget / 32, hopper::kMaxThreadRegisters);
+}
+
+namespace {
+using ValueSet = llvm::SetVector<Value>;
+
+/// Addresses, loop and phase counters, descriptors and the temporaries of
+/// elementwise code, in registers per thread. Measured with ptxas 13.0 on whole
+/// warp-specialized attention kernels, where what is not tiles takes 22 to 23 for
+/// D = 64, 128 and 256 with key blocks of 80 to 192.
+constexpr int64_t kFixedRegisters = 22;
+
+/// What a consumer that starts its loads itself holds beside: coordinates and the place of the
+/// fills. Measured likewise with 3 consumers: 158 by the rest of the model spill within 168, 150 do
+/// not.
+constexpr int64_t kLoadingRegisters = 8;
+
+/// Liveness of the tiles of a kernel, in registers per consumer thread.
+class RegisterPressure {
+public:
+  RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory)
+      : consumers(consumers), inSharedMemory(std::move(inSharedMemory)) {}
+
+  /// The peak inside `block`, given what lives after its terminator.
+  int64_t peak(Block &block, ValueSet live);
+
+private:
+  int64_t registersOf(Value value) const;
+  int64_t registersOf(const ValueSet &live) const;
+  bool isColumnSlice(Value value) const;
+  void addRoots(Value value, ValueSet &live) const;
+  bool step(Operation &op, ValueSet &live, int64_t &peakSoFar);
+  int64_t peakInRegions(Operation &op, const ValueSet &across);
+
+  int64_t consumers;
+  DenseSet<Value> inSharedMemory;
+};
+} // namespace
+
+/// True for tiles that are recomputed from scalars wherever they are used:
+/// constants, splats, iotas and integer arithmetic and comparisons on them.
+static bool followsFromScalars(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp, IotaOp>(op))
+    return true;
+  auto isInteger = [](Type type) { return getElementTypeOrSelf(type).isIntOrIndex(); };
+  return isPure(op) && op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+         llvm::all_of(op->getOperandTypes(), isInteger) && isInteger(op->getResult(0).getType());
+}
+
+/// Adds to `live` the tiles in registers from which `value` is made: a
+/// broadcast is a way to read its source, a mask its operands.
+void RegisterPressure::addRoots(Value value, ValueSet &live) const {
+  ValueSet parts;
+  parts.insert(value);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Value part = parts[i];
+    if (!isa<RankedTensorType>(part.getType()))
+      continue;
+    Operation *op = part.getDefiningOp();
+    bool isPiped = isa_and_nonnull<LoadOp, TransposeOp>(op) && loadedOperand(part) &&
+                   llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>);
+    if (op && (isa<BroadcastOp>(op) || followsFromScalars(op)))
+      parts.insert(op->operand_begin(), op->operand_end());
+    else if (!isPiped && !inSharedMemory.contains(part))
+      live.insert(part);
+  }
+}
+
+/// True for a rank-1 tile with an element per column of the tiles it goes
+/// with, found by following elementwise operations to a reduction or broadcast.
+bool RegisterPressure::isColumnSlice(Value value) const {
+  llvm::SetVector<Value> related;
+  related.insert(value);
+  for (size_t i = 0; i < related.size(); ++i) {
+    Value current = related[i];
+    Operation *def = current.getDefiningOp();
+    if (auto reduce = dyn_cast_or_null<ReduceOp>(def)) {
+      if (reduce.getAxis() == 0)
+        return true;
+      continue;
+    }
+    for (Operation *user : current.getUsers()) {
+      if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
+        if (broadcast.getAxis() == 0)
+          return true;
+      } else if (user->hasTrait<OpTrait::Elementwise>()) {
+        related.insert(user->result_begin(), user->result_end());
+      }
+    }
+    if (def && def->hasTrait<OpTrait::Elementwise>())
+      for (Value operand : def->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          related.insert(operand);
+  }
+  return false;
+}
+
+int64_t RegisterPressure::registersOf(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t elements;
+  if (type.getRank() == 2)
+    elements = llvm::divideCeil(type.getNumElements(), consumers * hopper::kWarpgroupThreads);
+  else if (isColumnSlice(value))
+    elements = llvm::divideCeil(type.getNumElements(), 4);
+  else
+    elements = 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::kMmaRows);
+  unsigned bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
+  return llvm::divideCeil(elements * bits, 32);
+}
+
+int64_t RegisterPressure::registersOf(const ValueSet &live) const {
+  int64_t sum = 0;
+  for (Value value : live)
+    sum += registersOf(value);
+  return sum;
+}
+
+/// The peak in the regions of `op` while `across` lives through it.
+int64_t RegisterPressure::peakInRegions(Operation &op, const ValueSet &across) {
+  int64_t highest = 0;
+  for (Region &region : op.getRegions())
+    for (Block &block : region)
+      highest = std::max(highest, peak(block, across));
+  return highest;
+}
+
+/// Turns `live` after `op` into `live` before it. Returns true when elementwise
+/// work, which runs element by element in the registers of its operands, cannot
+/// be going on across `op`, so that the sums count there.
+bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
+  ValueSet after = live;
+  for (Value result : op.getResults())
+    live.remove(result);
+  if (op.getNumRegions() != 0) {
+    ValueSet captured;
+    getUsedValuesDefinedAbove(op.getRegions(), captured);
+    // A loop reads what it captures in every iteration, a branch until its last use.
+    if (isa<LoopLikeOpInterface>(op))
+      for (Value value : captured)
+        addRoots(value, live);
+    peakSoFar = std::max(peakSoFar, peakInRegions(op, live));
+    for (Value value : captured)
+      addRoots(value, live);
+  }
+  for (Value operand : op.getOperands())
+    addRoots(operand, live);
+
+  // A thread adds its elements of a row to a reduction as it makes them: those that nothing reads
+  // after it are never there all at once.
+  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.getAxis() == 1) {
+    peakSoFar = std::max(peakSoFar, registersOf(after));
+    return false;
+  }
+  auto dot = dyn_cast<DotOp>(op);
+  if (!dot)
+    return !op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) &&
+           !followsFromScalars(&op);
+  // The operands stay in place until the accumulator is complete, and the
+  // accumulator is updated in place unless it lives on.
+  ValueSet during = live;
+  during.insert(dot.getResult());
+  if (dot.getAcc() && !after.contains(dot.getAcc()))
+    during.remove(dot.getAcc());
+  peakSoFar = std::max(peakSoFar, registersOf(during));
+  return true;
+}
+
+int64_t RegisterPressure::peak(Block &block, ValueSet live) {
+  int64_t highest = 0;
+  for (Operation &op : llvm::reverse(block)) {
+    int64_t after = registersOf(live);
+    if (step(op, live, highest))
+      highest = std::max({highest, after, registersOf(live)});
+  }
+  return highest;
+}
+
+int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
+                                   OperandKind operands) {
+  int64_t loading = warpSpecialize ? 0 : kLoadingRegisters;
+  DenseSet<Value> inSharedMemory;
+  if (operands == OperandKind::shared) {
+    OperandBuffers buffers(findComputedOperands(kernel));
+    for (const OperandBuffers::Tile &tile : buffers.getTiles())
+      if (!tile.isReadElsewhere)
+        inSharedMemory.insert(tile.values.begin(), tile.values.end());
+  }
+  RegisterPressure pressure(consumers, std::move(inSharedMemory));
+  return kFixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
+}
+
+int64_t tessera::widestDotRegisters(KernelOp kernel) {
+  // What ptxas asked for beside the accumulators of 64x160 and 64x256, with both operands in
+  // shared memory.
+  constexpr int64_t kBesideAccumulators = 26;
+  int64_t widest = 0;
+  kernel->walk([&](DotOp dot) {
+    int64_t columns = std::min<int64_t>(cast<RankedTensorType>(dot.getType()).getDimSize(1),
+                                        hopper::kMostMmaColumns);
+    widest = std::max(widest, columns * hopper::kMmaRows / hopper::kWarpgroupThreads);
+  });
+  return widest ? widest + kBesideAccumulators : 0;
+}

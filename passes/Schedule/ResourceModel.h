@@ -1,0 +1,124 @@
+//===- ResourceModel.h - What a kernel needs of a Hopper SM ---------------===//
+//
+// The feasibility model behind tile-choose-schedule: shared memory and
+// registers of a kernel, derived from its IR, and the limits of sm_90a.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H
+#define TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H
+
+#include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/Tile.h"
+
+namespace tessera {
+
+/// Limits of sm_90a (CUDA C++ Programming Guide, "Compute Capabilities"; PTX
+/// ISA, "wgmma").
+namespace hopper {
+/// Shared memory that one CTA can ask for, in bytes.
+constexpr int64_t kSharedMemory = 232448;
+/// The most registers that a thread can address.
+constexpr int64_t kMaxThreadRegisters = hop::mostThreadRegisters;
+/// Threads of a warpgroup, and the rows and the depth of one wgmma.
+constexpr int64_t kWarpgroupThreads = hop::warpgroupThreads;
+constexpr int64_t kMmaRows = 64;
+constexpr int64_t kMmaDepth = 16;
+/// The columns of a wgmma are a multiple of this, and at most so many.
+constexpr int64_t kMmaColumns = 8;
+constexpr int64_t kMostMmaColumns = 256;
+} // namespace hopper
+
+/// The load behind an operand of a dot, transposed or not, or null when the
+/// operand is computed. Such a tile lives in shared memory.
+tile::LoadOp loadedOperand(mlir::Value operand);
+
+/// The attribute of a tile.load that names its pipe: an i64 that the copies of
+/// one load share, set by tile-choose-schedule and kept by the passes that copy.
+constexpr llvm::StringLiteral kPipeAttrName = "tile.pipe";
+
+/// Grid points that a thread block runs before it comes back to those whose speculation failed: the
+/// length of the list that it keeps of them in shared memory.
+constexpr int64_t kRetryTiles = 512;
+
+/// A load whose tile lives in shared memory because a dot reads it there, with
+/// the copies of it that carry the same kPipeAttrName.
+struct PipedTile {
+  llvm::SmallVector<tile::LoadOp, 2> loads;
+  /// Bytes of one slot, rounded up to the 1024 bytes that a 128-byte swizzle is
+  /// aligned to.
+  int64_t bytes = 0;
+  /// True when a copy loads in a loop: then there is one slot per stage.
+  bool inLoop = false;
+};
+
+/// The tiles of `kernel` that live in shared memory, in program order.
+llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
+
+/// Bytes of shared memory, by purpose.
+struct SharedMemoryUse {
+  int64_t tiles = 0;
+  /// Computed tiles that dots read from shared memory.
+  int64_t operands = 0;
+  /// Tiles of rank 2 on their way to a bulk tensor store.
+  int64_t staging = 0;
+  /// A full and an empty mbarrier of 8 bytes for each slot.
+  int64_t barriers = 0;
+  /// The list of the grid points that a speculation runs again, with its mbarrier.
+  int64_t retries = 0;
+  int64_t total() const { return tiles + operands + staging + barriers + retries; }
+};
+
+/// Whether operands = shared can hold for `kernel` as it stands, and the shared memory of the tiles
+/// that are computed and multiplied then.
+struct ComputedOperands {
+  int64_t bytes = 0;
+  /// Why they cannot be in shared memory, or nothing.
+  std::optional<std::string> refusal;
+};
+ComputedOperands computedOperands(tile::KernelOp kernel);
+
+/// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
+/// tiles that are loaded in loops, and `outerStages` for each other one.
+SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
+                                int64_t outerStages, tile::StoreKind store);
+
+/// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
+/// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
+std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
+                                            int64_t outerStages, int64_t consumers);
+
+/// Registers per thread of each role.
+struct RegisterSplit {
+  /// 0 when there is no producer.
+  int64_t producer, consumer;
+};
+
+/// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
+/// assembles none that does not fit, whatever its role has later (C7602).
+int64_t widestDotRegisters(tile::KernelOp kernel);
+
+/// The split known to work on the hardware for `consumers` warpgroups, which
+/// divides the registers of an SM among all threads of one CTA.
+RegisterSplit registerSplit(int64_t consumers, bool warpSpecialize);
+
+/// What the model lets a thread with `budget` registers use: ptxas needs about
+/// 1 of 32 to move values about, and no thread addresses more than 255.
+/// Measured: 128x192 tiles at D = 128 (234 by this model) spill within 240,
+/// while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64) do not.
+int64_t usableRegisters(int64_t budget);
+
+/// Registers that a consumer thread needs when the rows of every dot are
+/// divided among `consumers` warpgroups: the largest sum of tiles live at once
+/// in `kernel` as it stands, plus a constant for addresses, counters and
+/// descriptors. Tiles in shared memory and those that follow from scalars
+/// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
+/// registers for 64 rows.
+/// Without warp specialization the consumers also start the loads. Operands in shared memory take
+/// no registers.
+int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
+                          tile::OperandKind operands);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H

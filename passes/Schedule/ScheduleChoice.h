@@ -1,0 +1,44 @@
+//===- ScheduleChoice.h - The choice of tile-choose-schedule --------------===//
+//
+// The search of tile-choose-schedule as a function, for what compares several
+// schedules of a kernel or asks whether one can hold.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H
+#define TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H
+
+#include "dialects/Tile/Tile.h"
+#include <string>
+
+namespace tessera {
+
+/// A schedule that was preferred and cannot hold, and why, in numbers.
+struct ScheduleRejection {
+  std::string candidate, reason;
+};
+
+/// What the search makes of some requested fields.
+struct ScheduleChoice {
+  /// Complete; null when nothing with these fields fits.
+  tile::ScheduleAttr schedule;
+  llvm::SmallVector<ScheduleRejection> rejections;
+  /// The registers and the shared memory that `schedule` takes.
+  std::string use;
+};
+
+/// The schedules that tile-choose-schedule would give `kernel`, which is as it leaves the cleanup
+/// of a source, for each of `requested`, whose fields are kept. What the kernel writes itself does
+/// not count. Fails after a diagnostic where no schedule can run the kernel's dots.
+mlir::FailureOr<llvm::SmallVector<ScheduleChoice>>
+chooseSchedules(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> requested);
+
+/// At most `most` schedules for `kernel`, which is as it leaves the cleanup of a source, the most
+/// preferred first: the first is what tile-choose-schedule gives it. All keep the fields of
+/// `requested`; what the kernel writes itself does not count. Empty where none can hold.
+llvm::SmallVector<tile::ScheduleAttr> listSchedules(tile::KernelOp kernel,
+                                                    tile::ScheduleAttr requested, size_t most);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H

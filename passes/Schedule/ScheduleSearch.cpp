@@ -1,0 +1,549 @@
+//===- ScheduleSearch.cpp - Which schedules of a kernel fit the machine ---===//
+
+#include "passes/Schedule/ScheduleSearch.h"
+#include "dialects/Hop/RegisterPool.h"
+#include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/EvenLoops.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds
+/// in 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head
+/// dimension.
+static bool scalesWideAccumulator(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<DotOp>(), [](DotOp dot) {
+    Operation *scaling = dot.getAcc() ? dot.getAcc().getDefiningOp() : nullptr;
+    return scaling && OpTrait::hasElementwiseMappableTraits(scaling) &&
+           cast<RankedTensorType>(dot.getType()).getDimSize(1) > 2 * hopper::kMmaRows;
+  });
+}
+
+/// Warpgroups take turns at the steps of a loop, not at those of the loops around it.
+static bool isInnermost(scf::ForOp loop) {
+  return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
+  for (scf::ForOp loop : loopsWithDots(kernel)) {
+    scalesWideTiles |= scalesWideAccumulator(loop);
+    worksBetweenDots |= hasDependentDots(loop);
+    canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
+    if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
+      severalDots = true;
+  }
+  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
+  // special functions, or for much shorter, turns cost more than they bring.
+  CycleBudget all = cycleBudget(loopsWithDots(kernel));
+  turnsPay = all.dots < 3.0 * all.functions && all.functions < 2.5 * all.dots;
+  budget = cycleBudget(firstLoopsWithDots(kernel));
+  tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+}
+
+const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
+  auto [entry, isNew] =
+      copies.try_emplace({shape.stages, shape.lead, shape.rescaleBefore, shape.packBefore}, Copy());
+  Copy &copy = entry->second;
+  if (!isNew)
+    return copy;
+  copy.refusal = "the kernel has no loop with dots";
+  copy.kernel = kernel.clone();
+  bool any = overlapLoops(copy.kernel, shape, [&](scf::ForOp, const OverlapRefusal &refusal) {
+    copy.refusal = refusal.reason;
+  });
+  if (!any) {
+    copy.kernel->erase();
+    copy.kernel = nullptr;
+  }
+  return copy;
+}
+
+/// Why the kernel cannot be overlapped in this shape.
+std::optional<std::string> ScheduleSearch::rejectShape(ScheduleAttr requested,
+                                                       const OverlapShape &shape) {
+  if (std::optional<std::string> conflict = shape.findConflict())
+    return conflict;
+  if (!shape.separatesLate() &&
+      (requested.getRescale() == JoinKind::After || requested.getPack() == JoinKind::After))
+    return "every dot runs in the step of the work on its operands, so that they are scaled and "
+           "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
+  if (shape.stages > 1 && !overlapped(shape).kernel)
+    return overlapped(shape).refusal;
+  return std::nullopt;
+}
+
+/// The kernel as `candidate` runs its loops.
+KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
+  return candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
+}
+
+int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
+  return consumerRegisters(rotated(candidate), candidate.consumers, candidate.warpSpecialize,
+                           candidate.operands);
+}
+
+SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
+                                          StoreKind store, StagingKind staging) const {
+  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, store);
+  use.operands = operandBytes;
+  if (staging == StagingKind::shared)
+    use.staging = 0;
+  return use;
+}
+
+/// `split` with `asked` for the producer: what more it takes, the consumers have less.
+static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
+                                  std::optional<int64_t> asked) {
+  split.producer = asked.value_or(split.producer);
+  int64_t pool = (consumers + 1) * hop::entryRegisters(consumers + 1);
+  int64_t left = llvm::alignDown((pool - split.producer) / consumers, 8);
+  if (left >= split.producer)
+    split.consumer = std::min(split.consumer, left);
+  return split;
+}
+
+ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
+                                                        const OverlapShape &shape,
+                                                        int64_t consumers) const {
+  RegisterSplit split = registerSplit(consumers, warpSpecialize);
+  if (warpSpecialize)
+    split = takeProducer(split, consumers, requested.getProducerRegisters());
+  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
+  // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
+  // would only serialise the warpgroups (measured: 0.85 of the speed without).
+  bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
+                                                   canTakeTurns && turnsPay && shape.lead == 0);
+  bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
+  bool unordered = requested.getPersistent() == PersistentKind::None &&
+                   requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
+  OperandKind operands = requested.getOperands().value_or(OperandKind::registers);
+  StagingKind staging = requested.getStaging().value_or(StagingKind::own);
+  StoreKind store = requested.getStore().value_or(
+      staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct);
+  return {warpSpecialize, shape,    consumers, operands,  store,
+          staging,        pingpong, dynamic,   unordered, split};
+}
+
+/// The rows of a dot that `consumers` warpgroups cannot share, or 0.
+int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
+  int64_t indivisible = 0;
+  kernel->walk([&](DotOp dot) {
+    int64_t rows = cast<RankedTensorType>(dot.getType()).getDimSize(0);
+    if (rows % (consumers * hopper::kMmaRows) != 0)
+      indivisible = rows;
+  });
+  return indivisible;
+}
+
+/// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are
+/// boxes.
+bool ScheduleSearch::cutsBox(int64_t consumers) const {
+  return kernel
+      ->walk([&](StoreOp store) {
+        return RowPartition::divides(store, consumers) ? WalkResult::advance()
+                                                       : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
+/// Why `consumers` warpgroups cannot each have a share of the tiles, as tile-warp-specialize will
+/// find it: some tile is needed whole, or divided in another way.
+const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consumers) {
+  auto [entry, isNew] = divisions.try_emplace(consumers);
+  // The two regions of a speculation become whole programs only later.
+  if (!isNew || findSpeculation(kernel))
+    return entry->second;
+  std::optional<std::string> &reason = entry->second;
+  ScopedDiagnosticHandler capture(kernel.getContext(), [&](Diagnostic &error) {
+    if (reason)
+      return success();
+    reason = error.str();
+    if (auto place = error.getLocation()->findInstanceOf<FileLineColLoc>())
+      reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
+    return success();
+  });
+  (void)RowPartition::get(kernel, consumers);
+  return reason;
+}
+
+int64_t ScheduleSearch::Candidate::entryRegisters() const {
+  return warpSpecialize ? hop::entryRegisters(consumers + 1, registers.consumer)
+                        : hop::entryRegisters(consumers);
+}
+
+/// Why the roles of `candidate` cannot have the registers that they ask for.
+static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
+  const RegisterSplit &split = candidate.registers;
+  if (candidate.warpSpecialize)
+    return hop::whyPoolTooSmall({split.producer, split.consumer, candidate.consumers});
+  if (split.consumer <= candidate.entryRegisters())
+    return std::nullopt;
+  return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
+                       "threads, {1} registers; use at most so many per consumer thread",
+                       candidate.consumers * hop::warpgroupThreads, candidate.entryRegisters())
+      .str();
+}
+
+/// Why the rows, the turns or the registers forbid `candidate`.
+std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
+  int64_t consumers = candidate.consumers;
+  if (int64_t indivisible = indivisibleRows(consumers))
+    return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
+                         "of 64",
+                         indivisible, consumers)
+        .str();
+  if (cutsBox(consumers))
+    return llvm::formatv("the rows of a store cannot be divided among {0} warpgroups in parts that "
+                         "are boxes of the view",
+                         consumers)
+        .str();
+  if (candidate.unordered)
+    return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
+           "order = "
+           "linear";
+  if (sharesByProducer && !candidate.warpSpecialize)
+    return "the loops around what a cluster loads together run longer in some of its blocks, which "
+           "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
+  if (candidate.dynamic && !candidate.warpSpecialize)
+    return "persistent = dynamic needs a producer, which fetches the next tile; with "
+           "warp_specialize = "
+           "false use static";
+  if (candidate.pingpong && consumers < 2)
+    return "ping-pong takes two consumers or more that take turns";
+  if (candidate.pingpong && !canTakeTurns)
+    return worksBetweenDots
+               ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
+               : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+
+  if (candidate.staging == StagingKind::shared && candidate.store == StoreKind::direct)
+    return "staging = shared is for results that leave through shared memory; use store = tma or "
+           "staging = own";
+  if (candidate.staging == StagingKind::shared && !candidate.warpSpecialize)
+    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
+           "or staging = own";
+  if (candidate.operands == OperandKind::shared)
+    if (std::optional<std::string> reason = computedOperands(rotated(candidate)).refusal)
+      return *reason + "; use operands = registers";
+
+  const RegisterSplit &split = candidate.registers;
+  if (std::optional<std::string> reason = rejectRegisters(candidate))
+    return reason;
+  int64_t needed = neededRegisters(candidate);
+  if (needed > usableRegisters(split.consumer))
+    return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
+                         usableRegisters(split.consumer), split.consumer)
+        .str();
+  int64_t entry = candidate.entryRegisters();
+  if (int64_t widest = widestDotRegisters(kernel); widest > entry)
+    return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
+                         "thread starts with {2}",
+                         widest, consumers + candidate.warpSpecialize, entry)
+        .str();
+  return rejectDivision(consumers);
+}
+
+SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
+  if (requested.getStages())
+    return {*requested.getStages()};
+  SmallVector<StageCounts> stages;
+  for (int64_t i = !tilesInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
+    stages.push_back(StageCounts(i));
+  return stages;
+}
+
+static std::string describe(const SharedMemoryUse &shared) {
+  std::string retries =
+      shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
+  std::string operands =
+      shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
+  return llvm::formatv(
+             "{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, mbarriers {4}{5})",
+             shared.total(), shared.tiles, operands, shared.staging, shared.barriers, retries)
+      .str();
+}
+
+/// Whether the producer can go on while a block of the cluster that has left its loop still waits
+/// for tiles of up to `overlap` iterations before.
+bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const {
+  return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
+}
+
+/// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
+/// of what is loaded before the loop, so it is taken only beside that.
+std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
+                                                      const Candidate &candidate) {
+  int64_t overlap = candidate.shape.stages;
+  for (const StageCounts &stages : stageChoices(requested)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "stages = " << stages;
+    if (!stages.fits(tilesInLoops)) {
+      rejections.push_back({text, llvm::formatv("the kernel loads {0} tiles in loops, and the list "
+                                                "has {1} numbers",
+                                                tilesInLoops, stages.getCounts().size())
+                                      .str()});
+      continue;
+    }
+    if (!runsAhead(stages, overlap)) {
+      rejections.push_back(
+          {text, llvm::formatv("in a cluster tiles are loaded up to {0} iterations "
+                               "ahead of a block whose loop is shorter, which "
+                               "takes stages = {0} or more; or use cluster = 1",
+                               overlap)
+                     .str()});
+      continue;
+    }
+    bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
+    int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
+    if (candidate.staging == StagingKind::shared)
+      if (std::optional<std::string> reason =
+              whyNoSlotsToLend(kernel, stages, outer, candidate.consumers)) {
+        rejections.push_back({text, *reason});
+        continue;
+      }
+    SharedMemoryUse shared = sharedUse(stages, outer, candidate.store, candidate.staging);
+    if (shared.total() <= hopper::kSharedMemory)
+      return stages;
+    rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
+                                        stringifyStoreKind(candidate.store))
+                              .str(),
+                          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
+                                        hopper::kSharedMemory)
+                              .str()});
+  }
+  return std::nullopt;
+}
+
+/// What the schedule that was found takes, for a remark.
+std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
+  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
+                       neededRegisters(candidate), usableRegisters(candidate.registers.consumer),
+                       describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store,
+                                          *fields.staging)),
+                       hopper::kSharedMemory)
+      .str();
+}
+
+/// Why no tile is the same for the blocks of a cluster; nothing when one is.
+std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
+  IndexDependence dependence(kernel.getGridIndex(0));
+  std::string reasons;
+  bool any = false, anyWithoutProducer = false;
+  SmallVector<scf::ForOp> uneven;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    SharedTile shared = shareTile(kernel, dependence, tile, cluster);
+    if (!shared.refusal) {
+      any = true;
+      anyWithoutProducer |= shared.uneven.empty();
+      llvm::append_range(uneven, shared.uneven);
+      continue;
+    }
+    LoadOp first = tile.loads.front();
+    auto view = cast<BlockArgument>(first.getView());
+    reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
+                             kernel.getArgumentName(view.getArgNumber()), *shared.refusal);
+  }
+  sharesByProducer = any && !anyWithoutProducer;
+  noteEvened(uneven);
+  if (any)
+    return std::nullopt;
+  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
+         "); use cluster = 1";
+}
+
+void ScheduleSearch::noteEvened(ArrayRef<scf::ForOp> loops) {
+  size_t number = 0;
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    if (!tile.inLoop)
+      continue;
+    if (llvm::any_of(tile.loads, [&](LoadOp load) {
+          return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
+        }))
+      evened.push_back(number);
+    ++number;
+  }
+}
+
+/// Tiles of unequal work are handed out one by one, the longest first.
+void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
+  Trend trend = workTrend(kernel, 0);
+  bool varies = trend != Trend::Constant;
+  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
+  // share in the L2 cache.
+  // An order that the author asks for needs blocks that walk over tiles, producer or not.
+  bool ordered = fields.order && *fields.order != OrderKind::Linear;
+  if (!fields.persistent)
+    fields.persistent = *fields.warpSpecialize && (varies || worksBetweenDots)
+                            ? PersistentKind::Dynamic
+                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
+                                                            : PersistentKind::None;
+  // Of a sliding window the first tiles are short, as nothing is before the sequence.
+  bool shortFirst = trend == Trend::Increasing || trend == Trend::Sliding;
+  if (!fields.order)
+    fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
+                   : shortFirst                               ? OrderKind::Descending
+                   : trend == Trend::Decreasing               ? OrderKind::Ascending
+                                                              : OrderKind::Linear;
+  if (fields.outerStages)
+    return;
+  // A second slot lets the next tile's loads start before this tile's last reader is done.
+  bool loadsOutside =
+      llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
+  bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
+  bool fits =
+      sharedUse(*fields.stages, 2, *fields.store, *fields.staging).total() <= hopper::kSharedMemory;
+  fields.outerStages = pays && fits ? 2 : 1;
+}
+
+/// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
+std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
+                                                     const Candidate &candidate) {
+  operandBytes =
+      candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
+  std::optional<StageCounts> stages = findStages(requested, candidate);
+  if (!stages)
+    return std::nullopt;
+  ScheduleFields fields(requested);
+  fields.warpSpecialize = candidate.warpSpecialize;
+  fields.consumers = candidate.consumers;
+  fields.stages = *stages;
+  fields.overlap = candidate.shape.stages;
+  fields.lead = candidate.shape.lead;
+  fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
+  fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
+  fields.operands = candidate.operands;
+  fields.polynomialExp = requested.getPolynomialExp().value_or(fastestShare(budget));
+  fields.pinWaits = requested.getPinWaits().value_or(false);
+  fields.pingpong = candidate.pingpong;
+  fields.split = requested.getSplit().value_or(true);
+  fields.store = candidate.store;
+  fields.staging = candidate.staging;
+  fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
+  fields.consumerRegisters = candidate.registers.consumer;
+  fields.speculate = findSpeculation(kernel) != nullptr;
+  fields.section = requested.getSection().value_or(usualSection);
+  fields.cluster = requested.getCluster().value_or(1);
+  fields.l2Hints = requested.getL2Hints().value_or(false);
+  fields.pdl = requested.getPdl().value_or(false);
+  chooseGrid(fields);
+  use = describeUse(candidate, fields);
+  return fields.get(kernel.getContext());
+}
+
+/// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the
+/// next dot, while the first dots of the step run: after it, the scaling would hold them up.
+OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) const {
+  OverlapShape shape;
+  shape.stages = overlap;
+  shape.lead = requested.getLead().value_or(overlap == 3);
+  JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
+  JoinKind rescale = scalesWideTiles ? JoinKind::Before : usual;
+  shape.rescaleBefore = requested.getRescale().value_or(rescale) == JoinKind::Before;
+  shape.packBefore = requested.getPack().value_or(usual) == JoinKind::Before;
+  return shape;
+}
+
+std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) const {
+  if (!budget.exponentials || budget.functions <= std::max(budget.dots, budget.instructions))
+    return std::nullopt;
+  return llvm::formatv("polynomial_exp = {0}: an iteration takes {1:F0} cycles of the tensor "
+                       "cores, {2:F0} of the "
+                       "special functions ({3:F0} without) and {4:F0} of instructions ({5:F0} "
+                       "without)",
+                       share, budget.dots, budget.functionsWith(share), budget.functions,
+                       budget.instructionsWith(share), budget.instructions)
+      .str();
+}
+
+/// Whether a candidate can have what is requested, as far as that depends on the kernel alone.
+bool ScheduleSearch::admits(ScheduleAttr requested) {
+  sharesByProducer = false;
+  evened.clear();
+  int64_t cluster = requested.getCluster().value_or(1);
+  if (cluster > 1)
+    if (std::optional<std::string> reason = rejectCluster(cluster)) {
+      rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
+      return false;
+    }
+  if (requested.getPolynomialExp().value_or(0) == 0 || budget.exponentials)
+    return true;
+  rejections.push_back({llvm::formatv("polynomial_exp = {0}", *requested.getPolynomialExp()).str(),
+                        "no loop with dots has an exponential whose results are only rounded to 16 "
+                        "bits and summed; use polynomial_exp = 0"});
+  return false;
+}
+
+/// Calls `take` with each candidate whose rows, turns and registers fit, the most preferred first,
+/// until it returns false.
+void ScheduleSearch::forEachCandidate(ScheduleAttr requested,
+                                      function_ref<bool(const Candidate &)> take) {
+  if (!admits(requested))
+    return;
+  // Registers of roles are asked for where there are roles.
+  std::optional<bool> specialized = requested.getWarpSpecialize();
+  if (!specialized && (requested.getProducerRegisters() || requested.getConsumerRegisters()))
+    specialized = true;
+  for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
+    for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
+      OverlapShape shape = makeShape(requested, overlap);
+      if (std::optional<std::string> reason = rejectShape(requested, shape)) {
+        if (rejections.empty())
+          rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
+        continue;
+      }
+      for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
+        // A count that the author did not ask for and that the rows forbid is no candidate.
+        if (!requested.getConsumers() && (indivisibleRows(consumers) || cutsBox(consumers)))
+          continue;
+        Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
+        std::optional<std::string> reason = rejectConsumers(candidate);
+        if (!reason && !take(candidate))
+          return;
+        if (reason)
+          rejections.push_back(
+              {llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
+                             warpSpecialize ? "true" : "false", overlap, consumers)
+                   .str(),
+               *reason});
+      }
+    }
+}
+
+std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
+  rejections.clear();
+  std::optional<ScheduleAttr> found;
+  forEachCandidate(requested, [&](const Candidate &candidate) {
+    found = complete(requested, candidate);
+    // Shared memory depends on nothing that differs between candidates.
+    return false;
+  });
+  return found;
+}
+
+SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t most) {
+  SmallVector<ScheduleAttr> found;
+  auto add = [&](Candidate candidate, bool turns, bool polynomials) {
+    ScheduleFields fields(requested);
+    if (!turns && !requested.getPingpong())
+      candidate.pingpong = false;
+    if (!polynomials && !requested.getPolynomialExp())
+      fields.polynomialExp = 0;
+    std::optional<ScheduleAttr> schedule = complete(fields.get(kernel.getContext()), candidate);
+    if (schedule && found.size() < most && !llvm::is_contained(found, *schedule))
+      found.push_back(*schedule);
+  };
+  forEachCandidate(requested, [&](const Candidate &candidate) {
+    bool isFirst = found.empty();
+    add(candidate, true, true);
+    if (isFirst) {
+      add(candidate, false, true);
+      add(candidate, true, false);
+    }
+    add(candidate, false, false);
+    return found.size() < most;
+  });
+  return found;
+}

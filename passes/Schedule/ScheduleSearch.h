@@ -1,0 +1,113 @@
+//===- ScheduleSearch.h - Which schedules of a kernel fit the machine -----===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_SCHEDULESEARCH_H
+#define TESSERA_PASSES_SCHEDULE_SCHEDULESEARCH_H
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/Schedule/Exponentials.h"
+#include "passes/Schedule/LoopOverlap.h"
+#include "passes/Schedule/ResourceModel.h"
+#include "passes/Schedule/ScheduleChoice.h"
+#include <map>
+
+namespace tessera {
+
+/// A kernel with copies that have been overlapped, to measure them all.
+class ScheduleSearch {
+public:
+  explicit ScheduleSearch(tile::KernelOp kernel);
+  ~ScheduleSearch() {
+    for (auto &[shape, copy] : copies)
+      if (copy.kernel)
+        copy.kernel->erase();
+  }
+
+  /// The most preferred schedule that keeps the fields of `requested`.
+  std::optional<tile::ScheduleAttr> run(tile::ScheduleAttr requested);
+
+  /// At most `most` schedules that keep the fields of `requested`, of which the first is what `run`
+  /// finds: for a kernel that a later pass or the assembler refuses. First come those that differ
+  /// in turns and polynomials only, which take registers and have conditions that no model of
+  /// tiles knows.
+  llvm::SmallVector<tile::ScheduleAttr> list(tile::ScheduleAttr requested, size_t most);
+
+  /// What the last run rejected, and what the schedule it found takes.
+  llvm::SmallVector<ScheduleRejection> rejections;
+  std::string use;
+
+  /// What `share` sixteenths of polynomials do where the special functions are the scarcest;
+  /// nothing where they are not.
+  std::optional<std::string> explainExponentials(int64_t share) const;
+
+  struct Candidate {
+    bool warpSpecialize;
+    OverlapShape shape;
+    int64_t consumers;
+    tile::OperandKind operands;
+    tile::StoreKind store;
+    tile::StagingKind staging;
+    bool pingpong, dynamic, unordered;
+    RegisterSplit registers;
+
+    /// What a thread has when the kernel starts.
+    int64_t entryRegisters() const;
+  };
+
+private:
+  template <typename T>
+  static llvm::SmallVector<T> choices(std::optional<T> requested,
+                                      std::initializer_list<T> preferred) {
+    return requested ? llvm::SmallVector<T>{*requested} : llvm::SmallVector<T>(preferred);
+  }
+  /// The kernel with its loops rotated, or none and the reason.
+  struct Copy {
+    tile::KernelOp kernel;
+    std::string refusal;
+  };
+  const Copy &overlapped(const OverlapShape &shape);
+  std::optional<std::string> rejectShape(tile::ScheduleAttr requested, const OverlapShape &shape);
+  OverlapShape makeShape(tile::ScheduleAttr requested, int64_t overlap) const;
+  tile::KernelOp rotated(const Candidate &candidate);
+  SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
+                            tile::StoreKind store, tile::StagingKind staging) const;
+  int64_t neededRegisters(const Candidate &candidate);
+  Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
+                          const OverlapShape &shape, int64_t consumers) const;
+  int64_t indivisibleRows(int64_t consumers) const;
+  bool cutsBox(int64_t consumers) const;
+  const std::optional<std::string> &rejectDivision(int64_t consumers);
+  std::optional<std::string> rejectConsumers(const Candidate &candidate);
+  bool admits(tile::ScheduleAttr requested);
+  void forEachCandidate(tile::ScheduleAttr requested,
+                        llvm::function_ref<bool(const Candidate &)> take);
+  llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
+  bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
+  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested,
+                                              const Candidate &candidate);
+  std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
+  void chooseGrid(tile::ScheduleFields &fields) const;
+  std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
+                                             const Candidate &candidate);
+  std::optional<std::string> rejectCluster(int64_t cluster);
+  void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
+
+  tile::KernelOp kernel;
+  std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
+  bool worksBetweenDots = false, canTakeTurns = false, turnsPay = false, severalDots = false;
+  bool scalesWideTiles = false;
+  /// What tile-warp-specialize would say of each number of consumers.
+  std::map<int64_t, std::optional<std::string>> divisions;
+  /// Of the loops that run first.
+  CycleBudget budget;
+  size_t tilesInLoops = 0;
+  /// Of the cluster that is asked for: whether what it shares takes a producer, and which of the
+  /// tiles that are loaded in loops are loaded for other blocks too.
+  bool sharesByProducer = false;
+  llvm::SmallVector<size_t> evened;
+  /// Of the candidate that is being completed.
+  int64_t operandBytes = 0;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULE_SCHEDULESEARCH_H

@@ -1,0 +1,124 @@
+//===- EvenLoops.cpp - As many loads in all blocks of a cluster ----------===//
+//
+// Implements tile-even-loops. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/EvenLoops.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/Analysis/GridOrder.h"
+#include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEEVENLOOPS
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// Makes loops of one kernel load as many tiles in all blocks of a cluster.
+class LoopEvener {
+public:
+  LoopEvener(KernelOp kernel, const IndexDependence &dependence, int64_t blocks)
+      : kernel(kernel), dependence(dependence), blocks(blocks) {}
+
+  void run(scf::ForOp loop) {
+    ImplicitLocOpBuilder builder(loop.getLoc(), loop);
+    Value own = loop.getUpperBound();
+    Trend trend = trendOf(own, kernel.getGridIndex(0));
+    IRMapping mapping;
+    mapping.map(kernel.getGridIndex(0), longestTile(trend, builder));
+    Value most = recompute(own, mapping, builder);
+    loop.setUpperBound(CommonBoundOp::create(builder, own, most));
+
+    builder.setInsertionPointAfter(loop);
+    Value rest = arith::SubIOp::create(builder, iterations(loop, most, builder),
+                                       iterations(loop, own, builder));
+    SmallVector<int64_t> pipes;
+    for (LoadOp load : pipedLoads(loop))
+      pipes.push_back(load->getAttrOfType<IntegerAttr>(kPipeAttrName).getInt());
+    SkipLoadsOp::create(builder, builder.getDenseI64ArrayAttr(pipes), rest);
+    loop.emitRemark("loop loads as many tiles in all ")
+        << blocks << " blocks of a cluster as in the one where it is longest";
+  }
+
+private:
+  static Value constant(int64_t value, ImplicitLocOpBuilder &builder) {
+    return arith::ConstantIndexOp::create(builder, value);
+  }
+
+  /// Of the tiles of the cluster, the one in which a value with this trend is largest. The last
+  /// cluster may have fewer tiles than blocks.
+  Value longestTile(Trend trend, ImplicitLocOpBuilder &builder) {
+    Value size = constant(blocks, builder);
+    Value cluster = arith::DivUIOp::create(builder, kernel.getGridIndex(0), size);
+    Value first = arith::MulIOp::create(builder, cluster, size);
+    if (trend == Trend::Decreasing)
+      return first;
+    Value last = arith::AddIOp::create(builder, first, constant(blocks - 1, builder));
+    Value count = countTiles(kernel.getGridDim(0), builder, builder.getLoc());
+    return arith::MinUIOp::create(builder, last,
+                                  arith::SubIOp::create(builder, count, constant(1, builder)));
+  }
+
+  /// `value` for the grid index of `mapping`.
+  Value recompute(Value value, IRMapping &mapping, ImplicitLocOpBuilder &builder) {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    if (!dependence.contains(value))
+      return value;
+    Operation *op = value.getDefiningOp();
+    for (Value operand : op->getOperands())
+      mapping.map(operand, recompute(operand, mapping, builder));
+    return builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+  }
+
+  static Value iterations(scf::ForOp loop, Value upper, ImplicitLocOpBuilder &builder) {
+    Value distance = arith::SubIOp::create(builder, upper, loop.getLowerBound());
+    Value some = arith::MaxSIOp::create(builder, distance, constant(0, builder));
+    return arith::CeilDivSIOp::create(builder, some, loop.getStep());
+  }
+
+  KernelOp kernel;
+  const IndexDependence &dependence;
+  int64_t blocks; ///< of a cluster
+};
+
+class TileEvenLoopsPass : public tessera::impl::TileEvenLoopsBase<TileEvenLoopsPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      ScheduleAttr schedule = kernel.getScheduleAttr();
+      // Without a producer the loads are the consumers', who have no order in common.
+      if (schedule && schedule.getCluster().value_or(1) > 1 &&
+          schedule.getWarpSpecialize().value_or(true))
+        makeAlike(kernel, *schedule.getCluster());
+    }
+  }
+
+private:
+  static void makeAlike(KernelOp kernel, int64_t blocks) {
+    IndexDependence dependence(kernel.getGridIndex(0));
+    llvm::SetVector<Operation *> uneven;
+    for (const PipedTile &tile : pipedTiles(kernel)) {
+      SharedTile shared = shareTile(kernel, dependence, tile, blocks);
+      if (shared.refusal)
+        continue;
+      for (LoadOp load : tile.loads)
+        load->setAttr(kAlikeAttrName, UnitAttr::get(kernel.getContext()));
+      uneven.insert(shared.uneven.begin(), shared.uneven.end());
+    }
+    LoopEvener evener(kernel, dependence, blocks);
+    for (Operation *loop : uneven)
+      evener.run(cast<scf::ForOp>(loop));
+  }
+};
+} // namespace

@@ -1,0 +1,220 @@
+//===- InlineFunctions.cpp - The functions of a source, in their calls ----===//
+//
+// Implements tile-inline-functions. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/Analysis/LoadSites.h"
+#include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEINLINEFUNCTIONS
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Functions that call functions could make a short source into a program that exhausts memory or,
+/// since MLIR recurses into what nests, the stack. Kernels are far from these limits.
+static constexpr int64_t maxOperations = 1 << 16;
+static constexpr int64_t maxRegionDepth = 256;
+static constexpr size_t maxCallDepth = 64;
+
+/// Puts a copy of the body of `callee`, which has one block, in place of `call`. The copies keep
+/// their locations: what is said about them names the line of the function.
+static void inlineInto(func::CallOp call, func::FuncOp callee) {
+  Block &body = callee.getBody().front();
+  IRMapping mapping;
+  mapping.map(body.getArguments(), call.getOperands());
+  OpBuilder builder(call);
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
+  for (auto [result, value] :
+       llvm::zip_equal(call.getResults(), body.getTerminator()->getOperands()))
+    result.replaceAllUsesWith(mapping.lookupOrDefault(value));
+  call.erase();
+}
+
+/// How many regions there are around `op`, up to `root`.
+static int64_t getRegionDepth(Operation *op, Operation *root) {
+  int64_t depth = 0;
+  for (; op != root; op = op->getParentOp())
+    ++depth;
+  return depth;
+}
+
+static LogicalResult verifyFunction(func::FuncOp function) {
+  if (function.isDeclaration())
+    return emitError(function.getLoc())
+           << "the function '" << function.getSymName()
+           << "' has no body; functions are inlined, so that each is written out in the source";
+  if (!function.getBody().hasOneBlock())
+    return emitError(function.getLoc())
+           << "the function '" << function.getSymName() << "' has "
+           << function.getBody().getBlocks().size()
+           << " blocks; it has one, and branches and loops are those of scf";
+  return success();
+}
+
+/// Refuses what is left of func once calls are inlined and functions erased.
+static LogicalResult verifyNoneLeft(ModuleOp module) {
+  WalkResult walk = module.walk<WalkOrder::PreOrder>([](Operation *op) {
+    if (!isa_and_present<func::FuncDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitOpError(isa<func::FuncOp, func::CallOp>(op)
+                        ? "stands where it has no meaning; functions stand beside the kernels, and "
+                          "kernels and functions call them"
+                        : "is not available; functions are no values, and func.call names the one "
+                          "that it calls");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Tells the loads that the source writes from each other, before functions are inlined: an author
+/// who loads a tile a second time wants it in a second place.
+static void numberSites(ModuleOp module) {
+  int64_t count = 0;
+  Builder builder(module.getContext());
+  module.walk(
+      [&](LoadOp load) { load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(count++)); });
+}
+
+/// Numbers the sites of `kernel` anew, for each view and type; the first one needs no number.
+static void renumberSites(KernelOp kernel) {
+  DenseMap<std::pair<Value, Type>, llvm::SmallSetVector<Attribute, 2>> sites;
+  Builder builder(kernel.getContext());
+  kernel.walk([&](LoadOp load) {
+    auto &ofView = sites[{load.getView(), load.getType()}];
+    Attribute site = load->removeAttr(kSiteAttrName);
+    ofView.insert(site);
+    if (int64_t number = llvm::find(ofView, site) - ofView.begin())
+      load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(number));
+  });
+}
+
+namespace {
+/// What a function or kernel amounts to once its calls are inlined.
+struct Extent {
+  int64_t operations = 0;
+  int64_t regionDepth = 0;
+  size_t callDepth = 0;
+};
+
+class Inliner {
+public:
+  explicit Inliner(ModuleOp module) : symbols(module) {}
+
+  LogicalResult inlineCalls(Operation *root);
+
+private:
+  static LogicalResult verifyExtent(func::CallOp call, const Extent &extent);
+  LogicalResult enter(func::CallOp call, func::FuncOp callee);
+  InFlightDiagnostic emitCycle(func::CallOp call, func::FuncOp callee);
+
+  SymbolTable symbols;
+  /// The functions and kernels whose calls are inlined.
+  DenseMap<Operation *, Extent> extents;
+  /// Those whose calls are being inlined, each called by the one before.
+  llvm::SmallSetVector<Operation *, 4> path;
+};
+
+struct TileInlineFunctionsPass
+    : public tessera::impl::TileInlineFunctionsBase<TileInlineFunctionsPass> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    if (llvm::any_of(functions, [](func::FuncOp op) { return failed(verifyFunction(op)); }))
+      return signalPassFailure();
+    numberSites(getOperation());
+    Inliner inliner(getOperation());
+    for (Operation &op : getOperation().getOps())
+      if (isa<func::FuncOp, KernelOp>(op) && failed(inliner.inlineCalls(&op)))
+        return signalPassFailure();
+    for (func::FuncOp function : functions)
+      function.erase();
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      renumberSites(kernel);
+    if (failed(verifyNoneLeft(getOperation())))
+      return signalPassFailure();
+  }
+};
+} // namespace
+
+/// Refuses what `call` makes too large.
+LogicalResult Inliner::verifyExtent(func::CallOp call, const Extent &extent) {
+  std::string excess;
+  if (extent.operations > maxOperations)
+    excess = "more than " + std::to_string(maxOperations) + " operations";
+  else if (extent.regionDepth > maxRegionDepth)
+    excess = "regions nested more than " + std::to_string(maxRegionDepth) + " levels deep";
+  else if (extent.callDepth > maxCallDepth)
+    excess = "calls nested more than " + std::to_string(maxCallDepth) + " levels deep";
+  else
+    return success();
+  return emitError(call.getLoc()) << "with this call of '" << call.getCallee() << "' there are "
+                                  << excess;
+}
+
+/// "f calls itself", with the way from one to the next.
+InFlightDiagnostic Inliner::emitCycle(func::CallOp call, func::FuncOp callee) {
+  InFlightDiagnostic error = emitError(call.getLoc());
+  error << "the function '" << callee.getSymName() << "' calls itself (";
+  for (Operation *op : llvm::make_range(llvm::find(path, callee.getOperation()), path.end()))
+    error << cast<func::FuncOp>(op).getSymName() << " -> ";
+  error << callee.getSymName()
+        << "); functions are inlined and cannot recurse, a loop is an scf.for";
+  return error;
+}
+
+/// Inlines the calls of `callee`, which `call` calls.
+LogicalResult Inliner::enter(func::CallOp call, func::FuncOp callee) {
+  if (extents.contains(callee))
+    return success();
+  if (path.contains(callee))
+    return emitCycle(call, callee);
+  // Before the recursion, which this bounds.
+  if (failed(verifyExtent(call, {0, 0, path.size()})))
+    return failure();
+  return inlineCalls(callee);
+}
+
+/// Inlines all calls in `root`, a function or a kernel.
+LogicalResult Inliner::inlineCalls(Operation *root) {
+  if (extents.contains(root))
+    return success();
+  path.insert(root);
+  Extent extent;
+  SmallVector<func::CallOp> calls;
+  root->walk([&](Operation *op) {
+    ++extent.operations;
+    extent.regionDepth = std::max(extent.regionDepth, getRegionDepth(op, root));
+    if (auto call = dyn_cast<func::CallOp>(op))
+      calls.push_back(call);
+  });
+  for (func::CallOp call : calls) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    // A call in a module of its own, which is refused later.
+    if (!callee)
+      continue;
+    if (failed(enter(call, callee)))
+      return failure();
+    const Extent &inner = extents[callee];
+    extent.operations += inner.operations;
+    extent.regionDepth =
+        std::max(extent.regionDepth, getRegionDepth(call, root) + inner.regionDepth);
+    extent.callDepth = std::max(extent.callDepth, inner.callDepth + 1);
+    if (failed(verifyExtent(call, extent)))
+      return failure();
+    inlineInto(call, callee);
+  }
+  extents[root] = extent;
+  path.remove(root);
+  return success();
+}

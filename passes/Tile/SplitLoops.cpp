@@ -1,0 +1,309 @@
+//===- SplitLoops.cpp - Loops without masks for full iterations ----------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Tile/TilePasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILESPLITLOOPS
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// Iterations of the loop: those in the middle need no mask.
+enum class Part { Start, Middle, End };
+
+/// Of a condition that is combined with others by andi, or by ori: whether it is true, or false, as
+/// long as no mask of the end is needed, and from where on no mask of the start is.
+struct Term {
+  bool atStart, atEnd;
+};
+
+/// A select that becomes its true or its false value where `bounds` hold.
+struct FoldableSelect {
+  arith::SelectOp op;
+  bool arm;
+  SmallVector<InductionBound> bounds;
+  /// Of the condition: of its conjunction when the select becomes its true value, else of its
+  /// disjunction.
+  SmallVector<Term> terms;
+};
+
+/// Splits one loop in up to three.
+class LoopSplitter {
+public:
+  explicit LoopSplitter(scf::ForOp loop)
+      : loop(loop), builder(loop.getLoc(), loop), unitStep(matchPattern(loop.getStep(), m_One())) {}
+
+  void run();
+
+private:
+  void findSelects();
+  Value toIndex(Value value);
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
+  Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset) {
+    return evaluateBound(bound, sign, offset, builder);
+  }
+  void narrow(const InductionBound &bound);
+  Value toGrid(Value position);
+  SmallVector<Term> findTerms(Value condition, bool arm);
+  bool isKnown(const Term &term, Part part);
+  void appendLoop(Value from, Value to, Part part);
+  void foldSelects(scf::ForOp copy, Part part);
+  void foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part);
+
+  scf::ForOp loop;
+  ImplicitLocOpBuilder builder;
+  bool unitStep;
+  SmallVector<FoldableSelect> selects;
+  /// Whether some select needs its mask at the start, or at the end.
+  bool maskedStart = false, maskedEnd = false;
+  /// The part beside the middle whose masks are reduced to those that it needs. It is the other one
+  /// that runs where masks of the start and of the end overlap.
+  Part reduced = Part::End;
+  /// As indices: the loop's own bounds and the part in which all selects fold.
+  Value lower, upper, step, first, past;
+  SmallVector<Value> carried;
+};
+} // namespace
+
+/// Moves scalar integer arithmetic on loop-invariant values out of `loop`, so
+/// that the analysis meets it as one value.
+static void hoistInvariantScalars(scf::ForOp loop) {
+  moveLoopInvariantCode(
+      loop.getLoopRegions(),
+      [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+      [](Operation *op, Region *) {
+        return isMemoryEffectFree(op) && isSpeculatable(op) && op->getNumRegions() == 0 &&
+               llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+      },
+      [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+}
+
+/// The selects of the body of `loop` that are not in a loop nested in it.
+static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {
+  SmallVector<arith::SelectOp> selects;
+  loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto select = dyn_cast<arith::SelectOp>(op))
+      selects.push_back(select);
+    return isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+  return selects;
+}
+
+SmallVector<Term> LoopSplitter::findTerms(Value condition, bool arm) {
+  return llvm::map_to_vector(getMaskTerms(condition, arm), [&](Value value) -> Term {
+    std::string reason;
+    std::optional<MaskRanges> ranges = analyzeMask(value, loop, reason);
+    if (!ranges || !(arm ? ranges->allTrue : ranges->allFalse))
+      return {false, false};
+    ArrayRef<InductionBound> bounds = arm ? *ranges->allTrue : *ranges->allFalse;
+    // What holds from some iteration on is known at the end, what holds up to one at the start.
+    auto isOfStart = [](const InductionBound &bound) { return bound.slope < 0; };
+    return {llvm::none_of(bounds, isOfStart), llvm::all_of(bounds, isOfStart)};
+  });
+}
+
+/// Fills `selects` and explains each mask that cannot be folded.
+void LoopSplitter::findSelects() {
+  llvm::DenseSet<Value> explained;
+  for (arith::SelectOp select : selectsOf(loop)) {
+    Value condition = select.getCondition();
+    if (!isPositionMask(condition))
+      continue;
+    auto keep = [&](const Twine &reason) {
+      if (explained.insert(condition).second)
+        select.emitRemark("mask kept in every iteration: ") << reason;
+    };
+    std::string reason;
+    std::optional<MaskRanges> ranges = analyzeMask(condition, loop, reason);
+    if (!ranges) {
+      keep(reason);
+      continue;
+    }
+    bool wantsTrue = getComputedArm(select).value_or(ranges->allTrue.has_value());
+    std::optional<SmallVector<InductionBound>> &bounds =
+        wantsTrue ? ranges->allTrue : ranges->allFalse;
+    if (bounds)
+      selects.push_back({select, wantsTrue, std::move(*bounds), findTerms(condition, wantsTrue)});
+    else
+      keep(reason.empty() ? "the iterations that do not need it are not consecutive" : reason);
+  }
+  int64_t numAtStart = 0, numAtEnd = 0;
+  for (const FoldableSelect &select : selects) {
+    for (const InductionBound &bound : select.bounds)
+      (bound.slope < 0 ? maskedStart : maskedEnd) = true;
+    for (const Term &term : select.terms) {
+      numAtStart += term.atStart;
+      numAtEnd += term.atEnd;
+    }
+  }
+  if (maskedStart && maskedEnd && numAtStart > numAtEnd)
+    reduced = Part::Start;
+}
+
+Value LoopSplitter::toIndex(Value value) {
+  if (value.getType().isIndex())
+    return value;
+  return arith::IndexCastOp::create(builder, builder.getIndexType(), value);
+}
+
+/// Cuts [first, past) to where `bound` holds: slope * iv + rest <= 0.
+void LoopSplitter::narrow(const InductionBound &bound) {
+  int64_t slope = bound.slope;
+  if (slope > 0) {
+    // iv <= floor(-rest / slope), that is iv < floor((-rest + slope) / slope).
+    Value end = arith::FloorDivSIOp::create(builder, evaluate(bound, -1, slope), constant(slope));
+    past = arith::MinSIOp::create(builder, past, end);
+  } else if (slope < 0) {
+    Value start = arith::CeilDivSIOp::create(builder, evaluate(bound, 1, 0), constant(-slope));
+    first = arith::MaxSIOp::create(builder, first, start);
+  } else {
+    Value holds = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, evaluate(bound, 1, 0),
+                                        constant(0));
+    past = arith::SelectOp::create(builder, holds, past, lower);
+  }
+}
+
+/// The first induction value of the loop that is `position` or greater.
+Value LoopSplitter::toGrid(Value position) {
+  if (unitStep)
+    return position;
+  Value distance = arith::SubIOp::create(builder, position, lower);
+  Value steps = arith::CeilDivSIOp::create(builder, distance, step);
+  return arith::AddIOp::create(builder, lower, arith::MulIOp::create(builder, steps, step));
+}
+
+bool LoopSplitter::isKnown(const Term &term, Part part) {
+  return part == Part::Middle ||
+         (part == reduced && (part == Part::Start ? term.atStart : term.atEnd));
+}
+
+/// Leaves of the condition of `select`, a copy of `original`, what is not known in `part`, or
+/// replaces the select by its value.
+void LoopSplitter::foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part) {
+  if (llvm::none_of(original.terms, [&](const Term &term) { return isKnown(term, part); }))
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(select);
+  SmallVector<Value> values = getMaskTerms(select.getCondition(), original.arm), unknown;
+  for (auto [value, term] : llvm::zip_equal(values, original.terms))
+    if (!isKnown(term, part))
+      unknown.push_back(value);
+  if (!unknown.empty())
+    return select.getConditionMutable().assign(combineMaskTerms(unknown, original.arm, builder));
+  select.replaceAllUsesWith(original.arm ? select.getTrueValue() : select.getFalseValue());
+  select.erase();
+}
+
+/// Folds the selects of `copy`, a clone of the loop, as far as they are known in `part`.
+void LoopSplitter::foldSelects(scf::ForOp copy, Part part) {
+  llvm::DenseMap<Operation *, const FoldableSelect *> originals;
+  for (const FoldableSelect &select : selects)
+    originals[select.op] = &select;
+  for (auto [original, select] : llvm::zip_equal(selectsOf(loop), selectsOf(copy)))
+    if (auto found = originals.find(original); found != originals.end())
+      foldSelect(select, *found->second, part);
+  IRRewriter rewriter(builder);
+  // Fails when nothing was dead.
+  (void)runRegionDCE(rewriter, copy->getRegions());
+}
+
+/// Adds a copy of the loop over [from, to) that goes on from the last one.
+void LoopSplitter::appendLoop(Value from, Value to, Part part) {
+  Type type = loop.getInductionVar().getType();
+  auto fromIndex = [&](Value value) -> Value {
+    if (type.isIndex())
+      return value;
+    return arith::IndexCastOp::create(builder, type, value);
+  };
+  Value start = fromIndex(from), end = fromIndex(to);
+  auto copy = cast<scf::ForOp>(builder.clone(*loop));
+  copy.setLowerBound(start);
+  copy.setUpperBound(end);
+  copy.getInitArgsMutable().assign(carried);
+  foldSelects(copy, part);
+  if (part != Part::Middle)
+    copy->setAttr(kBoundaryAttrName, builder.getUnitAttr());
+  carried.assign(copy.result_begin(), copy.result_end());
+}
+
+void LoopSplitter::run() {
+  findSelects();
+  if (selects.empty())
+    return;
+  lower = toIndex(loop.getLowerBound());
+  upper = toIndex(loop.getUpperBound());
+  step = toIndex(loop.getStep());
+  first = lower;
+  past = upper;
+  for (FoldableSelect &select : selects)
+    for (const InductionBound &bound : select.bounds)
+      narrow(bound);
+  // lower <= first <= upper and first <= past, whatever the bounds say.
+  if (reduced == Part::Start)
+    first = arith::MinSIOp::create(builder, first, arith::MaxSIOp::create(builder, past, lower));
+  if (maskedStart)
+    first = toGrid(arith::MinSIOp::create(builder, first, upper));
+  if (maskedEnd)
+    past = toGrid(arith::MaxSIOp::create(builder, past, first));
+  auto upTo = [&](Value position) -> Value {
+    // The next multiple of a step may lie past the end.
+    return unitStep ? position : arith::MinSIOp::create(builder, position, upper).getResult();
+  };
+
+  loop.emitRemark("loop split: iterations in which ")
+      << selects.size() << (selects.size() == 1 ? " mask is" : " masks are")
+      << " uniform run without " << (selects.size() == 1 ? "it" : "them");
+  carried.assign(loop.getInitArgs().begin(), loop.getInitArgs().end());
+  if (maskedStart)
+    appendLoop(lower, upTo(first), Part::Start);
+  appendLoop(first, maskedEnd ? upTo(past) : upper, Part::Middle);
+  if (maskedEnd)
+    appendLoop(past, upper, Part::End);
+  loop.replaceAllUsesWith(carried);
+  loop.erase();
+}
+
+namespace {
+class TileSplitLoopsPass : public tessera::impl::TileSplitLoopsBase<TileSplitLoopsPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      ScheduleAttr schedule = kernel.getScheduleAttr();
+      if (!schedule || !schedule.getSplit().value_or(false))
+        continue;
+      SmallVector<scf::ForOp> loops;
+      kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+      for (scf::ForOp loop : loops)
+        split(loop);
+    }
+  }
+
+private:
+  static void split(scf::ForOp loop) {
+    bool hasMask = llvm::any_of(selectsOf(loop), [](arith::SelectOp select) {
+      return isPositionMask(select.getCondition());
+    });
+    if (!hasMask)
+      return;
+    if (loop.getUnsignedCmp()) {
+      loop.emitRemark("loop not split: it compares its bounds without sign");
+      return;
+    }
+    hoistInvariantScalars(loop);
+    LoopSplitter(loop).run();
+  }
+};
+} // namespace

@@ -1,0 +1,373 @@
+// Passes from the tile dialect to itself.
+
+#ifndef TESSERA_PASSES_TILEPASSES_TD
+#define TESSERA_PASSES_TILEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Puts the functions of a source in the places of their calls";
+  let description = [{
+    A source may name a computation as a `func.func` and use it with `func.call`. Every call in a kernel, at any
+    depth of regions, becomes a copy of the function's body, and the functions are erased: what is called nowhere
+    is gone. Functions may call functions. The copies keep their locations, so that diagnostics and line tables
+    name the line of the function.
+
+    Equal loads are one load, unless the source writes them twice: then an author wants the tile in two places, as an
+    operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
+    the source, all but those of the first place carry the number of theirs as the attribute `tile.site`.
+
+    The reader of sources runs this pass, so that nothing after it meets a function.
+
+    ```mlir
+    func.func @exp(%x: tensor<64x64xf32>, %factor: f32) -> tensor<64x64xf32> {
+      %f = tile.splat %factor : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %x, %f : tensor<64x64xf32>
+      %e = math.exp2 %y : tensor<64x64xf32>
+      func.return %e : tensor<64x64xf32>
+    }
+    tile.kernel @k(...) grid(...) {
+      %p = func.call @exp(%s, %scale) : (tensor<64x64xf32>, f32) -> tensor<64x64xf32>
+      ...
+    }
+    // becomes
+    tile.kernel @k(...) grid(...) {
+      %f = tile.splat %scale : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %s, %f : tensor<64x64xf32>
+      %p = math.exp2 %y : tensor<64x64xf32>
+      ...
+    }
+    ```
+
+    A function has one block and no `func.call` leads back to it. What a kernel holds after inlining is bounded: at
+    most 65536 operations, regions nested at most 256 levels deep, calls at most 64.
+  }];
+}
+
+def TileOrderMemory : Pass<"tile-order-memory", "::mlir::ModuleOp"> {
+  let summary = "Refuses loads that would have to wait for stores of the same grid point";
+  let description = [{
+    A grid point runs from top to bottom, also where it loads what it has stored. Tiles that dots read are loaded ahead
+    of the rest of the program, by other threads or by the tensor memory accelerator on behalf of one, and so are the
+    scalars on which their places and numbers depend. Nothing holds such a load back until a store has been made. So a
+    kernel is refused in which one may touch an element that the same grid point stores before, in program order or in
+    an earlier iteration of a loop; or, for a scalar, stores later. A store after the load of a tile for a dot needs no
+    care, as the consumers have waited for the tile by then. All other accesses are the consumers' own, and
+    `hop-order-memory` orders them.
+
+    Whether two accesses may touch one element is decided from their boxes, by linear arithmetic on grid indices,
+    induction variables and extents (`passes/Analysis/MemoryOrder.h`). Views of different arguments are different memory.
+
+    ```mlir
+    tile.store %y, %a[%row, %c0] : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
+    // refused, as it may load what was stored; at %row + 64 instead of %row it is not
+    %a2 = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+    %r = tile.dot %a2, %b : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    ```
+  }];
+}
+
+def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "Completes the schedule of every kernel from a model of the machine";
+  let description = [{
+    Fills in the fields that a kernel's `#tile.schedule` leaves open, after `schedule` has overridden what it
+    writes. Candidates are tried from the most to the least preferred, and the first that fits is taken:
+
+    1. warp specialization before none;
+    2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel; 3, and `lead = 1` with 2, are
+       taken when asked for, as they need the registers of a second result of the leading dots and gain nothing
+       where another warpgroup fills the tensor cores meanwhile;
+    3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
+    4. more stages before fewer, up to 4 when every loop has a single dot, otherwise up to 2, or 3 beside a
+       second slot of what is loaded before the loop (there the work between the dots hides the latency of
+       the loads); 1 when no loop loads a tile for a dot. Where a loop has several dots,
+       what shared memory is left in the end gives single pipes one slot more, up to 3.
+
+    `polynomial_exp` follows from what an iteration of the loops with dots takes, in cycles: dots (4096 floating-point
+    operations a cycle), special functions (16 results) and instructions (128). Where the special functions are what it
+    waits for, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
+    should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the instructions of a
+    polynomial cost more than its special function. Of a kernel that speculates the loops of the fast region count.
+
+    The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
+    work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
+    the pipes lend when `staging = shared` is asked for and `store` is not;
+    registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
+    3, 24/112 for 4), less for consumers where `producer_registers` asks for more. `setmaxnreg` divides what the
+    launch gives the block, and no more: with two consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5).
+    Without warp specialization the threads share the SM's registers evenly, and where registers of a role are asked
+    for it is not considered. Tiles whose loops run longer come first: from the last index of the first
+    grid dimension on when trip counts grow with it, and also of a sliding window, whose first tiles are short.
+    Thread blocks work by themselves (`cluster = 1`) unless the author asks
+    for clusters, which takes a tile that neighbours in the first grid dimension load alike, or that
+    `tile-even-loops` makes them load alike. That takes a producer and, for what is loaded in the loops that it
+    changes, at least `overlap` stages.
+
+    What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
+    dots read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of
+    stores with `staging = own`, mbarriers) and registers of a
+    consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
+    preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
+    overridden cannot hold, the error says what would work. Rejected is also what later passes refuse: turns where the loop with
+    the dots holds another loop, and consumers that cannot divide a tile, such as a transposed first operand of a dot.
+
+    The pass takes the first schedule. Where that does not compile, because a later pass refuses it or ptxas spills,
+    `tessera compile` and all other interfaces try the next ones, up to 8 in all: without turns, without polynomials,
+    without both, then other overlaps and consumers. Fields that are set stay; what was given up is a remark.
+
+    Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
+    passes make of the load keep it: they share the slots. So do loads of one view and tile type in
+    different blocks, such as the two regions of a `tile.speculate` or a loop and what stands before it,
+    when no tile of one is in use while the other's is.
+
+    A `tile.speculate` is kept, unless `speculate = false` asks for its exact region alone or no schedule
+    fits both.
+
+    ```mlir
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
+    // becomes
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
+        stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,
+        operands = registers, pingpong = true, split = true,
+        store = direct, staging = own, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
+           "Fields that override the kernel's, as \"consumers=2,overlap=1\"">];
+  let dependentDialects = ["::tessera::tile::TileDialect"];
+}
+
+def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleOp"> {
+  let summary = "Makes each region of a speculation the whole program of a grid point";
+  let description = [{
+    What stands before and after a `tile.speculate` is copied into both of its regions, which then have no
+    results: a grid point whose predicate fails is run again from its loads to its stores.
+
+    ```mlir
+    %q = tile.load %Q[%row, %c0]
+    %o = tile.speculate { %f = fast(%q); tile.yield_if %valid, %f } exact { %e = exact(%q); tile.yield %e }
+    tile.store %o, %O[%row, %c0]
+    // becomes
+    tile.speculate {
+      %q = tile.load %Q[%row, %c0]
+      %f = fast(%q)
+      tile.store %f, %O[%row, %c0]
+      tile.yield_if %valid
+    } exact {
+      %q = tile.load %Q[%row, %c0]
+      %e = exact(%q)
+      tile.store %e, %O[%row, %c0]
+      tile.yield
+    }
+    ```
+  }];
+}
+
+def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
+  let summary = "Lets all thread blocks of a cluster load as many tiles as the one that needs most";
+  let description = [{
+    For kernels whose schedule has `cluster = n` and a producer. The blocks of a cluster, neighbours in the first grid
+    dimension, can load a tile together when they load the same tiles in the same order. A load that does not depend on
+    the first grid index does so, but for one in a loop whose upper bound depends on it (a causal mask): there the
+    blocks load the same tiles, and some of them more. Such a loop is made to load as many in all of them:
+
+    * its upper bound becomes a `tile.common_bound`, whose `loads` is the bound in the tile of the cluster where it
+      is largest, and which all blocks compute alike: the last tile if the bound grows with the index, the first if it
+      falls. The program that loads, which `tile-warp-specialize` cuts out, runs that many iterations in each block,
+      whatever passes in between have made of the loop;
+    * behind the loop a `tile.skip_loads` lets the tiles pass that the block itself does not read.
+
+    All loads of a pipe that is filled alike are marked `tile.alike`. The passes that follow copy, rotate and split
+    loops, at places that may differ from block to block, but keep the order of the loads of each pipe.
+
+    The loop starts at the same iteration in all blocks, the places of its loads do not depend on the index, and its
+    bound follows from the index by arithmetic and only grows or only falls with it. A loop that walks back
+    from the diagonal comes to other places in each block; walked from its start it would do. Tiles that cannot be made
+    alike stay each block's own. As the program that loads is ahead of a block that has left its loop by up to
+    `overlap` iterations, each ring of such a loop has at least `overlap` slots; `tile-choose-schedule` sees to that.
+
+    ```mlir
+    %n = arith.ceildivsi %columns, %bn            // of tile %m
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(...) {
+      %k = tile.load %K[%j, %c0] {tile.pipe = 1}
+      ...
+    }
+    // becomes, with cluster = 2 and columns that grow with %m
+    %cluster = arith.divui %m, %c2
+    %last = ...                                   // 2 * %cluster + 1, or the last tile of the grid
+    %most = arith.ceildivsi ...                   // %n for tile %last
+    %bound = tile.common_bound %n loads %most
+    %r = scf.for %j = %c0 to %bound step %c1 iter_args(...) {
+      %k = tile.load %K[%j, %c0] {tile.alike, tile.pipe = 1}
+      ...
+    }
+    %rest = arith.subi %most, %n
+    tile.skip_loads [1] times %rest
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
+  let summary = "Runs the dots of some iterations under the elementwise work of another";
+  let description = [{
+    Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
+    `overlap = 2` or `3`. Every loop in which a dot reads what was computed from another dot of the same
+    iteration is rotated. The *later* dots are those that depend on another dot in this way, with what depends
+    on them and the loads and index arithmetic that only they use; the *leading* dots are the others, with what
+    they need. Step j of the new loop runs each part for an iteration of its own:
+
+    | schedule | leading dots | elementwise work | later dots | order of a step |
+    |---|---|---|---|---|
+    | `overlap = 2, lead = 0` (Algorithm 2) | j | j | j-1 | leading, later, work |
+    | `overlap = 2, lead = 1` | j | j-1 | j-1 | leading, work, later |
+    | `overlap = 3, lead = 1` (Algorithm 4) | j | j-1 | j-2 | later, leading, work |
+
+    Dots are in the order in which their results are needed. With `lead = 1` two results of the leading dots
+    live at once. Where the later dots have a step of their own, work that needs their result (the rescaling of
+    an accumulator) and the rounding of their next operands come at the end of the step, when the dots are done
+    and their registers are free; `rescale = before` and `pack = before` move them to the next step, before the
+    dot that reads them.
+
+    Values that cross from one step to the next become iter_args; index arithmetic on the induction variable is
+    made anew for each iteration of a step. The steps that have no iteration for some part come before and after
+    the loop, all under `scf.if` unless the loop provably runs long enough; a shorter one runs its iterations
+    one after another. The result is the same bit for bit.
+
+    ```mlir
+    scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) {
+      %s = tile.dot %q, K[%j]
+      %p = f(%s)
+      %o1 = tile.dot %p, V[%j], %o
+      scf.yield %o1
+    }
+    // becomes
+    %s0 = tile.dot %q, K[%lb]
+    %p0 = f(%s0)
+    %j1 = arith.addi %lb, %c1
+    %r:2 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %p = %p0) {
+      %s = tile.dot %q, K[%j]
+      %i = arith.subi %j, %c1
+      %o1 = tile.dot %p, V[%i], %o
+      %pn = f(%s)
+      scf.yield %o1, %pn
+    }
+    %last = arith.subi %ub, %c1
+    %o1 = tile.dot %r#1, V[%last], %r#0
+    ```
+
+    Masks stay affine in the induction variable, and the iter_args hold all the state of the pipeline. So
+    `tile-split-loops` comes after this pass: it cuts the range of the rotated loop where a mask changes, and
+    the parts need neither a prologue nor an epilogue of their own.
+
+    A loop is refused when the dependences leave nothing to overlap. It is an error when no loop of the kernel
+    can be overlapped, a remark when another one can.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
+  let summary = "Gives the iterations that need no mask a loop without one";
+  let description = [{
+    For kernels whose schedule has `split = true`. A mask is an `arith.select` of tiles whose condition
+    compares positions: `arith.cmpi` (signed, eq or ne) of integer tiles that are affine in `tile.iota`, the
+    induction variable and loop-invariant scalars, combined by `andi`, `ori` and `xori` with true. The
+    largest and the smallest value of the affine form over the tile give the values of the induction variable
+    for which the whole condition is true, and those for which it is false. The range in which the select
+    yields the arm that is computed (rather than a constant or a splat) becomes a loop of its own, with the
+    select folded to that arm and dead code removed; the iterations before and after it run in copies of the
+    loop that keep the mask. The loops are chained through their iter_args.
+
+    Where there are iterations before it and after it (a window), one of these copies keeps only what its own end needs
+    of a condition that `andi` combines, or `ori` when the fill is the true arm: that of the end does not look whether a
+    column is before the window. It is the one that has more to leave out. The other one keeps the whole condition and
+    also runs the iterations that need both, when the window is narrower than a block.
+
+    The loops that keep their masks are marked `tile.boundary`: they run few iterations.
+
+    Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
+    cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as
+    extents of views do.
+
+    ```mlir
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%a = %a0) {
+      %col = arith.muli %j, %c128 : index
+      %cols = tile.iota %col axis 1 : tensor<64x128xi32>
+      %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
+      %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
+      ...
+    }
+    // becomes, for the columns below %sk end in a tail of the last block,
+    %full = arith.floordivsi %sk, %c128 : index      // clamped to [%c0, %n]
+    %r0 = scf.for %j = %c0 to %full step %c1 iter_args(%a = %a0) { ... %x in place of %s ... }
+    %r = scf.for %j = %full to %n step %c1 iter_args(%a = %r0) { ... as before ... }
+    ```
+
+    The pass comes after `tile-overlap`. A rotated loop carries all state of the pipeline in its iter_args and
+    its masks are affine in its induction variable, so its parts need neither a prologue nor
+    an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
+  let summary = "Marks exponentials that are computed without special functions";
+  let description = [{
+    A multiprocessor of Hopper evaluates 16 special functions a cycle, and issues 128 instructions of threads. Where the
+    special functions are what a loop waits for, a part of its exponentials is computed by polynomials of third degree
+    on the pipes of multiply-adds, as FlashAttention-4 does on Blackwell. This pass gives the exponentials of loops with
+    dots the attribute `tile.polynomial` with the schedule's `polynomial_exp`: of 16 neighbouring elements of a thread, how
+    many. Nothing happens where that is 0.
+
+    Such a polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16. So
+    only exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and where
+    they are used. Where a sum reaches an output of f32 without having been rounded, as that of a softmax does in
+    log(sum), the polynomials are of fifth degree and within 2^-21, at three more instructions each: a unit attribute,
+    `tile.polynomial_precise`, says so. An exponent of -127 or less, as that of masked elements, gives exactly 0. One
+    above 128 gives NaN where the special function gives infinity, and NaN gives NaN.
+
+    ```mlir
+    %p = math.exp2 %e : tensor<128x64xf32>
+    %sum = tile.reduce sum %p axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+    %p16 = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
+    // with polynomial_exp = 8 becomes, when the sum is rounded before it is stored,
+    %p = math.exp2 %e {tile.polynomial = 8 : i64} : tensor<128x64xf32>
+    ...
+    ```
+  }];
+}
+
+def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {
+  let summary = "Runs two iterations a step where a tile and its successor live at once";
+  let description = [{
+    A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers
+    for both, and at its end the next value would have to be copied to where the present one was (Algorithm 4 of
+    FlashAttention-3, line 15). So it would where two tiles of the loop take each other's place. Such a loop runs two iterations a step, after which each value is back in its
+    place (modulo variable expansion: Lam, "Software Pipelining", PLDI 1988). An iteration that is left over
+    runs after the loop. Loops that `tile-split-loops` marks as the boundary of a mask (`tile.boundary`) run too
+    few iterations to gain anything, and stay as they are.
+
+    ```mlir
+    %r = scf.for %j = %lb to %ub step %c1 iter_args(%s = %s0) {
+      %next = tile.dot %q, K[%j]
+      use(%s)
+      scf.yield %next
+    }
+    // becomes
+    %r0 = scf.for %j = %lb to %middle step %c2 iter_args(%s = %s0) {
+      %a = tile.dot %q, K[%j]
+      use(%s)
+      %j1 = arith.addi %j, %c1
+      %b = tile.dot %q, K[%j1]
+      use(%a)
+      scf.yield %b
+    }
+    %odd = arith.cmpi slt, %middle, %ub
+    %r = scf.if %odd { ... the body for %middle and %r0 ... } else { scf.yield %r0 }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // TESSERA_PASSES_TILEPASSES_TD
