@@ -1,0 +1,60 @@
+# RUN: %python %s %source
+"""Holds bench/results to what is of use: each record there is the latest of its benchmark, by the table of
+bench/results/README.md, or cited by a document or a source; and each record that is cited is there."""
+
+import collections
+import pathlib
+import re
+import sys
+
+# <date>-<machine>-[<commit>-]<benchmark>; what a record is called has no dots.
+NAME = re.compile(r"\b\d{4}-\d\d-\d\d-[a-z]\w*(?:-\w+)+")
+KIND = re.compile(r"(\d{4}-\d\d-\d\d)-(.+?)-[0-9a-f]{7,40}-(.+)")
+SOURCES = ("docs", "kernels", "dialects", "passes", "lib", "bench", "include", "tools", "README.md", "CONTRIBUTING.md")
+SUFFIXES = {".md", ".cpp", ".h", ".td", ".py", ".json", ".tile"}
+
+
+def list_texts(root, results):
+    """Every document and source that may cite a record; the records themselves do not count."""
+    for place in (root / name for name in SOURCES):
+        files = place.rglob("*") if place.is_dir() else [place]
+        yield from (file for file in files if file.suffix in SUFFIXES and file.parent != results)
+
+
+def check_latest(table, stems):
+    """Says what is wrong with the table of the latest records."""
+    newest = {}
+    for stem in stems:
+        if match := KIND.fullmatch(stem):
+            date, *kind = match.groups()
+            newest[tuple(kind)] = max(date, newest.get(tuple(kind), ""))
+    listed = collections.defaultdict(set)
+    for name in set(NAME.findall(table)):
+        if match := KIND.fullmatch(name):
+            date, *kind = match.groups()
+            listed[tuple(kind)].add(name)
+            if date < newest.get(tuple(kind), ""):
+                yield f"{name} is listed as the latest, and there is one of {newest[tuple(kind)]}"
+    for names in listed.values():
+        if len(names) > 1:
+            yield f"listed as the latest of one benchmark: {', '.join(sorted(names))}"
+
+
+def main(root):
+    results = root / "bench" / "results"
+    stems = {file.stem for file in results.iterdir() if file.name != "README.md"}
+    table = (results / "README.md").read_text()
+    cited = {(name, results / "README.md") for name in NAME.findall(table)}
+    for file in list_texts(root, results):
+        cited |= {(name, file) for name in NAME.findall(file.read_text(errors="replace"))}
+    problems = [f"{file.relative_to(root)} cites {name}, which is not there" for name, file in cited if name not in stems]
+    unused = stems - {name for name, _ in cited}
+    problems += [f"{stem} is neither the latest of its benchmark nor cited: cite it or remove it" for stem in unused]
+    problems += check_latest(table, stems)
+    print("\n".join(sorted(problems)))
+    print(f"{len(stems)} records, {len(problems)} problems")
+    return bool(problems) or not stems
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
