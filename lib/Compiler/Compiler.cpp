@@ -13,6 +13,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,14 +38,13 @@ public:
   CompileResult result;
 
 private:
-  CompileStatus read(StringRef text, StringRef fileName);
-  CompileStatus checkSchedule();
-  CompileStatus checkInstrument();
-  CompileStatus selectKernel();
-  CompileStatus applyDatabase(StringRef text, StringRef fileName);
+  CompileStatus readOptions();
+  CompileStatus read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form);
+  CompileStatus selectKernel(ModuleOp form);
   CompileStatus readParameters();
   CompileStatus compileModule(OwningOpRef<ModuleOp> form);
-  CompileStatus runPhase(StringRef name, llvm::function_ref<void(OpPassManager &)> build);
+  CompileStatus runPhase(ModuleOp form, StringRef name,
+                         llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();
   CompileStatus checkLowered();
   CompileStatus generateCode();
@@ -57,13 +57,13 @@ private:
   DefaultTimingManager timingManager;
   TimingScope timing;
   Dump dump;
-  /// The source as it was read; with what the database has for it; and what is being compiled.
-  OwningOpRef<ModuleOp> source;
-  TunedResult tuned;
+  /// What is being compiled.
   OwningOpRef<ModuleOp> module;
   json::Object parameters;
+  /// The fields that the options set.
+  tile::ScheduleAttr asked;
   std::optional<InstrumentTimelineOptions> timeline;
-  StringRef sourceText;
+  StringRef sourceText, fileName;
 };
 } // namespace
 
@@ -71,22 +71,12 @@ private:
 // Input
 //===----------------------------------------------------------------------===//
 
-/// Parses the schedule of the options before any pass runs, so that a misspelt field is an error of
-/// usage and not of the source.
-CompileStatus Compilation::checkSchedule() {
-  if (options.schedule.empty())
-    return CompileStatus::Success;
-  // No source has been read yet that would have loaded it.
-  context.getOrLoadDialect<tile::TileDialect>();
-  FailureOr<tile::ScheduleAttr> schedule =
-      tile::ScheduleAttr::parseText(&context, options.schedule, [&] {
-        return emitError(UnknownLoc::get(&context))
-               << "in the schedule '" << options.schedule << "': ";
-      });
-  return failed(schedule) ? CompileStatus::UsageError : CompileStatus::Success;
-}
-
-CompileStatus Compilation::checkInstrument() {
+/// Reads what the options say in text.
+CompileStatus Compilation::readOptions() {
+  FailureOr<tile::ScheduleAttr> schedule = parseSchedule(context, options.schedule);
+  if (failed(schedule))
+    return CompileStatus::UsageError;
+  asked = *schedule;
   llvm::Expected<std::optional<InstrumentTimelineOptions>> parsed =
       parseInstrument(options.instrument);
   if (!parsed) {
@@ -98,18 +88,18 @@ CompileStatus Compilation::checkInstrument() {
 }
 
 /// Leaves only the kernel that the options name.
-CompileStatus Compilation::selectKernel() {
-  SmallVector<tile::KernelOp> kernels(source->getOps<tile::KernelOp>());
+CompileStatus Compilation::selectKernel(ModuleOp form) {
+  SmallVector<tile::KernelOp> kernels(form.getOps<tile::KernelOp>());
   if (options.kernel.empty()) {
     if (!kernels.empty())
       return CompileStatus::Success;
-    emitError(source->getLoc()) << "the source has no kernel; write one with tile.kernel";
+    emitError(form.getLoc()) << "the source has no kernel; write one with tile.kernel";
     return CompileStatus::SourceError;
   }
   bool found = llvm::any_of(
       kernels, [&](tile::KernelOp kernel) { return kernel.getSymName() == options.kernel; });
   if (!found) {
-    InFlightDiagnostic error = emitError(source->getLoc());
+    InFlightDiagnostic error = emitError(form.getLoc());
     error << "the source has no kernel '" << options.kernel << "'";
     if (!kernels.empty()) {
       error << "; it has ";
@@ -124,26 +114,22 @@ CompileStatus Compilation::selectKernel() {
   return CompileStatus::Success;
 }
 
-CompileStatus Compilation::read(StringRef text, StringRef fileName) {
+/// Reads the source: the kernels that are asked for, with the fields that are asked for, cleaned
+/// up.
+CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
   TimingScope scope = timing.nest("Reading");
-  ReadResult input = readSource(text, fileName, options.defines, context);
+  ReadResult input = readSource(sourceText, fileName, defines, context);
   if (input.status != CompileStatus::Success)
     return input.status;
-  source = std::move(input.module);
-  CompileStatus status = selectKernel();
-  if (status == CompileStatus::Success && options.tuning.useDatabase)
-    status = applyDatabase(text, fileName);
-  return status;
-}
-
-/// Finds measured tile sizes and a measured schedule, where the database has them.
-CompileStatus Compilation::applyDatabase(StringRef text, StringRef fileName) {
-  SmallVector<tile::KernelOp> kernels(source->getOps<tile::KernelOp>());
-  // The kernels of a source share its parameters, and an entry is for one of them.
-  if (kernels.size() != 1)
-    return CompileStatus::Success;
-  tuned = findTuned(text, fileName, kernels.front(), options);
-  return tuned.status;
+  form = std::move(input.module);
+  if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
+    return status;
+  scope.stop();
+  overrideSchedules(*form, asked);
+  if (failed(dump.prepare(*form)))
+    return CompileStatus::UsageError;
+  dump.writeModule(*form, "source");
+  return runPhase(*form, "Tile passes", buildTilePhase);
 }
 
 /// The values of the module's parameters.
@@ -162,7 +148,7 @@ CompileStatus Compilation::readParameters() {
 // Passes
 //===----------------------------------------------------------------------===//
 
-CompileStatus Compilation::runPhase(StringRef name,
+CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
                                     llvm::function_ref<void(OpPassManager &)> build) {
   TimingScope scope = timing.nest(name);
   PassManager pm(&context, ModuleOp::getOperationName());
@@ -176,7 +162,7 @@ CompileStatus Compilation::runPhase(StringRef name,
   if (!options.reproducer.empty())
     pm.enableCrashReproducerGeneration(options.reproducer);
   build(pm);
-  return failed(pm.run(*module)) ? CompileStatus::SourceError : CompileStatus::Success;
+  return failed(pm.run(form)) ? CompileStatus::SourceError : CompileStatus::Success;
 }
 
 CompileStatus Compilation::lower() {
@@ -185,19 +171,17 @@ CompileStatus Compilation::lower() {
     EmitKind level;
     llvm::function_ref<void(OpPassManager &)> build;
   };
-  auto buildSchedule = [&](OpPassManager &pm) { buildSchedulePhase(pm, options.schedule); };
   auto buildBarriers = [&](OpPassManager &pm) {
     buildBarriersPhase(pm, timeline ? &*timeline : nullptr);
   };
-  const Phase phases[] = {{"Tile passes", EmitKind::Tile, buildTilePhase},
-                          {"Schedule passes", EmitKind::Scheduled, buildSchedule},
+  const Phase phases[] = {{"Schedule passes", EmitKind::Scheduled, buildSchedulePhase},
                           {"Hop passes", EmitKind::Hop, buildHopPhase},
                           {"Barrier passes", EmitKind::Barriers, buildBarriers},
                           {"Lowering to LLVM", EmitKind::LLVM, buildLLVMPhase}};
   for (const Phase &phase : phases) {
     if (phase.level > options.emit)
       break;
-    CompileStatus status = runPhase(phase.name, phase.build);
+    CompileStatus status = runPhase(*module, phase.name, phase.build);
     if (status != CompileStatus::Success)
       return status;
   }
@@ -270,7 +254,7 @@ CompileStatus Compilation::generateCode() {
   std::string llvmIR;
   if (dump.isEnabled())
     emission.llvmIR = &llvmIR;
-  CompileStatus status = runPhase("Preparing the translation", [&](OpPassManager &pm) {
+  CompileStatus status = runPhase(*module, "Preparing the translation", [&](OpPassManager &pm) {
     buildEmissionPipeline(pm, emission.lineInfo);
   });
   if (status != CompileStatus::Success)
@@ -286,13 +270,12 @@ CompileStatus Compilation::generateCode() {
   return ships ? finish(index, nullptr, ImageKind::PTX, *ptx) : assemblePTX(*ptx, index);
 }
 
-/// One trial: from a form of the source to what was asked for.
+/// One trial: from a form of the source that is cleaned up to what was asked for.
 CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
   module = std::move(form);
   result = CompileResult();
   if (CompileStatus status = readParameters(); status != CompileStatus::Success)
     return status;
-  dump.writeModule(*module, "source");
   CompileStatus status = lower();
   if (status == CompileStatus::Success && options.emit <= EmitKind::LLVM)
     printModule();
@@ -305,19 +288,28 @@ CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
 
 CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   sourceText = text;
-  CompileStatus status = checkSchedule();
-  if (status == CompileStatus::Success)
-    status = checkInstrument();
-  if (status == CompileStatus::Success)
-    status = read(text, fileName);
+  this->fileName = fileName;
+  CompileStatus status = readOptions();
   if (status != CompileStatus::Success)
     return status;
-  if (failed(dump.prepare(*source)))
-    return CompileStatus::UsageError;
-  auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
-  Trials trials(context, options.schedule, compile);
-  if (tuned.module && trials.useTuned(std::move(tuned.module), tuned.entry, status))
+  OwningOpRef<ModuleOp> source;
+  status = read(options.defines, source);
+  if (status != CompileStatus::Success)
     return status;
+  auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
+  Trials trials(context, compile);
+  // The kernels of a source share its parameters, and an entry is for one of them.
+  if (options.tuning.useDatabase && llvm::hasSingleElement(source->getOps<tile::KernelOp>())) {
+    TunedForm tuned;
+    auto readForm = [&](ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
+      return read(defines, form);
+    };
+    status = findTuned(text, fileName, *source, options, readForm, tuned);
+    if (status != CompileStatus::Success)
+      return status;
+    if (tuned.module && trials.useTuned(std::move(tuned), status))
+      return status;
+  }
   return trials.run(*source);
 }
 

@@ -43,6 +43,7 @@ LogicalResult Dump::prepare(ModuleOp module) {
         << "cannot create the directory '" << directory << "': " << error.message();
     return failure();
   }
+  kernels.clear();
   for (tile::KernelOp kernel : module.getOps<tile::KernelOp>())
     kernels.push_back(kernel.getSymName().str());
   return success();

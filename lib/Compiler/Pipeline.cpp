@@ -2,6 +2,7 @@
 
 #include "lib/Compiler/Pipeline.h"
 #include "dialects/Hop/Hop.h"
+#include "dialects/Tile/Tile.h"
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -23,11 +24,9 @@ static void addCleanup(OpPassManager &pm) {
 
 void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
 
-void buildSchedulePhase(OpPassManager &pm, StringRef schedule) {
+void buildSchedulePhase(OpPassManager &pm) {
   pm.addPass(createTileOrderMemory());
-  TileChooseScheduleOptions options;
-  options.schedule = schedule.str();
-  pm.addPass(createTileChooseSchedule(options));
+  pm.addPass(createTileChooseSchedule());
   pm.addPass(createTilePolynomialExp());
   pm.addPass(createTileCompleteSpeculation());
   addCleanup(pm);
@@ -69,6 +68,14 @@ void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *time
   addCleanup(pm);
   if (timeline)
     pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*timeline));
+}
+
+FailureOr<tile::ScheduleAttr> parseSchedule(MLIRContext &context, StringRef text) {
+  // No source has been read yet that would have loaded it.
+  context.getOrLoadDialect<tile::TileDialect>();
+  return tile::ScheduleAttr::parseText(&context, text, [&] {
+    return emitError(UnknownLoc::get(&context)) << "in the schedule '" << text << "': ";
+  });
 }
 
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(StringRef text) {
@@ -122,7 +129,10 @@ void registerPhasePipelines() {
   static PassPipelineRegistration<ScheduleOptions> schedule(
       "tessera-schedule", "Choose schedules, overlap and split loops",
       [](OpPassManager &pm, const ScheduleOptions &options) {
-        buildSchedulePhase(pm, options.schedule);
+        TileOverrideScheduleOptions fields;
+        fields.schedule = options.schedule;
+        pm.addPass(createTileOverrideSchedule(fields));
+        buildSchedulePhase(pm);
       });
   static PassPipelineRegistration<> hop("tessera-hop", "From tile to roles, pipes and flights",
                                         buildHopPhase);

@@ -15,19 +15,22 @@
 
 namespace mlir {
 class DialectRegistry;
+class MLIRContext;
 class OpPassManager;
 } // namespace mlir
 
 namespace tessera {
 
 struct InstrumentTimelineOptions;
+namespace tile {
+class ScheduleAttr;
+} // namespace tile
 
 /// Cleans up a source as it was read: constants folded, common expressions shared.
 void buildTilePhase(mlir::OpPassManager &pm);
 
-/// Completes the schedule of each kernel, with the fields of `schedule` ("consumers=2,overlap=1")
-/// in place of those written, then overlaps and splits loops.
-void buildSchedulePhase(mlir::OpPassManager &pm, llvm::StringRef schedule);
+/// Completes the schedule of each kernel, then overlaps and splits loops.
+void buildSchedulePhase(mlir::OpPassManager &pm);
 
 /// From the tile dialect to roles, pipes and flights of the hop dialect.
 void buildHopPhase(mlir::OpPassManager &pm);
@@ -36,6 +39,10 @@ void buildHopPhase(mlir::OpPassManager &pm);
 /// hop-instrument-timeline, kernels record one.
 void buildBarriersPhase(mlir::OpPassManager &pm,
                         const InstrumentTimelineOptions *timeline = nullptr);
+
+/// Reads CompileOptions::schedule ("consumers=2,overlap=1"). What is wrong is an error without a
+/// position: a misspelt field is one of usage and not of the source.
+mlir::FailureOr<tile::ScheduleAttr> parseSchedule(mlir::MLIRContext &context, llvm::StringRef text);
 
 /// Reads CompileOptions::instrument. Nothing for an empty text; an error says what is wrong.
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::StringRef text);

@@ -2,8 +2,6 @@
 
 #include "lib/Compiler/Trials.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "lib/Compiler/Pipeline.h"
-#include "mlir/Pass/PassManager.h"
 #include "passes/Schedule/ScheduleChoice.h"
 
 using namespace mlir;
@@ -97,31 +95,59 @@ CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vecto
   return reported.status;
 }
 
+/// Why there is no schedule.
+static std::string explain(const ScheduleChoice &choice) {
+  if (choice.rejections.empty())
+    return "its fields exclude each other";
+  const ScheduleRejection &first = choice.rejections.front();
+  return first.candidate + ": " + first.reason;
+}
+
+/// Says why `kernel`, with the schedule of an entry of the database, is not what is compiled.
+void Trials::reportLeftOut(KernelOp kernel, const TunedForm &tuned, const Trial &trial) {
+  FailureOr<SmallVector<ScheduleChoice>> choices;
+  {
+    ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) { return success(); });
+    choices = chooseSchedules(kernel, {kernel.getScheduleAttr(), tuned.schedule});
+  }
+  const mlir::Diagnostic *error = trial.findError();
+  if (failed(choices) || !(*choices)[1].schedule) {
+    kernel.emitWarning("the entry ")
+        << tuned.entry << " of the schedule database cannot hold and is left out: "
+        << (failed(choices) ? error->str() : explain((*choices)[1]))
+        << "; measure again with tessera tune";
+    return;
+  }
+  if (!(*choices)[0].schedule) {
+    kernel.emitRemark("the fields that are set do not go with the entry ")
+        << tuned.entry
+        << " of the schedule database, which is left out: " << explain((*choices)[0]);
+    return;
+  }
+  InFlightDiagnostic warning = kernel.emitWarning("the entry ")
+                               << tuned.entry
+                               << " of the schedule database does not compile and is left out; "
+                                  "measure again with tessera tune";
+  if (error)
+    warning.attachNote(error->getLocation()) << error->str();
+}
+
 //===----------------------------------------------------------------------===//
 // Trials
 //===----------------------------------------------------------------------===//
 
 /// The schedules of a kernel, the one that tile-choose-schedule takes first.
-SmallVector<ScheduleAttr> Trials::list(ModuleOp source, StringRef name) {
+SmallVector<ScheduleAttr> Trials::list(KernelOp kernel) {
   // What stands in the way is known already.
   ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> module = isolate(source, name);
-  PassManager cleanup(&context, ModuleOp::getOperationName());
-  buildTilePhase(cleanup);
-  if (failed(cleanup.run(*module)))
-    return {};
-  KernelOp kernel = findKernel(*module, name);
-  ScheduleAttr asked = *ScheduleAttr::parseText(
-      &context, schedule, [&] { return emitError(UnknownLoc::get(&context)); });
-  ScheduleAttr written = kernel.getScheduleAttr();
-  return listSchedules(kernel, written ? written.overriddenBy(asked) : asked, kMostTrials);
+  return listSchedules(kernel, getRequestedSchedule(kernel), kMostTrials);
 }
 
 /// Tries the schedules of `name`, of which the outcome of the first may be known. `found` is the
 /// one that compiles.
 CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Trial> first,
                              ScheduleAttr &found) {
-  SmallVector<ScheduleAttr> schedules = list(source, name);
+  SmallVector<ScheduleAttr> schedules = list(findKernel(source, name));
   std::vector<Trial> trials;
   if (first)
     trials.push_back(std::move(*first));
@@ -169,18 +195,15 @@ CompileStatus Trials::run(ModuleOp source) {
   return all.status;
 }
 
-bool Trials::useTuned(OwningOpRef<ModuleOp> module, StringRef entry, CompileStatus &status) {
-  Location loc = (*module->getOps<KernelOp>().begin()).getLoc();
-  Trial trial = attempt(std::move(module));
+bool Trials::useTuned(TunedForm tuned, CompileStatus &status) {
+  KernelOp kernel = *tuned.module->getOps<KernelOp>().begin();
+  Trial trial = attempt(tuned.module->clone());
   status = trial.status;
-  if (status != CompileStatus::SourceError) {
-    replay(trial);
-    return true;
+  if (status == CompileStatus::SourceError) {
+    reportLeftOut(kernel, tuned, trial);
+    return false;
   }
-  InFlightDiagnostic warning = emitWarning(loc) << "the entry " << entry
-                                                << " of the schedule database does not compile and "
-                                                   "is left out; measure again with tessera tune";
-  if (const mlir::Diagnostic *error = trial.findError())
-    warning.attachNote(error->getLocation()) << error->str();
-  return false;
+  kernel.emitRemark(tuned.description);
+  replay(trial);
+  return true;
 }

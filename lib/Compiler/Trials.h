@@ -10,6 +10,7 @@
 #define TESSERA_LIB_COMPILER_TRIALS_H
 
 #include "dialects/Tile/Tile.h"
+#include "lib/Compiler/Tuned.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -17,21 +18,19 @@
 
 namespace tessera {
 
-/// Compiles one source, whose kernels have the fields that are written, with one schedule after the
-/// other. Fields that the source or the options set are never changed.
+/// Compiles one source that is cleaned up, whose kernels have the fields that are set, with one
+/// schedule after the other. Fields that are set are never changed.
 class Trials {
 public:
   /// Lowers a module as far as is asked for. What it reports is held back until it is known whether
   /// the trial counts.
   using Compile = llvm::function_ref<CompileStatus(mlir::OwningOpRef<mlir::ModuleOp>)>;
 
-  Trials(mlir::MLIRContext &context, llvm::StringRef schedule, Compile compile)
-      : context(context), schedule(schedule), compile(compile) {}
+  Trials(mlir::MLIRContext &context, Compile compile) : context(context), compile(compile) {}
 
-  /// Compiles `module`, whose kernel has the schedule of `entry` of the database. True when that is
-  /// the outcome; after a warning false when the source decides without the entry.
-  bool useTuned(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef entry,
-                CompileStatus &status);
+  /// Compiles what the database has for the source. True when that is the outcome; false, after a
+  /// remark or a warning that says why, when the source decides without the entry.
+  bool useTuned(TunedForm tuned, CompileStatus &status);
 
   /// Compiles `source` with the schedules that are chosen first, and where these are refused with
   /// others. What was given up is a remark; where nothing compiles, the errors are those of the
@@ -50,13 +49,13 @@ private:
   void replay(Trial &trial);
   CompileStatus tryAll(mlir::ModuleOp source, llvm::StringRef kernel, std::optional<Trial> first,
                        tile::ScheduleAttr &found);
-  llvm::SmallVector<tile::ScheduleAttr> list(mlir::ModuleOp source, llvm::StringRef kernel);
+  llvm::SmallVector<tile::ScheduleAttr> list(tile::KernelOp kernel);
+  void reportLeftOut(tile::KernelOp kernel, const TunedForm &tuned, const Trial &trial);
   void reportGivenUp(tile::KernelOp kernel, tile::ScheduleAttr schedule, const Trial &trial);
   CompileStatus reportFailure(llvm::ArrayRef<tile::ScheduleAttr> schedules,
                               std::vector<Trial> &trials);
 
   mlir::MLIRContext &context;
-  llvm::StringRef schedule;
   Compile compile;
 };
 

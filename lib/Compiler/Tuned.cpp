@@ -2,12 +2,10 @@
 
 #include "lib/Compiler/Tuned.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "lib/Tuning/Database.h"
 #include "lib/Tuning/ShapeClass.h"
-#include "mlir/Pass/PassManager.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,11 +22,12 @@ namespace {
 /// The search for an entry, and the attempt to use it.
 class Lookup {
 public:
-  Lookup(StringRef source, StringRef fileName, KernelOp kernel, const CompileOptions &options)
-      : source(source), fileName(fileName), kernel(kernel), options(options),
-        context(kernel.getContext()) {}
+  Lookup(StringRef source, StringRef fileName, ModuleOp form, const CompileOptions &options,
+         ReadForm readForm)
+      : source(source), fileName(fileName), form(form), kernel(*form.getOps<KernelOp>().begin()),
+        options(options), readForm(readForm), context(kernel.getContext()) {}
 
-  TunedResult run();
+  CompileStatus run(TunedForm &tuned);
 
 private:
   const Database *openDatabase();
@@ -39,18 +38,18 @@ private:
   std::optional<tuning::Values> bind(ArrayRef<source::Define> defines);
   std::vector<source::Define> definesWith(const Entry &entry);
   bool matches(const Entry &entry, const tuning::Values &bound);
-  ScheduleAttr getAsked(KernelOp form);
   std::optional<ScheduleAttr> getFixed(const Entry &entry);
   bool isSameProgram(const Entry &entry);
   int64_t rank(const Entry &entry);
-  OwningOpRef<ModuleOp> use(const Entry &entry);
+  void use(const Entry &entry, const tuning::Values &bound, TunedForm &tuned);
   OwningOpRef<ModuleOp> read(const Entry &entry);
-  bool chooseSchedule(const Entry &entry, KernelOp tuned);
   void warn(const Entry &entry, const Twine &reason);
 
   StringRef source, fileName;
+  ModuleOp form;
   KernelOp kernel;
   const CompileOptions &options;
+  ReadForm readForm;
   MLIRContext *context;
   std::optional<Database> opened;
 };
@@ -171,15 +170,6 @@ bool Lookup::matches(const Entry &entry, const tuning::Values &bound) {
   return false;
 }
 
-/// What the source, read as `form`, and the options set.
-ScheduleAttr Lookup::getAsked(KernelOp form) {
-  // Checked before anything is read.
-  ScheduleAttr asked = *ScheduleAttr::parseText(
-      context, options.schedule, [&] { return emitError(UnknownLoc::get(context)); });
-  ScheduleAttr written = form.getScheduleAttr();
-  return written ? written.overriddenBy(asked) : asked;
-}
-
 /// The fields that the entry's contestants had in common; nothing where they cannot be read.
 std::optional<ScheduleAttr> Lookup::getFixed(const Entry &entry) {
   ErrorCapture errors(context);
@@ -193,7 +183,7 @@ std::optional<ScheduleAttr> Lookup::getFixed(const Entry &entry) {
 bool Lookup::isSameProgram(const Entry &entry) {
   std::optional<ScheduleAttr> fixed = getFixed(entry);
   return !fixed || fixed->getSpeculate().value_or(true) || !findSpeculation(kernel) ||
-         !getAsked(kernel).getSpeculate().value_or(true);
+         !getRequestedSchedule(kernel).getSpeculate().value_or(true);
 }
 
 /// How well the fields that the entry's contestants had in common go with those that are asked for:
@@ -203,7 +193,7 @@ int64_t Lookup::rank(const Entry &entry) {
   if (!fixed)
     return 0;
   int64_t rank = 0;
-  tile::ScheduleFields want(getAsked(kernel)), have(*fixed);
+  tile::ScheduleFields want(getRequestedSchedule(kernel)), have(*fixed);
   want.visitWith(have, [&](StringRef, const auto &mine, const auto &theirs) {
     if (theirs)
       rank += mine == theirs ? 1 : -1;
@@ -221,64 +211,18 @@ void Lookup::warn(const Entry &entry, const Twine &reason) {
 // Using an entry
 //===----------------------------------------------------------------------===//
 
-/// The source with the entry's parameters and the kernel alone, cleaned up; null after a warning.
+/// The source with the entry's parameters; null after a warning.
 OwningOpRef<ModuleOp> Lookup::read(const Entry &entry) {
   ErrorCapture errors(context);
-  ReadResult result = readSource(source, fileName, definesWith(entry), *context);
-  if (result.status != CompileStatus::Success) {
+  OwningOpRef<ModuleOp> read;
+  if (readForm(definesWith(entry), read) != CompileStatus::Success) {
     warn(entry, errors.getFirst());
     return {};
   }
-  KernelOp tuned;
-  for (KernelOp other : llvm::make_early_inc_range(result.module->getOps<KernelOp>())) {
-    if (other.getSymName() == kernel.getSymName())
-      tuned = other;
-    else
-      other.erase();
-  }
-  if (!tuned || tuned.getArgumentTypes() != kernel.getArgumentTypes()) {
-    warn(entry, "its tile sizes change the kernel's arguments");
-    return {};
-  }
-  PassManager cleanup(context, ModuleOp::getOperationName());
-  buildTilePhase(cleanup);
-  if (succeeded(cleanup.run(*result.module)))
-    return std::move(result.module);
-  warn(entry, errors.getFirst());
+  if ((*read->getOps<KernelOp>().begin()).getArgumentTypes() == kernel.getArgumentTypes())
+    return read;
+  warn(entry, "its tile sizes change the kernel's arguments");
   return {};
-}
-
-/// Why there is no schedule.
-static std::string explain(const ScheduleChoice &choice) {
-  if (choice.rejections.empty())
-    return "its fields exclude each other";
-  const ScheduleRejection &first = choice.rejections.front();
-  return first.candidate + ": " + first.reason;
-}
-
-/// Gives `tuned` the entry's schedule, under what is written and what the options set.
-bool Lookup::chooseSchedule(const Entry &entry, KernelOp tuned) {
-  ErrorCapture errors(context);
-  auto emit = [&] { return emitError(UnknownLoc::get(context)); };
-  FailureOr<ScheduleAttr> stored = ScheduleAttr::parseText(context, entry.schedule, emit);
-  if (failed(stored)) {
-    warn(entry, errors.getFirst());
-    return false;
-  }
-  ScheduleAttr asked = getAsked(tuned);
-  auto choices = chooseSchedules(tuned, {stored->overriddenBy(asked), *stored});
-  if (failed(choices) || !(*choices)[1].schedule) {
-    warn(entry, failed(choices) ? errors.getFirst() : explain((*choices)[1]));
-    return false;
-  }
-  if (!(*choices)[0].schedule) {
-    kernel.emitRemark("the fields that are set do not go with the entry ")
-        << entry.describe()
-        << " of the schedule database, which is left out: " << explain((*choices)[0]);
-    return false;
-  }
-  tuned.setScheduleAttr((*choices)[0].schedule);
-  return true;
 }
 
 /// "B = 1, SQ = 16384: 3.21 ms, 3.40 ms with the model's choice; B = 4, ...".
@@ -293,34 +237,36 @@ static std::string printMeasurement(const tuning::Measurement &measured) {
   return text;
 }
 
-OwningOpRef<ModuleOp> Lookup::use(const Entry &entry) {
-  OwningOpRef<ModuleOp> module = read(entry);
-  if (!module)
-    return {};
-  KernelOp tuned = *module->getOps<KernelOp>().begin();
-  if (!chooseSchedule(entry, tuned))
-    return {};
-  InFlightDiagnostic remark = tuned.emitRemark("schedule from the database: entry ");
-  remark << entry.describe();
+void Lookup::use(const Entry &entry, const tuning::Values &bound, TunedForm &tuned) {
+  ErrorCapture errors(context);
+  FailureOr<ScheduleAttr> stored = ScheduleAttr::parseText(
+      context, entry.schedule, [&] { return emitError(UnknownLoc::get(context)); });
+  if (failed(stored))
+    return warn(entry, errors.getFirst());
+  tuned.module = entry.parameters == bound ? OwningOpRef(form.clone()) : read(entry);
+  if (!tuned.module)
+    return;
+  KernelOp tunedKernel = *tuned.module->getOps<KernelOp>().begin();
+  tunedKernel.setScheduleAttr(stored->overriddenBy(getRequestedSchedule(tunedKernel)));
+  tuned.schedule = *stored;
+  tuned.entry = entry.describe();
+  llvm::raw_string_ostream description(tuned.description);
+  description << "schedule from the database: entry " << tuned.entry;
   for (const std::string &name : entry.tuned)
-    remark << ", with " << name << " = " << entry.parameters.at(name);
-  remark << "; " << printMeasurement(entry.measured);
-  return module;
+    description << ", with " << name << " = " << entry.parameters.at(name);
+  description << "; " << printMeasurement(entry.measured);
 }
 
-TunedResult Lookup::run() {
-  TunedResult result;
-  result.status = CompileStatus::UsageError;
+CompileStatus Lookup::run(TunedForm &tuned) {
   const Database *database = openDatabase();
   if (!database)
-    return result;
+    return CompileStatus::UsageError;
   std::optional<std::string> gpu = findGpu(*database);
   if (!gpu)
-    return result;
+    return CompileStatus::UsageError;
   std::optional<std::string> shapeClass = findClass(*database, *gpu);
   if (!shapeClass)
-    return result;
-  result.status = CompileStatus::Success;
+    return CompileStatus::UsageError;
   std::optional<tuning::Values> bound = bind(options.defines);
   bool isKnown = false;
   const Entry *best = nullptr;
@@ -332,17 +278,15 @@ TunedResult Lookup::run() {
         isSameProgram(entry) && (!best || rank(entry) > rank(*best)))
       best = &entry;
   }
-  if (best) {
-    result.module = use(*best);
-    result.entry = best->describe();
-  } else if (isKnown) {
+  if (best)
+    use(*best, *bound, tuned);
+  else if (isKnown)
     kernel.emitRemark("the schedule database has no entry for these parameters, class '")
         << *shapeClass << "'; the model chooses";
-  }
-  return result;
+  return CompileStatus::Success;
 }
 
-TunedResult tessera::findTuned(StringRef source, StringRef fileName, KernelOp kernel,
-                               const CompileOptions &options) {
-  return Lookup(source, fileName, kernel, options).run();
+CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp form,
+                                 const CompileOptions &options, ReadForm read, TunedForm &tuned) {
+  return Lookup(source, fileName, form, options, read).run(tuned);
 }

@@ -4,28 +4,35 @@
 #define TESSERA_LIB_COMPILER_TUNED_H
 
 #include "dialects/Tile/Tile.h"
+#include "lib/Source/Source.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tessera/Compiler.h"
 
 namespace tessera {
 
-struct TunedResult {
-  /// UsageError when the options name no database, GPU or class that there is.
-  CompileStatus status = CompileStatus::Success;
-  /// The source again, with the tile sizes and the schedule of an entry of the database; it holds
-  /// the one kernel. Null where the database has nothing that can be used.
+/// What the database has for a source.
+struct TunedForm {
+  /// The source, cleaned up, with the entry's tile sizes. Its kernel has the entry's schedule,
+  /// under the fields that are set. Null where the database has nothing.
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// The entry, for diagnostics.
-  std::string entry;
+  /// The entry's schedule alone.
+  tile::ScheduleAttr schedule;
+  /// The entry, and the remark that says what it was measured for.
+  std::string entry, description;
 };
 
-/// Looks `kernel`, which was read from `source` with the options' definitions, up in the database
-/// that the options name. Parameters that they define and fields that they or the kernel set are
-/// kept. What is taken from the database has passed the same tests as a schedule that is written; a
-/// remark says what it was measured for. An entry for this kernel that cannot hold is a warning.
-TunedResult findTuned(llvm::StringRef source, llvm::StringRef fileName, tile::KernelOp kernel,
-                      const CompileOptions &options);
+/// Reads the source with other definitions than those of the options, and cleans it up.
+using ReadForm = llvm::function_ref<CompileStatus(llvm::ArrayRef<source::Define> defines,
+                                                  mlir::OwningOpRef<mlir::ModuleOp> &form)>;
+
+/// Looks the kernel of `form`, which was read from `source` with the options' definitions and is
+/// cleaned up, up in the database that the options name. Parameters that they define and fields
+/// that are set are kept. An entry for this kernel that cannot be read is a warning; whether its
+/// schedule holds is for the passes to say. UsageError when the options name no database, GPU or
+/// class that there is.
+CompileStatus findTuned(llvm::StringRef source, llvm::StringRef fileName, mlir::ModuleOp form,
+                        const CompileOptions &options, ReadForm read, TunedForm &tuned);
 
 } // namespace tessera
 

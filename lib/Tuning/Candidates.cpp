@@ -65,7 +65,6 @@ private:
   void combineParameters();
   bool readTiles(Tiles &tiles);
   bool readModule(Tiles &tiles);
-  ScheduleAttr getFixed(const Tiles &tiles);
   std::vector<std::string> listChanges(Tiles &tiles, std::vector<unsigned> &changed);
   void addLevel(unsigned level);
   void addFieldChanges(Tiles &tiles, unsigned count);
@@ -80,6 +79,7 @@ private:
   Enumeration &result;
   MLIRContext context;
   DiagnosticForwarder forwarder;
+  ScheduleAttr fixed;
   SmallVector<ScheduleFieldDomain> fields;
   std::vector<VariedParameter> varied;
   Values defaults;
@@ -120,15 +120,12 @@ static Values getFieldValues(ScheduleAttr schedule) {
 
 /// The fields that vary, with their values.
 CompileStatus Enumerator::readFields() {
-  context.getOrLoadDialect<tile::TileDialect>();
-  auto emit = [&] {
-    return emitError(UnknownLoc::get(&context)) << "in the schedule '" << space.schedule << "': ";
-  };
-  FailureOr<ScheduleAttr> fixed = ScheduleAttr::parseText(&context, space.schedule, emit);
-  if (failed(fixed))
+  FailureOr<ScheduleAttr> parsed = parseSchedule(context, space.schedule);
+  if (failed(parsed))
     return CompileStatus::UsageError;
-  result.fixed = tile::printScheduleFields(*fixed);
-  Values kept = getFieldValues(*fixed);
+  fixed = *parsed;
+  result.fixed = tile::printScheduleFields(fixed);
+  Values kept = getFieldValues(fixed);
   fields = tile::getScheduleFieldDomains(&context);
   for (const std::string &name : space.fields) {
     if (kept.count(name))
@@ -267,6 +264,7 @@ bool Enumerator::readModule(Tiles &tiles) {
     emitError(UnknownLoc::get(&context)) << "this changes the arguments of the kernel";
     return false;
   }
+  overrideSchedules(*tiles.module, fixed);
   PassManager cleanup(&context, ModuleOp::getOperationName());
   buildTilePhase(cleanup);
   return succeeded(cleanup.run(*tiles.module));
@@ -289,23 +287,15 @@ void Enumerator::addCandidate(const Tiles &tiles, const ScheduleChoice &choice) 
     result.candidates.push_back({tiles.tuned, tiles.parameters, std::move(schedule), choice.use});
 }
 
-/// The fields that the options fix and those that the kernel writes.
-ScheduleAttr Enumerator::getFixed(const Tiles &tiles) {
-  ScheduleAttr fixed = *ScheduleAttr::parseText(
-      &context, space.schedule, [&] { return emitError(UnknownLoc::get(&context)); });
-  ScheduleAttr written = KernelOp(tiles.kernel).getScheduleAttr();
-  return written ? written.overriddenBy(fixed) : fixed;
-}
-
 /// Tries schedules that set `requests` ("stages = 3, split = false") beside what is fixed.
 void Enumerator::tryRequests(Tiles &tiles, ArrayRef<std::string> requests,
                              SmallVectorImpl<bool> &fits) {
   ErrorCapture errors(&context);
-  ScheduleAttr fixed = getFixed(tiles);
+  ScheduleAttr kept = getRequestedSchedule(tiles.kernel);
   auto emit = [&] { return emitError(UnknownLoc::get(&context)); };
   SmallVector<ScheduleAttr> wanted;
   for (const std::string &request : requests)
-    wanted.push_back(fixed.overriddenBy(*ScheduleAttr::parseText(&context, request, emit)));
+    wanted.push_back(kept.overriddenBy(*ScheduleAttr::parseText(&context, request, emit)));
   FailureOr<SmallVector<ScheduleChoice>> choices = chooseSchedules(tiles.kernel, wanted);
   for (auto [i, request] : llvm::enumerate(requests)) {
     bool fit = succeeded(choices) && (*choices)[i].schedule;
@@ -340,11 +330,11 @@ static std::vector<std::string> changesOf(const ScheduleFieldDomain &domain, Str
 /// The changes of one field of the model's choice, and for each the number of its field.
 std::vector<std::string> Enumerator::listChanges(Tiles &tiles, std::vector<unsigned> &changed) {
   ErrorCapture errors(&context);
-  ScheduleAttr fixed = getFixed(tiles);
-  auto model = chooseSchedules(tiles.kernel, {fixed});
+  ScheduleAttr set = getRequestedSchedule(tiles.kernel);
+  auto model = chooseSchedules(tiles.kernel, {set});
   if (failed(model) || !(*model)[0].schedule)
     return {};
-  Values current = getFieldValues((*model)[0].schedule), kept = getFieldValues(fixed);
+  Values current = getFieldValues((*model)[0].schedule), kept = getFieldValues(set);
   std::vector<std::string> requests;
   for (auto [i, field] : llvm::enumerate(fields))
     if (!kept.count(field.name))

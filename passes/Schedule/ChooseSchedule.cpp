@@ -155,6 +155,11 @@ private:
 };
 } // namespace
 
+ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
+  ScheduleAttr written = kernel.getScheduleAttr();
+  return written ? written : ScheduleFields().get(kernel.getContext());
+}
+
 FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
                                                                 ArrayRef<ScheduleAttr> requested) {
   if (failed(checkDots(kernel)))
@@ -236,57 +241,43 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    MLIRContext *context = &getContext();
-    FailureOr<ScheduleAttr> overrides = ScheduleAttr::parseText(
-        context, schedule, [&] { return mlir::emitError(getOperation().getLoc()); });
-    if (failed(overrides))
-      return signalPassFailure();
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      if (failed(choose(kernel, *overrides)))
+      if (failed(choose(kernel)))
         return signalPassFailure();
   }
 
 private:
-  LogicalResult choose(KernelOp kernel, ScheduleAttr overrides) {
+  LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
       return failure();
-    ScheduleAttr written = kernel.getScheduleAttr();
-    ScheduleAttr requested = written ? written.overriddenBy(overrides) : overrides;
-    numberPipes(kernel);
-    if (failed(resolveSpeculation(kernel, requested)))
-      return failure();
-    ScheduleSearch search(kernel);
-    std::optional<ScheduleAttr> found = search.run(requested);
-    if (!found) {
-      explainFailure(kernel, search, requested);
-      return failure();
-    }
-    for (const ScheduleRejection &rejection : search.rejections)
-      kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
-    kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search.use;
-    if (std::optional<std::string> why = search.explainExponentials(*found->getPolynomialExp()))
-      kernel.emitRemark(*why);
-    kernel.setScheduleAttr(*found);
-    return success();
-  }
-
-  /// Leaves the kernel with the regions that the schedule runs.
-  static LogicalResult resolveSpeculation(KernelOp kernel, ScheduleAttr requested) {
+    ScheduleAttr requested = getRequestedSchedule(kernel);
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
-    if (!speculation)
-      return speculate.value_or(false)
-                 ? kernel.emitError("speculate = true needs a tile.speculate, and the kernel has "
-                                    "none; speculate = false would work")
-                 : success();
-    if (!speculate && !ScheduleSearch(kernel).run(requested)) {
+    if (!speculation && speculate.value_or(false))
+      return kernel.emitError("speculate = true needs a tile.speculate, and the kernel has none; "
+                              "speculate = false would work");
+    if (speculation && !speculate.value_or(true))
+      takeExactRegion(kernel);
+    numberPipes(kernel);
+    std::optional<ScheduleSearch> search(std::in_place, kernel);
+    std::optional<ScheduleAttr> found = search->run(requested);
+    if (!found && speculation && !speculate) {
       speculation.emitRemark("exact region alone: no schedule fits both regions");
-      speculate = false;
-    }
-    if (!speculate.value_or(true)) {
+      search.reset();
       takeExactRegion(kernel);
       numberPipes(kernel);
+      found = search.emplace(kernel).run(requested);
     }
+    if (!found) {
+      explainFailure(kernel, *search, requested);
+      return failure();
+    }
+    for (const ScheduleRejection &rejection : search->rejections)
+      kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
+    kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search->use;
+    if (std::optional<std::string> why = search->explainExponentials(*found->getPolynomialExp()))
+      kernel.emitRemark(*why);
+    kernel.setScheduleAttr(*found);
     return success();
   }
 };

@@ -9,6 +9,7 @@
 #define TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H
 
 #include "dialects/Tile/Tile.h"
+#include "mlir/IR/BuiltinOps.h"
 #include <string>
 
 namespace tessera {
@@ -26,6 +27,12 @@ struct ScheduleChoice {
   /// The registers and the shared memory that `schedule` takes.
   std::string use;
 };
+
+/// Sets `fields` in the schedule of each kernel of `module`, in place of what it writes.
+void overrideSchedules(mlir::ModuleOp module, tile::ScheduleAttr fields);
+
+/// What is set of the schedule of `kernel`: no field where it has none.
+tile::ScheduleAttr getRequestedSchedule(tile::KernelOp kernel);
 
 /// The schedules that tile-choose-schedule would give `kernel`, which is as it leaves the cleanup
 /// of a source, for each of `requested`, whose fields are kept. What the kernel writes itself does

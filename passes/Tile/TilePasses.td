@@ -67,11 +67,27 @@ def TileOrderMemory : Pass<"tile-order-memory", "::mlir::ModuleOp"> {
   }];
 }
 
+def TileOverrideSchedule : Pass<"tile-override-schedule", "::mlir::ModuleOp"> {
+  let summary = "Sets fields in the schedule of every kernel, in place of what it writes";
+  let description = [{
+    What `tessera compile --schedule` asks for, said to `tessera-opt`: the text is read once, and all passes behind it
+    find the fields on the kernels. With `schedule=stages=2`:
+
+    ```mlir
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 3, overlap = 1> { ... }
+    // becomes
+    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2, overlap = 1> { ... }
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"", "The fields, as \"consumers=2,overlap=1\"">];
+  let dependentDialects = ["::tessera::tile::TileDialect"];
+}
+
 def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Completes the schedule of every kernel from a model of the machine";
   let description = [{
-    Fills in the fields that a kernel's `#tile.schedule` leaves open, after `schedule` has overridden what it
-    writes. Candidates are tried from the most to the least preferred, and the first that fits is taken:
+    Fills in the fields that a kernel's `#tile.schedule` leaves open. Candidates are tried from the most to the least preferred, and the first that fits is taken:
 
     1. warp specialization before none;
     2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel; 3, and `lead = 1` with 2, are
@@ -132,9 +148,6 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
         store = direct, staging = own, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
-  let options = [
-    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
-           "Fields that override the kernel's, as \"consumers=2,overlap=1\"">];
   let dependentDialects = ["::tessera::tile::TileDialect"];
 }
 

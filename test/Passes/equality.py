@@ -9,16 +9,16 @@ import subprocess
 import sys
 
 INPUTS, WORK = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-CHOOSE = "--tile-choose-schedule"
+OVERRIDE, CHOOSE = "--tile-override-schedule=schedule=", "--tile-choose-schedule"
 SIMPLIFY = ["--canonicalize", "--cse"]
 PIPELINES = [
     [CHOOSE, "--tile-overlap"],
-    [CHOOSE + "=schedule=overlap=1", "--tile-split-loops"],
+    [OVERRIDE + "overlap=1", CHOOSE, "--tile-split-loops"],
     [CHOOSE, "--tile-overlap", "--tile-split-loops"],
     SIMPLIFY + [CHOOSE, "--tile-overlap"] + SIMPLIFY + ["--tile-split-loops"] + SIMPLIFY,
 ]
 # For kernels whose tiles the blocks of a cluster can load together.
-CLUSTERED = SIMPLIFY + [CHOOSE + "=schedule=cluster=2", "--tile-even-loops", "--tile-overlap", "--tile-split-loops"] + SIMPLIFY
+CLUSTERED = SIMPLIFY + [OVERRIDE + "cluster=2", CHOOSE, "--tile-even-loops", "--tile-overlap", "--tile-split-loops"] + SIMPLIFY
 
 
 def shapes(**extents):

@@ -4,6 +4,7 @@
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Source.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Schedule/ScheduleChoice.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -66,9 +67,13 @@ OwningOpRef<ModuleOp> KernelSource::schedule(StringRef overrides) {
   for (auto other : llvm::make_early_inc_range(scheduled->getOps<tile::KernelOp>()))
     if (other.getSymName() != kernel.getSymName())
       other.erase();
+  FailureOr<tile::ScheduleAttr> fields = parseSchedule(context, overrides);
+  if (failed(fields))
+    return {};
+  overrideSchedules(*scheduled, *fields);
   PassManager pm(&context);
   buildTilePhase(pm);
-  buildSchedulePhase(pm, overrides);
+  buildSchedulePhase(pm);
   if (failed(pm.run(*scheduled)))
     return {};
   return scheduled;

@@ -1,8 +1,8 @@
 // The fast program of every tile, a meeting of all roles, and the exact program of those in doubt.
 //
-// RUN: tessera-opt %S/../Inputs/speculation.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=static,order=linear},tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=STATIC
-// RUN: tessera-opt %S/../Inputs/speculation.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=none,order=linear},tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=NONE
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-choose-schedule{schedule=overlap=1,persistent=static,order=linear},tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera-opt %S/../Inputs/speculation.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=static,order=linear},tile-choose-schedule,tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=STATIC
+// RUN: tessera-opt %S/../Inputs/speculation.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none,order=linear},tile-choose-schedule,tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=NONE
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=static,order=linear},tile-choose-schedule,tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=PLAIN
 
 // STATIC-DAG: %[[LIST:.*]] = hop.buffer "retry.list" {zeroed} : !hop.buffer<tensor<1xi32>, 512>
 // STATIC-DAG: %[[DOUBTED:.*]] = hop.buffer "retry.doubted" {zeroed} : !hop.buffer<tensor<1xi32>, 2>

@@ -1,12 +1,12 @@
 // What the model chooses for attention and GEMM, and what it says about the rest.
 //
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule | FileCheck %s --check-prefix=ATTENTION
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=PLAIN
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-choose-schedule=schedule=overlap=1,rescale=before,pack=before,pingpong=false 2>&1 | FileCheck %s --check-prefix=COPIES
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=1,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-override-schedule=schedule=overlap=1,rescale=before,pack=before,pingpong=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=COPIES
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=store=tma 2>&1 | FileCheck %s --check-prefix=STAGED
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared 2>&1 | FileCheck %s --check-prefix=LENT
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=warp_specialize=false | FileCheck %s --check-prefix=ONE-ROLE
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=tma --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGED
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENT
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=warp_specialize=false --tile-choose-schedule | FileCheck %s --check-prefix=ONE-ROLE
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
@@ -24,16 +24,16 @@
 // COPIES: remark: schedule chosen: {{.*}} it takes 186 of 233 registers per consumer thread and 196704 bytes of shared memory
 
 // A ring for each tile, where they are asked for.
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=stages=[1,2],pdl=true 2>&1 | FileCheck %s --check-prefix=RINGS
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2],pdl=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=RINGS
 // RINGS: remark: schedule chosen: {{.*}}stages = [1, 2],{{.*}} pdl = true,{{.*}} and 163920 bytes of shared memory
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=stages=[1,2,3] 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2,3] --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: no schedule of this kernel fits the machine with #tile.schedule<stages = [1, 2, 3]>
 // MANY: note: stages = [1, 2, 3]: the kernel loads 2 tiles in loops, and the list has 3 numbers
 // MANY: note: this would work: #tile.schedule<{{.*}}stages = 2,
 
 // A causal mask makes the loops of neighbours run to different columns, of which the blocks of a cluster load the most.
-// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2 | FileCheck %s --check-prefix=CAUSAL
-// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=4,overlap=1,stages=1 | FileCheck %s --check-prefix=CAUSAL
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2 --tile-choose-schedule | FileCheck %s --check-prefix=CAUSAL
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=4,overlap=1,stages=1 --tile-choose-schedule | FileCheck %s --check-prefix=CAUSAL
 // CAUSAL: schedule #tile.schedule<warp_specialize = true,{{.*}} cluster = {{[24]}},
 
 // The first tiles of a window are short, as nothing is before the sequence: they come last.
@@ -41,7 +41,7 @@
 // WINDOW: persistent = dynamic, order = descending,
 
 // P of 128 rows in shared memory takes 32 KB of it, and its 32 registers are free.
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,overlap=1,stages=1 2>&1 | FileCheck %s --check-prefix=SHARED
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=operands=shared,overlap=1,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SHARED
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration

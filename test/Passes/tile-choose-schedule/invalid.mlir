@@ -1,23 +1,23 @@
 // Kernels and schedules that the model refuses, with what would work.
 //
 // RUN: tessera-opt %s --tile-choose-schedule -split-input-file -verify-diagnostics
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=overlap=2 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=operands=shared 2>&1 | FileCheck %s --check-prefix=OPERANDS
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=operands=shared,stages=3 2>&1 | FileCheck %s --check-prefix=FULL
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,store=direct 2>&1 | FileCheck %s --check-prefix=DIRECT
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,warp_specialize=false 2>&1 | FileCheck %s --check-prefix=LENDER
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=staging=shared,stages=1 2>&1 | FileCheck %s --check-prefix=SLOTS
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=pingpong=true 2>&1 | FileCheck %s --check-prefix=PINGPONG
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=stages=8 2>&1 | FileCheck %s --check-prefix=STAGES
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumers=3 2>&1 | FileCheck %s --check-prefix=CONSUMERS
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=consumer_registers=256,warp_specialize=true,consumers=2 2>&1 | FileCheck %s --check-prefix=REGISTERS
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=1 2>&1 | FileCheck %s --check-prefix=ONE
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=persistent=none,order=descending 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=warp_specialize=false,order=descending | FileCheck %s --check-prefix=ORDERED
-// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2,stages=1 2>&1 | FileCheck %s --check-prefix=AHEAD
-// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=cluster=2,warp_specialize=false 2>&1 | FileCheck %s --check-prefix=PRODUCER
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=pipes=1 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=consumers=many 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=overlap=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=operands=shared --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OPERANDS
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=operands=shared,stages=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=FULL
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,store=direct --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=DIRECT
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PINGPONG
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=stages=8 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumers=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=CONSUMERS
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumer_registers=256,warp_specialize=true,consumers=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=consumers=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=persistent=none,order=descending --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=warp_specialize=false,order=descending --tile-choose-schedule | FileCheck %s --check-prefix=ORDERED
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=AHEAD
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PRODUCER
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=pipes=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=consumers=many --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=VALUE
 
 // OVERLAP: error: no schedule of this kernel fits the machine with #tile.schedule<overlap = 2>
 // OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration

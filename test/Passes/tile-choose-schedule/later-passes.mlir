@@ -1,7 +1,7 @@
 // What later passes would refuse is not chosen.
 //
 // RUN: tessera-opt %s -split-input-file --tile-choose-schedule 2>&1 | FileCheck %s
-// RUN: not tessera-opt %s -split-input-file --tile-choose-schedule=schedule=pingpong=true 2>&1 | FileCheck %s --check-prefix=TURNS
+// RUN: not tessera-opt %s -split-input-file --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=TURNS
 
 // Rows of the product are columns of the tile that is loaded, which warpgroups cannot divide.
 // CHECK: remark: schedule rejected: warp_specialize = true, overlap = 1, consumers = 2: line [[#@LINE+12]]: is the first operand of a dot whose rows are divided among the consumer warpgroups: these would be columns of the stored tile; use consumers = 1

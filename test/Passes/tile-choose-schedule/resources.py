@@ -38,7 +38,7 @@ def attention(rows, keys, d):
 
 def choose(rows, keys, d, schedule):
     """What the pass says about the kernel when it has to use `schedule`."""
-    command = ["tessera-opt", f"--tile-choose-schedule=schedule={schedule}"]
+    command = ["tessera-opt", f"--tile-override-schedule=schedule={schedule}", "--tile-choose-schedule"]
     run = subprocess.run(command, input=attention(rows, keys, d), capture_output=True, text=True)
     return run.returncode, run.stderr
 

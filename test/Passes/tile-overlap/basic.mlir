@@ -3,7 +3,7 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap | FileCheck %s --check-prefix=FULL
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule --tile-overlap | FileCheck %s --check-prefix=CAUSAL
 // RUN: tessera-opt %S/../Inputs/window.mlir --tile-choose-schedule --tile-overlap | FileCheck %s --check-prefix=WINDOW
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=1 --tile-overlap | FileCheck %s --check-prefix=OFF
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-overlap | FileCheck %s --check-prefix=OFF
 // RUN: tessera-opt %s --tile-overlap 2>&1 | FileCheck %s
 
 // Extents are at least 1, so ceildiv(SK, 128) is too, and no guard is needed.

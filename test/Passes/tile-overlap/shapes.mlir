@@ -1,9 +1,9 @@
 // Which iteration each part of a step works on, and in which order, for every shape of the pipeline.
 //
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=3 --tile-overlap --canonicalize | FileCheck %s --check-prefix=THREE
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=2,lead=1 --tile-overlap --canonicalize | FileCheck %s --check-prefix=LEAD
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=2,rescale=before,pack=before --tile-overlap --canonicalize | FileCheck %s --check-prefix=BEFORE
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=3 --tile-overlap --canonicalize --tile-split-loops | FileCheck %s --check-prefix=SPLIT
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=3 --tile-choose-schedule --tile-overlap --canonicalize | FileCheck %s --check-prefix=THREE
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=2,lead=1 --tile-choose-schedule --tile-overlap --canonicalize | FileCheck %s --check-prefix=LEAD
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=2,rescale=before,pack=before --tile-choose-schedule --tile-overlap --canonicalize | FileCheck %s --check-prefix=BEFORE
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=3 --tile-choose-schedule --tile-overlap --canonicalize --tile-split-loops | FileCheck %s --check-prefix=SPLIT
 // RUN: tessera-opt %s --tile-overlap --canonicalize | FileCheck %s
 
 // Algorithm 4: PV of j - 2 and QK of j in flight under the softmax of j - 1. The two products of the prologue's K

@@ -1,10 +1,10 @@
 // Which iterations lose their mask, and the bounds of the loops.
 //
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule=schedule=overlap=1 --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=TAIL
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=TAIL
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=ROTATED
-// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=overlap=1 --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=CAUSAL
-// RUN: tessera-opt %S/../Inputs/window.mlir --tile-choose-schedule=schedule=overlap=1 --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=WINDOW
-// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule=schedule=split=false --tile-split-loops | FileCheck %s --check-prefix=OFF
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=CAUSAL
+// RUN: tessera-opt %S/../Inputs/window.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=WINDOW
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=split=false --tile-choose-schedule --tile-split-loops | FileCheck %s --check-prefix=OFF
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule --tile-split-loops | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %s --tile-split-loops --canonicalize --cse | FileCheck %s
 

@@ -1,18 +1,18 @@
 // Roles and pipes of a kernel with two dependent dots, of a matrix product, and of loads that share a view.
 //
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3 --tile-warp-specialize --canonicalize --cse | FileCheck %s
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=1,consumers=1,stages=1 --tile-warp-specialize --canonicalize --cse \
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,consumers=1,stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse \
 // RUN:   | FileCheck %s --check-prefix=ONE
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=1,warp_specialize=false --tile-warp-specialize --canonicalize --cse \
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,warp_specialize=false --tile-choose-schedule --tile-warp-specialize --canonicalize --cse \
 // RUN:   | FileCheck %s --check-prefix=ALONE
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=2 --tile-overlap --canonicalize --cse --tile-warp-specialize \
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=2 --tile-choose-schedule --tile-overlap --canonicalize --cse --tile-warp-specialize \
 // RUN:   --canonicalize --cse | FileCheck %s --check-prefix=OVERLAP
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=GEMM
-// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-overlap --tile-split-loops --canonicalize --cse \
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=GEMM
+// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-overlap --tile-split-loops --canonicalize --cse \
 // RUN:   --tile-warp-specialize | FileCheck %s --check-prefix=CAUSAL
-// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-choose-schedule=schedule=persistent=none,outer_stages=1,overlap=1,split=false,cluster=2 --tile-even-loops \
+// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,split=false,cluster=2 --tile-choose-schedule --tile-even-loops \
 // RUN:   --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=EVEN
-// RUN: tessera-opt %s --tile-choose-schedule=schedule=persistent=none,outer_stages=1 --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=VIEWS
+// RUN: tessera-opt %s --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=VIEWS
 
 // The tile outside the loop has one slot, those inside have a slot per stage.
 // CHECK: %[[Q:.*]] = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 1>

@@ -1,0 +1,39 @@
+//===- OverrideSchedule.cpp - Fields in place of what kernels write -------===//
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/Schedule/ScheduleChoice.h"
+#include "passes/Tile/TilePasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEOVERRIDESCHEDULE
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+void tessera::overrideSchedules(ModuleOp module, ScheduleAttr fields) {
+  if (fields == ScheduleFields().get(module.getContext()))
+    return;
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    ScheduleAttr written = kernel.getScheduleAttr();
+    kernel.setScheduleAttr(written ? written.overriddenBy(fields) : fields);
+  }
+}
+
+namespace {
+class TileOverrideSchedulePass
+    : public tessera::impl::TileOverrideScheduleBase<TileOverrideSchedulePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<ScheduleAttr> fields = ScheduleAttr::parseText(
+        &getContext(), schedule, [&] { return mlir::emitError(getOperation().getLoc()); });
+    if (failed(fields))
+      return signalPassFailure();
+    overrideSchedules(getOperation(), *fields);
+  }
+};
+} // namespace

@@ -1,0 +1,17 @@
+// Fields that are given replace those of every kernel; the others stay. Without any a kernel keeps what it has.
+
+// RUN: tessera-opt %s --tile-override-schedule=schedule=stages=2,split=false | FileCheck %s --check-prefix=SET
+// RUN: tessera-opt %s --tile-override-schedule | FileCheck %s --check-prefix=NONE
+// RUN: not tessera-opt %s --tile-override-schedule=schedule=stages=9 2>&1 | FileCheck %s --check-prefix=RANGE
+
+// SET: tile.kernel @written({{.*}} schedule #tile.schedule<stages = 2, overlap = 1, split = false>
+// SET: tile.kernel @empty({{.*}} schedule #tile.schedule<stages = 2, split = false>
+// NONE: tile.kernel @written({{.*}} schedule #tile.schedule<stages = 3, overlap = 1>
+// NONE: tile.kernel @empty({{.*}}ceildiv 64) {
+// RANGE: error: schedule field 'stages' is 1 to 8, got 9
+
+tile.kernel @written(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) schedule #tile.schedule<stages = 3, overlap = 1> {
+}
+
+tile.kernel @empty(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+}
