@@ -1,13 +1,13 @@
 //===- PipePlan.cpp - Which loads share which pipe ---------------------------===//
 //
-// See Slices.h.
+// See PipePlan.h.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/WarpSpecialize/PipePlan.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Schedule/ResourceModel.h"
-#include "passes/WarpSpecialize/Slices.h"
 
 using namespace mlir;
 using namespace tessera;

@@ -7,7 +7,7 @@
 
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/WarpSpecialize/Slices.h"
+#include "passes/WarpSpecialize/Slicer.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_WARPSPECIALIZE
@@ -37,6 +37,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.getConsumers());
     if (failed(rows))
       return failure();
+    SmallVector<RoleSpec> roles = planRoles(schedule);
+    FailureOr<RoleAssignment> assignment =
+        RoleAssignment::get(kernel, *plan, roles, /*rest=*/roles.size() - 1);
+    if (failed(assignment))
+      return failure();
 
     OpBuilder builder(kernel);
     auto target = createKernel(kernel, builder);
@@ -45,24 +50,22 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     builder.setInsertionPointToEnd(&target.getBody().front());
     createPipes(*plan, schedule, kernel.getLoc(), builder);
 
-    bool specialized = *schedule.getWarpSpecialize();
-    if (specialized) {
-      hop::RoleOp role = createRole(hop::RoleKind::Producer, 1, schedule.getProducerRegisters(),
-                                    kernel.getLoc(), builder);
-      OpBuilder inner = OpBuilder::atBlockEnd(&role.getBody().front());
-      if (failed(cloneProducer(kernel, *plan, inner, arguments)))
+    for (unsigned i = 0; i < roles.size(); ++i)
+      if (failed(createRole(i, roles, kernel, *plan, *assignment, *rows, arguments, builder)))
         return failure();
-    }
-    hop::RoleOp role = createRole(hop::RoleKind::Consumer, *schedule.getConsumers(),
-                                  specialized ? schedule.getConsumerRegisters() : std::nullopt,
-                                  kernel.getLoc(), builder);
-    OpBuilder inner = OpBuilder::atBlockEnd(&role.getBody().front());
-    if (failed(cloneConsumer(kernel, *plan, *rows, role.getBody().getArgument(0), !specialized,
-                             inner, arguments)) ||
-        failed(checkPipes(target)))
+    if (failed(checkPipes(target)))
       return failure();
     kernel.erase();
     return success();
+  }
+
+  /// One thread that loads and warpgroups that compute; or the warpgroups do both.
+  static SmallVector<RoleSpec> planRoles(tile::ScheduleAttr schedule) {
+    RoleSpec consumer{"consumer", *schedule.getConsumers(), /*isElected=*/false, std::nullopt};
+    if (!*schedule.getWarpSpecialize())
+      return {consumer};
+    consumer.registers = schedule.getConsumerRegisters();
+    return {{"producer", 1, /*isElected=*/true, schedule.getProducerRegisters()}, consumer};
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
@@ -85,13 +88,21 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     }
   }
 
-  hop::RoleOp createRole(hop::RoleKind kind, int64_t warpgroups, std::optional<int64_t> registers,
-                         Location loc, OpBuilder &builder) {
-    auto role =
-        hop::RoleOp::create(builder, loc, kind, warpgroups,
-                            registers ? builder.getI64IntegerAttr(*registers) : IntegerAttr());
-    role.getBody().emplaceBlock().addArgument(builder.getIndexType(), loc);
-    return role;
+  /// Writes the role number `number`.
+  LogicalResult createRole(unsigned number, ArrayRef<RoleSpec> roles, tile::KernelOp kernel,
+                           PipePlan &plan, const RoleAssignment &assignment,
+                           const RowPartition &rows, const IRMapping &arguments,
+                           OpBuilder &builder) {
+    const RoleSpec &spec = roles[number];
+    auto kind = spec.isElected ? hop::RoleKind::Producer : hop::RoleKind::Consumer;
+    auto role = hop::RoleOp::create(builder, kernel.getLoc(), kind, spec.warpgroups,
+                                    spec.registers ? builder.getI64IntegerAttr(*spec.registers)
+                                                   : IntegerAttr());
+    Block &body = role.getBody().emplaceBlock();
+    Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    return Slicer(plan, assignment, roles, number, rows, warpgroup, arguments)
+        .slice(kernel.getBody().front(), inner);
   }
 };
 

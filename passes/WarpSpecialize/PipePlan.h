@@ -1,16 +1,14 @@
-//===- Slices.h - The slices of a kernel that become roles -----------------===//
+//===- PipePlan.h - Which loads share which pipe ----------------------------===//
 //
-// What tile-warp-specialize is made of: the plan of the pipes, and the slices of the
-// program that the producer and the consumers run.
+// The pipes that join the roles of a kernel, and the loads that fill them.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_WARPSPECIALIZE_SLICES_H
-#define TESSERA_PASSES_WARPSPECIALIZE_SLICES_H
+#ifndef TESSERA_PASSES_WARPSPECIALIZE_PIPEPLAN_H
+#define TESSERA_PASSES_WARPSPECIALIZE_PIPEPLAN_H
 
 #include "dialects/Hop/Hop.h"
-#include "mlir/IR/IRMapping.h"
-#include "passes/Analysis/RowPartition.h"
+#include "dialects/Tile/Tile.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -22,6 +20,8 @@ struct PipeInfo {
   bool inLoop = false;
   /// Which of the tiles that are loaded in loops it is, by number.
   size_t loopIndex = 0;
+  /// The role that fills it, by number.
+  unsigned filler = 0;
   mlir::Value pipe;
 };
 /// The number that tile-choose-schedule gave the load, or the load itself.
@@ -43,17 +43,6 @@ mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel);
 /// became one after the pipes were numbered.
 void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
 
-/// Writes the producer's program: the piped loads, their addresses and the control flow around
-/// them. `arguments` maps the kernel's block arguments.
-mlir::LogicalResult cloneProducer(tile::KernelOp kernel, PipePlan &plan, mlir::OpBuilder &builder,
-                                  const mlir::IRMapping &arguments);
-
-/// Writes the consumers' program: everything but the piped loads, on the share of the rows of
-/// `warpgroup`. With `loadsItself` one of its threads starts the loads too.
-mlir::LogicalResult cloneConsumer(tile::KernelOp kernel, PipePlan &plan, const RowPartition &rows,
-                                  mlir::Value warpgroup, bool loadsItself, mlir::OpBuilder &builder,
-                                  const mlir::IRMapping &arguments);
-
 } // namespace tessera
 
-#endif // TESSERA_PASSES_WARPSPECIALIZE_SLICES_H
+#endif // TESSERA_PASSES_WARPSPECIALIZE_PIPEPLAN_H

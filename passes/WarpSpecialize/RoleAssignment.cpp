@@ -1,0 +1,161 @@
+//===- RoleAssignment.cpp - Which operation belongs to which role ------------===//
+//
+// See RoleAssignment.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/WarpSpecialize/RoleAssignment.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tessera;
+
+FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &plan,
+                                              ArrayRef<RoleSpec> roles, unsigned rest) {
+  RoleAssignment assignment(kernel, plan, roles);
+  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+    return plan.isPiped(load) ? assignment.assignFill(load) : success();
+  });
+  if (walk.wasInterrupted() || failed(assignment.assignRest(rest)))
+    return failure();
+  return assignment;
+}
+
+template <typename Key>
+bool RoleAssignment::insert(llvm::DenseMap<Key, RoleSet> &sets, Key key, unsigned role) {
+  RoleSet &set = sets.try_emplace(key, roles.size()).first->second;
+  if (set.test(role))
+    return false;
+  set.set(role);
+  return true;
+}
+
+/// Gives `role` the operation, what it is computed from, and the control flow around it.
+LogicalResult RoleAssignment::assign(Operation *op, unsigned role) {
+  if (!insert(operations, op, role))
+    return success();
+  auto bound = dyn_cast<tile::CommonBoundOp>(op);
+  if (failed(bound ? need(boundOf(bound, roles[role]), role) : needAll(op->getOperands(), role)))
+    return failure();
+  return assignControl(op->getParentOp(), role);
+}
+
+LogicalResult RoleAssignment::assignFill(tile::LoadOp load) {
+  unsigned role = plan->pipeOf(load).filler;
+  insert(operations, load.getOperation(), role);
+  return success(succeeded(needAll(load.getIndices(), role)) &&
+                 succeeded(assignControl(load->getParentOp(), role)));
+}
+
+/// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are
+/// loaded for other grid points.
+LogicalResult RoleAssignment::assignReads(tile::LoadOp load, unsigned role) {
+  PipeKey pipe = plan->loads.lookup(load);
+  if (!insert(readers, pipe, role))
+    return success();
+  for (auto [other, ofOther] : plan->loads) {
+    if (ofOther != pipe)
+      continue;
+    insert(operations, other, role);
+    if (failed(assignControl(other->getParentOp(), role)))
+      return failure();
+  }
+  WalkResult walk = kernel.walk([&](tile::SkipLoadsOp skip) -> WalkResult {
+    bool skips = !pipe.first && llvm::is_contained(skip.getPipes(), pipe.second);
+    return skips ? assign(skip, role) : success();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Gives `role` what no role has yet.
+LogicalResult RoleAssignment::assignRest(unsigned role) {
+  WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
+      return assignReads(load, role);
+    if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
+        operations.contains(op))
+      return success();
+    if (op->getNumRegions() == 0)
+      return assign(op, role);
+    return assignControl(op, role);
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  // What nothing reads is handed on too; the clean-up removes it.
+  walk = kernel.walk([&](Operation *op) -> WalkResult {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (!loop && !isa<scf::IfOp>(op))
+      return success();
+    ValueRange carried = loop ? ValueRange(loop.getRegionIterArgs()) : ValueRange(op->getResults());
+    for (Value value : carried)
+      if (!values.contains(value) && failed(need(value, role)))
+        return failure();
+    return success();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// A loop or conditional around something of `role`: its bounds or condition.
+LogicalResult RoleAssignment::assignControl(Operation *op, unsigned role) {
+  if (op == kernel || !insert(operations, op, role))
+    return success();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    if (failed(needAll({loop.getLowerBound(), loop.getUpperBound(), loop.getStep()}, role)))
+      return failure();
+  } else if (auto conditional = dyn_cast<scf::IfOp>(op)) {
+    if (failed(need(conditional.getCondition(), role)))
+      return failure();
+  } else if (auto speculation = dyn_cast<tile::SpeculateOp>(op)) {
+    if (speculation.getNumResults() != 0)
+      return op->emitError("has results; run tile-complete-speculation first");
+  } else if (roles[role].isElected) {
+    return op->emitError("holds a load; loads stand in scf.for and scf.if");
+  } else {
+    return op->emitError("is not supported in a kernel; control flow is scf.for and scf.if");
+  }
+  return assignControl(op->getParentOp(), role);
+}
+
+LogicalResult RoleAssignment::needAll(ValueRange values, unsigned role) {
+  for (Value value : values)
+    if (failed(need(value, role)))
+      return failure();
+  return success();
+}
+
+/// Gives `role` what `value` is computed from.
+LogicalResult RoleAssignment::need(Value value, unsigned role) {
+  if (!insert(values, value, role))
+    return success();
+  if (roles[role].isElected && isa<RankedTensorType>(value.getType()))
+    return emitError(value.getLoc(),
+                     "the address of a load depends on the elements of this tile; a "
+                     "producer has no tiles in registers");
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return needArgument(argument, role);
+  Operation *op = value.getDefiningOp();
+  if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
+    return assignReads(load, role);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return need(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()), role);
+  if (auto conditional = dyn_cast<scf::IfOp>(op)) {
+    unsigned i = cast<OpResult>(value).getResultNumber();
+    return success(succeeded(assignControl(op, role)) &&
+                   succeeded(need(conditional.thenYield().getOperand(i), role)) &&
+                   succeeded(need(conditional.elseYield().getOperand(i), role)));
+  }
+  return assign(op, role);
+}
+
+LogicalResult RoleAssignment::needArgument(BlockArgument argument, unsigned role) {
+  auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+  if (!loop)
+    return success();
+  if (failed(assignControl(loop, role)))
+    return failure();
+  if (argument == loop.getInductionVar())
+    return success();
+  unsigned i = argument.getArgNumber() - loop.getNumInductionVars();
+  return success(succeeded(need(loop.getInitArgs()[i], role)) &&
+                 succeeded(need(loop.getYieldedValues()[i], role)));
+}

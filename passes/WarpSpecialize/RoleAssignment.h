@@ -1,0 +1,85 @@
+//===- RoleAssignment.h - Which operation belongs to which role --------------===//
+//
+// Each operation of a tile program, and each value that a loop or conditional hands on,
+// gets the set of roles that run it. The sets follow from dependences:
+//
+//   * a role that fills a pipe runs what the addresses of its loads are computed from;
+//   * every other operation is of the computing role, with what it needs in turn. There a
+//     load through a pipe is a wait, which needs no address;
+//   * a loop or conditional is of each role that runs something in it. A role that fills or
+//     reads a pipe takes part in each of its loads, so that the n-th fill meets the n-th
+//     read.
+//
+// Index arithmetic that two roles need is in both: it is cheaper than communication.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_WARPSPECIALIZE_ROLEASSIGNMENT_H
+#define TESSERA_PASSES_WARPSPECIALIZE_ROLEASSIGNMENT_H
+
+#include "passes/WarpSpecialize/PipePlan.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+namespace tessera {
+
+/// What the pass decides about a role before it has a program.
+struct RoleSpec {
+  std::string name;
+  int64_t warpgroups = 1;
+  /// One thread runs it, which has no tiles in registers.
+  bool isElected = false;
+  std::optional<int64_t> registers;
+};
+
+/// The bound of a loop that `role` runs: the longest of the cluster where it loads for all blocks.
+inline mlir::Value boundOf(tile::CommonBoundOp bound, const RoleSpec &role) {
+  return role.isElected ? bound.getLoads() : bound.getOwn();
+}
+
+class RoleAssignment {
+public:
+  /// Divides `kernel` among `roles`: the plan says which role fills which pipe, and `rest` is the
+  /// role of all else. Reports what a role cannot run.
+  static mlir::FailureOr<RoleAssignment> get(tile::KernelOp kernel, PipePlan &plan,
+                                             llvm::ArrayRef<RoleSpec> roles, unsigned rest);
+
+  bool runs(unsigned role, mlir::Operation *op) const { return contains(operations, op, role); }
+  /// Whether the role has the value. For what a loop carries, ask about the loop's block argument.
+  bool has(unsigned role, mlir::Value value) const { return contains(values, value, role); }
+  bool fills(unsigned role, tile::LoadOp load) const { return plan->pipeOf(load).filler == role; }
+  bool reads(unsigned role, PipeKey pipe) const { return contains(readers, pipe, role); }
+
+private:
+  using RoleSet = llvm::SmallBitVector;
+
+  RoleAssignment(tile::KernelOp kernel, PipePlan &plan, llvm::ArrayRef<RoleSpec> roles)
+      : kernel(kernel), plan(&plan), roles(roles) {}
+
+  template <typename Key>
+  static bool contains(const llvm::DenseMap<Key, RoleSet> &sets, Key key, unsigned role) {
+    auto found = sets.find(key);
+    return found != sets.end() && found->second.test(role);
+  }
+  template <typename Key>
+  bool insert(llvm::DenseMap<Key, RoleSet> &sets, Key key, unsigned role);
+
+  mlir::LogicalResult assign(mlir::Operation *op, unsigned role);
+  mlir::LogicalResult assignFill(tile::LoadOp load);
+  mlir::LogicalResult assignReads(tile::LoadOp load, unsigned role);
+  mlir::LogicalResult assignRest(unsigned role);
+  mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
+  mlir::LogicalResult need(mlir::Value value, unsigned role);
+  mlir::LogicalResult needArgument(mlir::BlockArgument argument, unsigned role);
+  mlir::LogicalResult needAll(mlir::ValueRange values, unsigned role);
+
+  tile::KernelOp kernel;
+  PipePlan *plan;
+  llvm::ArrayRef<RoleSpec> roles;
+  llvm::DenseMap<mlir::Operation *, RoleSet> operations;
+  llvm::DenseMap<mlir::Value, RoleSet> values;
+  llvm::DenseMap<PipeKey, RoleSet> readers;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_WARPSPECIALIZE_ROLEASSIGNMENT_H

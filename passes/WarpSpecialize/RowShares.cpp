@@ -1,0 +1,166 @@
+//===- RowShares.cpp - Operations on a warpgroup's share of the rows ---------===//
+//
+// How a role writes accesses, products and tiles that are made anew. See Slicer.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/TileBox.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/Schedule/ResourceModel.h"
+#include "passes/WarpSpecialize/Slicer.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Row `warpgroup * rows` of a tile that is divided into shares of `rows`.
+Value Slicer::shareOffset(OpBuilder &builder, Location loc, int64_t shareRows) {
+  Value extent = arith::ConstantIndexOp::create(builder, loc, shareRows);
+  return arith::MulIOp::create(builder, loc, warpgroup, extent);
+}
+
+static Value remainder(OpBuilder &builder, Location loc, Value value, int64_t divisor) {
+  return arith::RemUIOp::create(builder, loc, value,
+                                arith::ConstantIndexOp::create(builder, loc, divisor));
+}
+
+/// Moves an access to the warpgroup's share of the rows. The indices, and the box if it has one.
+template <typename AccessOp>
+std::pair<SmallVector<Value>, DenseI64ArrayAttr> Slicer::shareOf(OpBuilder &builder, AccessOp op,
+                                                                 Type type) {
+  SmallVector<Value> indices;
+  for (Value index : op.getIndices())
+    indices.push_back(whole.lookupOrDefault(index));
+  Location loc = op.getLoc();
+  tile::TileBox box(op.getView().getType(), cast<RankedTensorType>(type), op.getBox());
+  // RowPartition has checked that there are such boxes.
+  tile::BoxSlice slice = *box.slice(rows.getParts());
+  Value offset = shareOffset(builder, loc, slice.step);
+  for (int64_t dim = slice.dim; dim >= box.getFirstRowDim(); --dim) {
+    bool carries = dim > box.getFirstRowDim();
+    Value digit = carries ? remainder(builder, loc, offset, box.getExtent(dim)) : offset;
+    indices[dim] = arith::AddIOp::create(builder, loc, indices[dim], digit);
+    if (carries)
+      offset = arith::DivUIOp::create(
+          builder, loc, offset, arith::ConstantIndexOp::create(builder, loc, box.getExtent(dim)));
+  }
+  return {indices, op.getBox() ? builder.getDenseI64ArrayAttr(slice.part.getExtents())
+                               : DenseI64ArrayAttr()};
+}
+
+void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
+  if (!rows.isPartitioned(load.getResult())) {
+    cloneGeneric(load, builder);
+    return;
+  }
+  auto [indices, box] = shareOf(builder, load, load.getType());
+  auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
+                                    whole.lookup(load.getView()), indices, box);
+  clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
+  whole.map(load.getResult(), clone.getResult());
+}
+
+void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
+  Value value = lookup(store.getValueMutable());
+  auto [indices, box] = shareOf(builder, store, store.getValue().getType());
+  tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices,
+                        box);
+}
+
+/// Tiles in registers are not transposed: those that are computed, and those that are loaded for
+/// something else than a dot.
+static LogicalResult refuseTranspose(tile::TransposeOp transpose) {
+  tile::LoadOp load = loadedOperand(transpose.getResult());
+  if (!load)
+    return transpose.emitError(
+        "transposes a computed tile; only a loaded tile that feeds a dot can be "
+        "transposed, by the dot's operand order");
+  InFlightDiagnostic error =
+      transpose.emitError("transposes a loaded tile that no dot reads as it is: for arithmetic "
+                          "it is in registers, and only the operand of a dot can be transposed");
+  if (transpose->use_empty())
+    return error;
+  error.attachNote((*transpose->user_begin())->getLoc())
+      << "read here; compute with the tile as it is loaded and make the transposed product, "
+         "B^T A^T for A B, or let the view have the other order of dimensions";
+  return error;
+}
+
+LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
+  auto found = operands.find(transpose.getSource());
+  if (found == operands.end())
+    return refuseTranspose(transpose);
+  operands[transpose.getResult()] = {found->second.shared, !found->second.transposed};
+  return success();
+}
+
+LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
+  auto b = operands.find(dot.getB());
+  if (b == operands.end())
+    return dot.emitError(
+        "has a computed tile as its second operand; wgmma reads it from shared memory "
+        "(PTX ISA 9.7.15.5), so it must be a loaded tile; exchange the operands?");
+  Value left;
+  bool transposeA = false;
+  if (auto a = operands.find(dot.getA()); a != operands.end()) {
+    transposeA = a->second.transposed;
+    left = sliceRows(a->second.shared, dot.getLoc(), builder);
+  } else {
+    left = lookup(dot.getAMutable());
+  }
+  Value acc = dot.getAcc() ? lookup(dot.getAccMutable()[0]) : Value();
+  auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left,
+                                b->second.shared, acc, transposeA, b->second.transposed);
+  whole.map(dot.getResult(), mma.getResult());
+  return success();
+}
+
+Value Slicer::sliceRows(Value shared, Location loc, OpBuilder &builder) {
+  if (rows.getParts() == 1)
+    return shared;
+  auto type = cast<hop::SharedType>(shared.getType());
+  auto slice =
+      hop::SharedType::get(type.getContext(), cast<RankedTensorType>(rows.shareOf(type.getTile())),
+                           type.getStoredRows());
+  return hop::SliceOp::create(builder, loc, slice, shared, warpgroup);
+}
+
+/// Makes a constant, splat or iota in both forms; what is unused goes away later.
+LogicalResult Slicer::cloneRematerializable(Operation *op, OpBuilder &builder) {
+  builder.clone(*op, whole);
+  Value result = op->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  if (rows.getParts() == 1 || type.getRank() == 0 || type.getDimSize(0) % rows.getParts() != 0)
+    return success();
+  Type shareType = rows.shareOf(type);
+  Value made;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!dense || !dense.isSplat())
+      return op->emitError("is a constant tile of different elements; build it from tile.iota");
+    made = arith::ConstantOp::create(builder, op->getLoc(),
+                                     dense.resizeSplat(cast<ShapedType>(shareType)));
+  } else if (auto splat = dyn_cast<tile::SplatOp>(op)) {
+    made = tile::SplatOp::create(builder, op->getLoc(), shareType,
+                                 whole.lookupOrDefault(splat.getSource()));
+  } else {
+    made = makeShare(cast<tile::IotaOp>(op), cast<RankedTensorType>(shareType), builder);
+  }
+  share.map(result, made);
+  return success();
+}
+
+Value Slicer::makeShare(tile::IotaOp iota, RankedTensorType shareType, OpBuilder &builder) {
+  Location loc = iota.getLoc();
+  Value start = whole.lookupOrDefault(iota.getStart());
+  IntegerAttr period = iota.getPeriodAttr();
+  int64_t shareRows = shareType.getDimSize(0), extent = iota.getPeriodOrExtent();
+  if (iota.getAxis() == 0 && shareRows % extent != 0) {
+    // The share is part of a period; RowPartition has checked that periods hold whole shares.
+    Value offset = shareOffset(builder, loc, shareRows);
+    if (extent < shareRows * rows.getParts())
+      offset = remainder(builder, loc, offset, extent);
+    start = arith::AddIOp::create(builder, loc, start, offset);
+    period = {};
+  }
+  return tile::IotaOp::create(builder, loc, shareType, start, iota.getAxis(), period);
+}

@@ -1,0 +1,95 @@
+//===- Slicer.h - The program of a role --------------------------------------===//
+//
+// Writes the slice of a tile program that a role runs: the operations that RoleAssignment
+// gives it, in their order, on the rows of the role's warpgroup. What differs between roles
+// is how an operation is written, by the table in Slicer::clone:
+//
+//   | operation             | a role that fills the pipe | a role that reads it           |
+//   |-----------------------|----------------------------|--------------------------------|
+//   | load through a pipe   | hop.pipe.load              | hop.pipe.wait, hop.pipe.release |
+//   | skip of loads         | nothing                    | a wait and a release for each  |
+//   | common bound          | the longest of the cluster | the block's own                |
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_WARPSPECIALIZE_SLICER_H
+#define TESSERA_PASSES_WARPSPECIALIZE_SLICER_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Analysis/RowPartition.h"
+#include "passes/WarpSpecialize/RoleAssignment.h"
+
+namespace tessera {
+
+class Slicer {
+public:
+  /// Of the role number `role`, whose warpgroups divide rows as `rows` says; `warpgroup` is its
+  /// index within the role, and `arguments` maps the kernel's block arguments.
+  Slicer(PipePlan &plan, const RoleAssignment &assignment, llvm::ArrayRef<RoleSpec> roles,
+         unsigned role, const RowPartition &rows, mlir::Value warpgroup,
+         const mlir::IRMapping &arguments)
+      : plan(plan), assignment(assignment), role(role), spec(roles[role]), rows(rows),
+        warpgroup(warpgroup), whole(arguments) {}
+
+  mlir::LogicalResult slice(mlir::Block &program, mlir::OpBuilder &builder);
+
+private:
+  using OpBuilder = mlir::OpBuilder;
+  using Location = mlir::Location;
+  using LogicalResult = mlir::LogicalResult;
+  using Value = mlir::Value;
+
+  /// A piped tile, and whether a transpose stands between it and its use.
+  struct Operand {
+    Value shared;
+    bool transposed = false;
+  };
+
+  Value lookup(mlir::OpOperand &operand);
+  mlir::Type typeOf(Value value);
+
+  // Structure.
+  LogicalResult cloneBlock(mlir::Block &block, OpBuilder &builder);
+  LogicalResult clone(mlir::Operation *op, OpBuilder &builder);
+  LogicalResult cloneLoop(mlir::scf::ForOp loop, OpBuilder &builder);
+  LogicalResult cloneConditional(mlir::scf::IfOp conditional, OpBuilder &builder);
+  LogicalResult cloneSpeculation(tile::SpeculateOp speculation, OpBuilder &builder);
+  LogicalResult fillBlock(mlir::Block &source, mlir::Block &target, llvm::ArrayRef<unsigned> kept);
+  void cloneGeneric(mlir::Operation *op, OpBuilder &builder);
+
+  // What crosses the boundary of a role.
+  LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
+  void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
+  void releaseSlots();
+
+  // The warpgroup's share of the rows.
+  Value shareOffset(OpBuilder &builder, Location loc, int64_t shareRows);
+  template <typename AccessOp>
+  std::pair<llvm::SmallVector<Value>, mlir::DenseI64ArrayAttr>
+  shareOf(OpBuilder &builder, AccessOp op, mlir::Type type);
+  void cloneDirectLoad(tile::LoadOp load, OpBuilder &builder);
+  void cloneStore(tile::StoreOp store, OpBuilder &builder);
+  LogicalResult cloneTranspose(tile::TransposeOp transpose);
+  LogicalResult cloneDot(tile::DotOp dot, OpBuilder &builder);
+  Value sliceRows(Value shared, Location loc, OpBuilder &builder);
+  LogicalResult cloneRematerializable(mlir::Operation *op, OpBuilder &builder);
+  Value makeShare(tile::IotaOp iota, mlir::RankedTensorType shareType, OpBuilder &builder);
+
+  PipePlan &plan;
+  const RoleAssignment &assignment;
+  unsigned role;
+  const RoleSpec &spec;
+  const RowPartition &rows;
+  Value warpgroup;
+  mlir::IRMapping whole; ///< every value; in a warpgroup's share where it is partitioned
+  mlir::IRMapping share; ///< the share of tiles that are made anew for each use
+  llvm::DenseMap<Value, Operand> operands;
+  llvm::SmallVector<hop::PipeWaitOp> waits;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_WARPSPECIALIZE_SLICER_H
