@@ -60,6 +60,7 @@ private:
   /// What is being compiled.
   OwningOpRef<ModuleOp> module;
   json::Object parameters;
+  TunedForm tuned;
   /// The fields that the options set.
   tile::ScheduleAttr asked;
   std::optional<InstrumentTimelineOptions> timeline;
@@ -221,6 +222,9 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
     nameTimelineStages(object, sourceText);
     KernelReport report;
     report.name = object.getString("name").value_or("").str();
+    for (const TunedKernel &known : tuned.kernels)
+      if (known.name == report.name)
+        (*object.getObject("report"))["tuning"] = known.describe();
     report.description = llvm::formatv("{0:2}", kernel);
     report.report = llvm::formatv("{0:2}", *object.get("report"));
     result.kernels.push_back(std::move(report));
@@ -298,19 +302,15 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
     return status;
   auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
   Trials trials(context, compile);
-  // The kernels of a source share its parameters, and an entry is for one of them.
-  if (options.tuning.useDatabase && llvm::hasSingleElement(source->getOps<tile::KernelOp>())) {
-    TunedForm tuned;
+  if (options.tuning.useDatabase) {
     auto readForm = [&](ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
       return read(defines, form);
     };
     status = findTuned(text, fileName, *source, options, readForm, tuned);
     if (status != CompileStatus::Success)
       return status;
-    if (tuned.module && trials.useTuned(std::move(tuned), status))
-      return status;
   }
-  return trials.run(*source);
+  return trials.run(*source, tuned);
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "lib/Compiler/Trials.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/ScheduleChoice.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -104,32 +105,53 @@ static std::string explain(const ScheduleChoice &choice) {
 }
 
 /// Says why `kernel`, with the schedule of an entry of the database, is not what is compiled.
-void Trials::reportLeftOut(KernelOp kernel, const TunedForm &tuned, const Trial &trial) {
+void Trials::leaveOut(KernelOp kernel, TunedKernel &tuned, const Trial &trial) {
   FailureOr<SmallVector<ScheduleChoice>> choices;
   {
     ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) { return success(); });
     choices = chooseSchedules(kernel, {kernel.getScheduleAttr(), tuned.schedule});
   }
   const mlir::Diagnostic *error = trial.findError();
+  std::string entry = "the entry " + tuned.entry->describe() + " of the schedule database";
   if (failed(choices) || !(*choices)[1].schedule) {
-    kernel.emitWarning("the entry ")
-        << tuned.entry << " of the schedule database cannot hold and is left out: "
-        << (failed(choices) ? error->str() : explain((*choices)[1]))
-        << "; measure again with tessera tune";
-    return;
+    tuned.leaveOut(entry + " cannot hold and is left out: " +
+                   (failed(choices) && error ? error->str() : explain((*choices)[1])) +
+                   "; measure again with tessera tune");
+    kernel.emitWarning(tuned.note);
+  } else if (!(*choices)[0].schedule) {
+    tuned.leaveOut("the fields that are set do not go with " + entry +
+                   ", which is left out: " + explain((*choices)[0]));
+    kernel.emitRemark(tuned.note);
+  } else {
+    tuned.leaveOut(entry + " does not compile and is left out; measure again with tessera tune");
+    InFlightDiagnostic warning = kernel.emitWarning(tuned.note);
+    if (error)
+      warning.attachNote(error->getLocation()) << error->str();
   }
-  if (!(*choices)[0].schedule) {
-    kernel.emitRemark("the fields that are set do not go with the entry ")
-        << tuned.entry
-        << " of the schedule database, which is left out: " << explain((*choices)[0]);
-    return;
-  }
-  InFlightDiagnostic warning = kernel.emitWarning("the entry ")
-                               << tuned.entry
-                               << " of the schedule database does not compile and is left out; "
-                                  "measure again with tessera tune";
-  if (error)
-    warning.attachNote(error->getLocation()) << error->str();
+}
+
+/// "B = 1, SQ = 16384: 3.21 ms, 3.40 ms with the model's choice; B = 4, ...".
+static std::string describe(const tuning::Measurement &measured) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (auto [i, shape] : llvm::enumerate(measured.shapes))
+    os << llvm::formatv("{0}{1}: {2:f4} ms, {3:f4} ms with the model's choice", i ? "; " : "",
+                        tuning::print(shape), measured.ms[i], measured.modelMs[i]);
+  if (!measured.measuredWith.empty())
+    os << "; measured with " << tuning::print(measured.measuredWith);
+  if (std::string origin = measured.describeOrigin(); !origin.empty())
+    os << "; by " << origin;
+  return text;
+}
+
+static void reportUse(KernelOp kernel, const tuning::Entry &entry) {
+  InFlightDiagnostic remark = kernel.emitRemark("schedule from the database: entry ");
+  remark << entry.describe();
+  for (const std::string &name : entry.tuned)
+    remark << ", with " << name << " = " << entry.parameters.at(name);
+  if (entry.kernel != kernel.getSymName())
+    remark << ", which is the same program";
+  remark << "; " << describe(entry.measured);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,15 +217,31 @@ CompileStatus Trials::run(ModuleOp source) {
   return all.status;
 }
 
-bool Trials::useTuned(TunedForm tuned, CompileStatus &status) {
-  KernelOp kernel = *tuned.module->getOps<KernelOp>().begin();
+CompileStatus Trials::run(ModuleOp source, TunedForm &tuned) {
+  if (!tuned.module)
+    return run(source);
   Trial trial = attempt(tuned.module->clone());
-  status = trial.status;
-  if (status == CompileStatus::SourceError) {
-    reportLeftOut(kernel, tuned, trial);
-    return false;
+  bool holds = trial.status != CompileStatus::SourceError;
+  bool isAlone = llvm::hasSingleElement(source.getOps<KernelOp>());
+  for (TunedKernel &kernel : tuned.kernels) {
+    if (!kernel.entry)
+      continue;
+    KernelOp op = findKernel(*tuned.module, kernel.name);
+    // Which of several kernels was refused, each shows by itself.
+    Trial alone;
+    if (!holds && !isAlone)
+      alone = attempt(isolate(*tuned.module, kernel.name));
+    const Trial &own = isAlone ? trial : alone;
+    if (own.status == CompileStatus::SourceError) {
+      leaveOut(op, kernel, own);
+      continue;
+    }
+    reportUse(op, *kernel.entry);
+    if (!holds)
+      findKernel(source, kernel.name).setScheduleAttr(op.getScheduleAttr());
   }
-  kernel.emitRemark(tuned.description);
+  if (!holds)
+    return run(source);
   replay(trial);
-  return true;
+  return trial.status;
 }

@@ -28,14 +28,14 @@ public:
 
   Trials(mlir::MLIRContext &context, Compile compile) : context(context), compile(compile) {}
 
-  /// Compiles what the database has for the source. True when that is the outcome; false, after a
-  /// remark or a warning that says why, when the source decides without the entry.
-  bool useTuned(TunedForm tuned, CompileStatus &status);
-
   /// Compiles `source` with the schedules that are chosen first, and where these are refused with
   /// others. What was given up is a remark; where nothing compiles, the errors are those of the
   /// first, with what else was tried in notes.
   CompileStatus run(mlir::ModuleOp source);
+
+  /// Compiles what the database has for `source`. Entries that do not hold are left out of `tuned`,
+  /// with a remark or a warning that says why, and the rest is as of `run`.
+  CompileStatus run(mlir::ModuleOp source, TunedForm &tuned);
 
 private:
   struct Trial {
@@ -50,7 +50,7 @@ private:
   CompileStatus tryAll(mlir::ModuleOp source, llvm::StringRef kernel, std::optional<Trial> first,
                        tile::ScheduleAttr &found);
   llvm::SmallVector<tile::ScheduleAttr> list(tile::KernelOp kernel);
-  void reportLeftOut(tile::KernelOp kernel, const TunedForm &tuned, const Trial &trial);
+  void leaveOut(tile::KernelOp kernel, TunedKernel &tuned, const Trial &trial);
   void reportGivenUp(tile::KernelOp kernel, tile::ScheduleAttr schedule, const Trial &trial);
   CompileStatus reportFailure(llvm::ArrayRef<tile::ScheduleAttr> schedules,
                               std::vector<Trial> &trials);

@@ -4,12 +4,11 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
-#include "lib/Tuning/Database.h"
+#include "lib/Tuning/Fingerprint.h"
 #include "lib/Tuning/ShapeClass.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -19,62 +18,94 @@ using tuning::Database;
 using tuning::Entry;
 
 namespace {
-/// The search for an entry, and the attempt to use it.
+/// What the options name.
+struct Wanted {
+  const Database *database = nullptr;
+  std::string gpu;
+};
+
+/// The search for an entry for one kernel, and the attempt to use it.
 class Lookup {
 public:
-  Lookup(StringRef source, StringRef fileName, ModuleOp form, const CompileOptions &options,
-         ReadForm readForm)
-      : source(source), fileName(fileName), form(form), kernel(*form.getOps<KernelOp>().begin()),
-        options(options), readForm(readForm), context(kernel.getContext()) {}
+  Lookup(KernelOp kernel, const Wanted &wanted, const CompileOptions &options,
+         const tuning::Values &bound, ReadForm readForm, TunedForm &result)
+      : kernel(kernel), wanted(wanted), options(options), bound(bound), readForm(readForm),
+        result(result), tuned(result.kernels.emplace_back()), context(kernel.getContext()) {
+    tuned.name = kernel.getSymName().str();
+    tuned.program = tuning::getFingerprint(kernel);
+  }
 
-  CompileStatus run(TunedForm &tuned);
+  CompileStatus run();
 
 private:
-  const Database *openDatabase();
-  std::optional<std::string> findGpu(const Database &database);
-  std::optional<std::string> classifyShape(const Database &database, StringRef gpu);
-  std::optional<std::string> findClass(const Database &database, StringRef gpu);
-  bool isForKernel(const Entry &entry, const tuning::Values &bound);
-  std::optional<tuning::Values> bind(ArrayRef<source::Define> defines);
-  std::vector<source::Define> definesWith(const Entry &entry);
-  bool matches(const Entry &entry, const tuning::Values &bound);
+  std::optional<std::string> classifyShape();
+  std::optional<std::string> findClass();
+  bool isDefined(StringRef parameter) const;
+  bool isOfProgram(const Entry &entry) const;
+  bool isOfName(const Entry &entry) const;
   std::optional<ScheduleAttr> getFixed(const Entry &entry);
-  bool isSameProgram(const Entry &entry);
+  bool mayServe(const Entry &entry);
   int64_t rank(const Entry &entry);
-  void use(const Entry &entry, const tuning::Values &bound, TunedForm &tuned);
-  OwningOpRef<ModuleOp> read(const Entry &entry);
+  const Entry *findBest(llvm::function_ref<bool(const Entry &)> isMeant);
+  void use(const Entry &entry);
+  OwningOpRef<ModuleOp> takeForm(const Entry &entry);
+  void noteEdited(const Entry &entry, StringRef program);
   void warn(const Entry &entry, const Twine &reason);
 
-  StringRef source, fileName;
-  ModuleOp form;
   KernelOp kernel;
+  const Wanted &wanted;
   const CompileOptions &options;
+  const tuning::Values &bound;
   ReadForm readForm;
+  TunedForm &result;
+  TunedKernel &tuned;
   MLIRContext *context;
-  std::optional<Database> opened;
+  std::string shapeClass;
 };
 } // namespace
+
+void TunedKernel::leaveOut(const Twine &reason) {
+  entry = nullptr;
+  note = reason.str();
+}
+
+llvm::json::Value TunedKernel::describe() const {
+  llvm::json::Object object{{"program", program}};
+  if (!entry) {
+    object["note"] = note;
+    return object;
+  }
+  object["entry"] = entry->describe();
+  if (std::string origin = entry->measured.describeOrigin(); !origin.empty())
+    object["measured"] = origin;
+  if (!entry->measured.record.empty())
+    object["record"] = entry->measured.record;
+  return object;
+}
 
 //===----------------------------------------------------------------------===//
 // What the options name
 //===----------------------------------------------------------------------===//
 
-const Database *Lookup::openDatabase() {
-  if (options.tuning.database.empty())
+static const Database *openDatabase(const CompileOptions::Tuning &tuning, MLIRContext *context,
+                                    TunedForm &result) {
+  if (tuning.database.empty())
     return &Database::getShipped();
-  llvm::Expected<Database> loaded = Database::load(options.tuning.database);
-  if (loaded)
-    return &opened.emplace(std::move(*loaded));
+  llvm::Expected<Database> loaded = Database::load(tuning.database);
+  if (loaded) {
+    result.database = std::make_unique<Database>(std::move(*loaded));
+    return result.database.get();
+  }
   emitError(UnknownLoc::get(context)) << "schedule database: " << toString(loaded.takeError());
   return nullptr;
 }
 
-std::optional<std::string> Lookup::findGpu(const Database &database) {
-  const std::string &wanted = options.tuning.gpu;
-  if (wanted.empty() || database.getGpus().count(wanted))
-    return wanted.empty() ? database.getDefaultGpu() : wanted;
+static std::optional<std::string> findGpu(const std::string &name, const Database &database,
+                                          MLIRContext *context) {
+  if (name.empty() || database.getGpus().count(name))
+    return name.empty() ? database.getDefaultGpu() : name;
   InFlightDiagnostic error = emitError(UnknownLoc::get(context));
-  error << "the schedule database has no measurements on '" << wanted << "'";
+  error << "the schedule database has no measurements on '" << name << "'";
   if (!database.getGpus().empty()) {
     error << "; it has those on ";
     llvm::interleaveComma(database.getGpus(), error,
@@ -84,16 +115,23 @@ std::optional<std::string> Lookup::findGpu(const Database &database) {
 }
 
 /// The class of the shape that the options give: empty where it has none, nothing after an error.
-std::optional<std::string> Lookup::classifyShape(const Database &database, StringRef gpu) {
+std::optional<std::string> Lookup::classifyShape() {
+  auto isOfOther = [&](StringRef dim) {
+    return !llvm::is_contained(kernel.getDimNames(), dim) &&
+           llvm::any_of(
+               kernel->getParentOfType<ModuleOp>().getOps<KernelOp>(),
+               [&](KernelOp other) { return llvm::is_contained(other.getDimNames(), dim); });
+  };
   llvm::StringMap<int64_t> dims;
   for (const auto &[dim, extent] : options.tuning.shape)
-    dims[dim] = extent;
+    if (!isOfOther(dim))
+      dims[dim] = extent;
   if (llvm::Error error = tuning::checkShape(kernel, dims)) {
     emitError(UnknownLoc::get(context)) << toString(std::move(error));
     return std::nullopt;
   }
-  auto found = database.getGpus().find(gpu.str());
-  if (found == database.getGpus().end())
+  auto found = wanted.database->getGpus().find(wanted.gpu);
+  if (found == wanted.database->getGpus().end())
     return std::string();
   llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(kernel, dims);
   if (measure)
@@ -102,10 +140,10 @@ std::optional<std::string> Lookup::classifyShape(const Database &database, Strin
   return std::string();
 }
 
-std::optional<std::string> Lookup::findClass(const Database &database, StringRef gpu) {
+std::optional<std::string> Lookup::findClass() {
   std::string name = options.tuning.shapeClass;
   if (name.empty() && !options.tuning.shape.empty())
-    return classifyShape(database, gpu);
+    return classifyShape();
   if (name.empty())
     return tuning::defaultShapeClass.str();
   SmallVector<std::string> classes = tuning::getShapeClasses();
@@ -120,54 +158,27 @@ std::optional<std::string> Lookup::findClass(const Database &database, StringRef
 // Finding an entry
 //===----------------------------------------------------------------------===//
 
-/// The values of all parameters, with a definition in place of each default that it names.
-std::optional<tuning::Values> Lookup::bind(ArrayRef<source::Define> defines) {
-  ParameterResult result = readParameters(source, fileName, defines, *context);
-  if (result.status != CompileStatus::Success)
-    return std::nullopt;
-  tuning::Values values;
-  for (const source::Parameter &parameter : result.table.getParameters())
-    values[parameter.name] = parameter.value.str();
-  return values;
+bool Lookup::isDefined(StringRef parameter) const {
+  return llvm::any_of(options.defines,
+                      [&](const source::Define &define) { return define.first == parameter; });
 }
 
-/// Whether the entry was made for a kernel with these parameters and dimensions; another one may
-/// have the same name.
-bool Lookup::isForKernel(const Entry &entry, const tuning::Values &bound) {
-  auto sameName = [](const auto &a, const auto &b) { return a.first == b.first; };
-  if (entry.kernel != kernel.getSymName() || entry.parameters.size() != bound.size() ||
-      !std::equal(bound.begin(), bound.end(), entry.parameters.begin(), sameName))
-    return false;
-  SmallVector<StringRef> dims = kernel.getDimNames();
-  return llvm::all_of(entry.measured.shapes, [&](const tuning::Extents &shape) {
-    return shape.size() == dims.size() &&
-           llvm::all_of(dims, [&](StringRef dim) { return shape.count(dim.str()) != 0; });
-  });
+/// Whether the entry is for this program, whatever its name: as the source has it, or with what
+/// tuning chose already. What the options define is not changed.
+bool Lookup::isOfProgram(const Entry &entry) const {
+  return entry.getMeasuredProgram() == tuned.program ||
+         (entry.program == tuned.program &&
+          llvm::none_of(entry.tuned, [&](const std::string &name) { return isDefined(name); }));
 }
 
-/// The definitions of the options, and before them, where the last of a name counts, what the entry
-/// tuned.
-std::vector<source::Define> Lookup::definesWith(const Entry &entry) {
-  std::vector<source::Define> defines;
-  for (const std::string &name : entry.tuned)
-    defines.emplace_back(name, entry.parameters.at(name));
-  llvm::append_range(defines, options.defines);
-  return defines;
-}
-
-/// Whether the parameters of this compilation are those of the entry. An entry whose own values the
-/// source does not take any more is a warning.
-bool Lookup::matches(const Entry &entry, const tuning::Values &bound) {
-  ErrorCapture errors(context);
-  std::optional<tuning::Values> tuned = bind(definesWith(entry));
-  if (tuned)
-    return *tuned == entry.parameters;
-  bool isMeant = llvm::all_of(bound, [&](const auto &value) {
-    return entry.isTuned(value.first) || entry.parameters.at(value.first) == value.second;
-  });
-  if (isMeant)
-    warn(entry, errors.getFirst());
-  return false;
+/// Whether the entry is for a kernel of this name, with parameters that have the same values as far
+/// as both know them. What tuning chose may have been defined to be that.
+bool Lookup::isOfName(const Entry &entry) const {
+  return entry.kernel == tuned.name && llvm::all_of(entry.parameters, [&](const auto &parameter) {
+           auto found = bound.find(parameter.first);
+           bool isFree = entry.isTuned(parameter.first) && !isDefined(parameter.first);
+           return isFree || found == bound.end() || found->second == parameter.second;
+         });
 }
 
 /// The fields that the entry's contestants had in common; nothing where they cannot be read.
@@ -180,7 +191,9 @@ std::optional<ScheduleAttr> Lookup::getFixed(const Entry &entry) {
 
 /// Whether the entry's contestants ran what this compilation compiles: those that were told not to
 /// speculate ran the exact region alone, which says nothing of a kernel that may speculate.
-bool Lookup::isSameProgram(const Entry &entry) {
+bool Lookup::mayServe(const Entry &entry) {
+  if (entry.gpu != wanted.gpu || entry.shapeClass != shapeClass)
+    return false;
   std::optional<ScheduleAttr> fixed = getFixed(entry);
   return !fixed || fixed->getSpeculate().value_or(true) || !findSpeculation(kernel) ||
          !getRequestedSchedule(kernel).getSpeculate().value_or(true);
@@ -201,92 +214,127 @@ int64_t Lookup::rank(const Entry &entry) {
   return rank;
 }
 
-void Lookup::warn(const Entry &entry, const Twine &reason) {
-  kernel.emitWarning("the entry ")
-      << entry.describe() << " of the schedule database cannot hold and is left out: " << reason
-      << "; measure again with tessera tune";
+const Entry *Lookup::findBest(llvm::function_ref<bool(const Entry &)> isMeant) {
+  const Entry *best = nullptr;
+  for (const Entry &entry : wanted.database->getEntries())
+    if (isMeant(entry) && mayServe(entry) && (!best || rank(entry) > rank(*best)))
+      best = &entry;
+  return best;
 }
 
 //===----------------------------------------------------------------------===//
 // Using an entry
 //===----------------------------------------------------------------------===//
 
-/// The source with the entry's parameters; null after a warning.
-OwningOpRef<ModuleOp> Lookup::read(const Entry &entry) {
+void Lookup::warn(const Entry &entry, const Twine &reason) {
+  tuned.leaveOut("the entry " + entry.describe() +
+                 " of the schedule database cannot hold and is left out: " + reason +
+                 "; measure again with tessera tune");
+  kernel.emitWarning(tuned.note);
+}
+
+/// The kernel has the name of the entry and is not what was measured.
+void Lookup::noteEdited(const Entry &entry, StringRef program) {
+  tuned.leaveOut("the program of '" + tuned.name +
+                 "' was edited since it was measured, so that the entry " + entry.describe() +
+                 " of the schedule database no longer applies (program " + program + ", measured " +
+                 entry.getMeasuredProgram() +
+                 "); measure again with tessera tune; the model "
+                 "chooses");
+  kernel.emitRemark(tuned.note);
+}
+
+/// The source with what the entry tuned; null after saying why it is not what was measured.
+OwningOpRef<ModuleOp> Lookup::takeForm(const Entry &entry) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  if (entry.getMeasuredProgram() == tuned.program)
+    return module.clone();
+  if (!llvm::hasSingleElement(module.getOps<KernelOp>())) {
+    tuned.leaveOut("the entry " + entry.describe() +
+                   " of the schedule database sets parameters that all kernels of the source "
+                   "share, and is left out; compile this one alone to use it (--kernel)");
+    kernel.emitRemark(tuned.note);
+    return {};
+  }
+  // Where the last of a name counts.
+  std::vector<source::Define> defines;
+  for (const std::string &name : entry.tuned)
+    defines.emplace_back(name, entry.parameters.at(name));
+  llvm::append_range(defines, options.defines);
   ErrorCapture errors(context);
-  OwningOpRef<ModuleOp> read;
-  if (readForm(definesWith(entry), read) != CompileStatus::Success) {
+  OwningOpRef<ModuleOp> form;
+  if (readForm(defines, form) != CompileStatus::Success) {
     warn(entry, errors.getFirst());
     return {};
   }
-  if ((*read->getOps<KernelOp>().begin()).getArgumentTypes() == kernel.getArgumentTypes())
-    return read;
-  warn(entry, "its tile sizes change the kernel's arguments");
+  std::string program = tuning::getFingerprint(form->lookupSymbol<KernelOp>(tuned.name));
+  if (program == entry.getMeasuredProgram())
+    return form;
+  noteEdited(entry, program);
   return {};
 }
 
-/// "B = 1, SQ = 16384: 3.21 ms, 3.40 ms with the model's choice; B = 4, ...".
-static std::string printMeasurement(const tuning::Measurement &measured) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (auto [i, shape] : llvm::enumerate(measured.shapes))
-    os << llvm::formatv("{0}{1}: {2:f4} ms, {3:f4} ms with the model's choice", i ? "; " : "",
-                        tuning::print(shape), measured.ms[i], measured.modelMs[i]);
-  if (!measured.measuredWith.empty())
-    os << "; measured with " << tuning::print(measured.measuredWith);
-  return text;
-}
-
-void Lookup::use(const Entry &entry, const tuning::Values &bound, TunedForm &tuned) {
-  ErrorCapture errors(context);
-  FailureOr<ScheduleAttr> stored = ScheduleAttr::parseText(
-      context, entry.schedule, [&] { return emitError(UnknownLoc::get(context)); });
-  if (failed(stored))
-    return warn(entry, errors.getFirst());
-  tuned.module = entry.parameters == bound ? OwningOpRef(form.clone()) : read(entry);
-  if (!tuned.module)
+void Lookup::use(const Entry &entry) {
+  FailureOr<ScheduleAttr> stored;
+  {
+    ErrorCapture errors(context);
+    stored = ScheduleAttr::parseText(context, entry.schedule,
+                                     [&] { return emitError(UnknownLoc::get(context)); });
+    if (failed(stored))
+      return warn(entry, errors.getFirst());
+  }
+  OwningOpRef<ModuleOp> form = takeForm(entry);
+  if (!form)
     return;
-  KernelOp tunedKernel = *tuned.module->getOps<KernelOp>().begin();
+  // Of several kernels, one after the other gets its schedule.
+  if (!result.module)
+    result.module = std::move(form);
+  auto tunedKernel = result.module->lookupSymbol<KernelOp>(tuned.name);
   tunedKernel.setScheduleAttr(stored->overriddenBy(getRequestedSchedule(tunedKernel)));
   tuned.schedule = *stored;
-  tuned.entry = entry.describe();
-  llvm::raw_string_ostream description(tuned.description);
-  description << "schedule from the database: entry " << tuned.entry;
-  for (const std::string &name : entry.tuned)
-    description << ", with " << name << " = " << entry.parameters.at(name);
-  description << "; " << printMeasurement(entry.measured);
+  tuned.entry = &entry;
 }
 
-CompileStatus Lookup::run(TunedForm &tuned) {
-  const Database *database = openDatabase();
-  if (!database)
+CompileStatus Lookup::run() {
+  std::optional<std::string> found = findClass();
+  if (!found)
     return CompileStatus::UsageError;
-  std::optional<std::string> gpu = findGpu(*database);
-  if (!gpu)
-    return CompileStatus::UsageError;
-  std::optional<std::string> shapeClass = findClass(*database, *gpu);
-  if (!shapeClass)
-    return CompileStatus::UsageError;
-  std::optional<tuning::Values> bound = bind(options.defines);
-  bool isKnown = false;
-  const Entry *best = nullptr;
-  for (const Entry &entry : database->getEntries()) {
-    if (!isForKernel(entry, *bound))
-      continue;
-    isKnown = true;
-    if (entry.gpu == *gpu && entry.shapeClass == *shapeClass && matches(entry, *bound) &&
-        isSameProgram(entry) && (!best || rank(entry) > rank(*best)))
-      best = &entry;
+  shapeClass = *found;
+  const Entry *best = findBest([&](const Entry &entry) { return isOfProgram(entry); });
+  if (!best)
+    best = findBest([&](const Entry &entry) { return isOfName(entry); });
+  if (best) {
+    use(*best);
+    return CompileStatus::Success;
   }
-  if (best)
-    use(*best, *bound, tuned);
-  else if (isKnown)
-    kernel.emitRemark("the schedule database has no entry for these parameters, class '")
-        << *shapeClass << "'; the model chooses";
+  tuned.leaveOut("the schedule database has no entry for these parameters, class '" + shapeClass +
+                 "'; the model chooses");
+  if (llvm::any_of(wanted.database->getEntries(), [&](const Entry &entry) {
+        return entry.kernel == tuned.name || isOfProgram(entry);
+      }))
+    kernel.emitRemark(tuned.note);
   return CompileStatus::Success;
 }
 
 CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp form,
                                  const CompileOptions &options, ReadForm read, TunedForm &tuned) {
-  return Lookup(source, fileName, form, options, read).run(tuned);
+  MLIRContext *context = form.getContext();
+  Wanted wanted;
+  wanted.database = openDatabase(options.tuning, context, tuned);
+  if (!wanted.database)
+    return CompileStatus::UsageError;
+  std::optional<std::string> gpu = findGpu(options.tuning.gpu, *wanted.database, context);
+  if (!gpu)
+    return CompileStatus::UsageError;
+  wanted.gpu = *gpu;
+  ParameterResult parameters = readParameters(source, fileName, options.defines, *context);
+  tuning::Values bound;
+  for (const source::Parameter &parameter : parameters.table.getParameters())
+    bound[parameter.name] = parameter.value.str();
+  for (KernelOp kernel : form.getOps<KernelOp>()) {
+    Lookup lookup(kernel, wanted, options, bound, read, tuned);
+    if (CompileStatus status = lookup.run(); status != CompileStatus::Success)
+      return status;
+  }
+  return CompileStatus::Success;
 }

@@ -5,32 +5,51 @@
 
 #include "dialects/Tile/Tile.h"
 #include "lib/Source/Source.h"
+#include "lib/Tuning/Database.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tessera/Compiler.h"
 
 namespace tessera {
 
+/// What the database has for a kernel.
+struct TunedKernel {
+  std::string name;
+  /// The fingerprint of the kernel as it was read.
+  std::string program;
+  /// The entry that is used; null where there is none, and `note` says why.
+  const tuning::Entry *entry = nullptr;
+  std::string note;
+  /// The schedule of the entry alone.
+  tile::ScheduleAttr schedule;
+
+  /// Takes the entry back.
+  void leaveOut(const llvm::Twine &reason);
+  /// For the kernel's report.
+  llvm::json::Value describe() const;
+};
+
 /// What the database has for a source.
 struct TunedForm {
-  /// The source, cleaned up, with the entry's tile sizes. Its kernel has the entry's schedule,
-  /// under the fields that are set. Null where the database has nothing.
+  /// The source, cleaned up, with the tile sizes of the entries. Kernels that have an entry have
+  /// its schedule, under the fields that are set. Null where no kernel has one.
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// The entry's schedule alone.
-  tile::ScheduleAttr schedule;
-  /// The entry, and the remark that says what it was measured for.
-  std::string entry, description;
+  /// Every kernel of the source.
+  std::vector<TunedKernel> kernels;
+  /// Holds the entries, where they are not of the database that ships.
+  std::unique_ptr<tuning::Database> database;
 };
 
 /// Reads the source with other definitions than those of the options, and cleans it up.
 using ReadForm = llvm::function_ref<CompileStatus(llvm::ArrayRef<source::Define> defines,
                                                   mlir::OwningOpRef<mlir::ModuleOp> &form)>;
 
-/// Looks the kernel of `form`, which was read from `source` with the options' definitions and is
+/// Looks the kernels of `form`, which was read from `source` with the options' definitions and is
 /// cleaned up, up in the database that the options name. Parameters that they define and fields
-/// that are set are kept. An entry for this kernel that cannot be read is a warning; whether its
-/// schedule holds is for the passes to say. UsageError when the options name no database, GPU or
-/// class that there is.
+/// that are set are kept. The kernels of a source share its parameters: where there are several, an
+/// entry for one of them changes none. An entry for a kernel that cannot be read is a warning, and
+/// one for a kernel that was edited since a remark; whether a schedule holds is for the passes to
+/// say. UsageError when the options name no database, GPU or class that there is.
 CompileStatus findTuned(llvm::StringRef source, llvm::StringRef fileName, mlir::ModuleOp form,
                         const CompileOptions &options, ReadForm read, TunedForm &tuned);
 

@@ -5,6 +5,7 @@
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
+#include "lib/Tuning/Fingerprint.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,6 +45,7 @@ struct Tiles {
   Values parameters;
   /// Changes of a single field that fit: "stages = 3".
   std::vector<std::pair<unsigned, std::string>> singles;
+  std::string program;
   bool isRead = false;
 };
 
@@ -267,7 +269,12 @@ bool Enumerator::readModule(Tiles &tiles) {
   overrideSchedules(*tiles.module, fixed);
   PassManager cleanup(&context, ModuleOp::getOperationName());
   buildTilePhase(cleanup);
-  return succeeded(cleanup.run(*tiles.module));
+  if (failed(cleanup.run(*tiles.module)))
+    return false;
+  tiles.program = getFingerprint(tiles.kernel);
+  if (tiles.isDefault)
+    result.program = tiles.program;
+  return true;
 }
 
 static std::string joinReasons(const ScheduleChoice &choice) {
@@ -284,7 +291,8 @@ void Enumerator::addCandidate(const Tiles &tiles, const ScheduleChoice &choice) 
     return;
   }
   if (seen.insert(print(tiles.tuned) + "|" + schedule).second)
-    result.candidates.push_back({tiles.tuned, tiles.parameters, std::move(schedule), choice.use});
+    result.candidates.push_back(
+        {tiles.tuned, tiles.parameters, std::move(schedule), choice.use, tiles.program});
 }
 
 /// Tries schedules that set `requests` ("stages = 3, split = false") beside what is fixed.

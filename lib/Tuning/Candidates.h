@@ -41,6 +41,8 @@ struct Candidate {
   std::string schedule;
   /// Registers and shared memory by the model of tile-choose-schedule.
   std::string use;
+  /// The fingerprint of the program.
+  std::string program;
 };
 
 /// What was not a candidate, and why, in numbers.
@@ -50,6 +52,8 @@ struct Rejection {
 
 struct Enumeration {
   std::string kernel;
+  /// The fingerprint of the program with the source's defaults.
+  std::string program;
   /// The fields that are fixed, as ScheduleAttr prints them.
   std::string fixed;
   /// The first is the model's choice with the source's defaults.

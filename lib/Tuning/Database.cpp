@@ -3,6 +3,7 @@
 #include "lib/Tuning/Database.h"
 #include "lib/Tuning/Json.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <tuple>
@@ -43,9 +44,11 @@ static Values getFixedParameters(const Entry &entry, const Entry &other) {
 }
 
 bool Entry::hasKeyOf(const Entry &other) const {
-  return kernel == other.kernel && gpu == other.gpu && shapeClass == other.shapeClass &&
-         fixed == other.fixed &&
-         getFixedParameters(*this, other) == getFixedParameters(other, *this);
+  if (gpu != other.gpu || shapeClass != other.shapeClass || fixed != other.fixed)
+    return false;
+  return program == other.program ||
+         (kernel == other.kernel &&
+          getFixedParameters(*this, other) == getFixedParameters(other, *this));
 }
 
 std::string Entry::describe() const {
@@ -54,6 +57,19 @@ std::string Entry::describe() const {
     if (!part.empty())
       text += ", " + part;
   return text;
+}
+
+std::string Measurement::describeOrigin() const {
+  std::vector<std::string> parts;
+  if (!compiler.empty())
+    parts.push_back("compiler " + compiler);
+  if (!ptxas.empty())
+    parts.push_back("ptxas " + ptxas);
+  if (!date.empty())
+    parts.push_back(date);
+  if (clock)
+    parts.push_back(std::to_string(clock) + " MHz");
+  return llvm::join(parts, ", ");
 }
 
 //===----------------------------------------------------------------------===//
@@ -69,6 +85,16 @@ static json::Value toJSON(const Measurement &measured) {
                       {"contestants", measured.contestants}};
   if (!measured.measuredWith.empty())
     object["measured_with"] = toValue(measured.measuredWith);
+  auto addKnown = [&](StringRef name, const std::string &value) {
+    if (!value.empty())
+      object[name] = value;
+  };
+  addKnown("compiler", measured.compiler);
+  addKnown("ptxas", measured.ptxas);
+  addKnown("date", measured.date);
+  addKnown("record", measured.record);
+  if (measured.clock)
+    object["clock_mhz"] = measured.clock;
   return object;
 }
 
@@ -77,7 +103,10 @@ static bool fromJSON(const json::Value &value, Measurement &measured, json::Path
   if (!map || !map.map("shapes", measured.shapes) || !map.map("ms", measured.ms) ||
       !map.map("model_ms", measured.modelMs) || !map.map("spread", measured.spread) ||
       !map.map("contestants", measured.contestants) ||
-      !map.mapOptional("measured_with", measured.measuredWith))
+      !map.mapOptional("measured_with", measured.measuredWith) ||
+      !map.mapOptional("compiler", measured.compiler) ||
+      !map.mapOptional("ptxas", measured.ptxas) || !map.mapOptional("date", measured.date) ||
+      !map.mapOptional("record", measured.record) || !map.mapOptional("clock_mhz", measured.clock))
     return false;
   if (measured.ms.size() == measured.shapes.size() && measured.modelMs.size() == measured.ms.size())
     return true;
@@ -86,13 +115,16 @@ static bool fromJSON(const json::Value &value, Measurement &measured, json::Path
 }
 
 static json::Value toJSON(const Entry &entry) {
-  json::Object object{{"kernel", entry.kernel},
+  json::Object object{{"program", entry.program},
+                      {"kernel", entry.kernel},
                       {"gpu", entry.gpu},
                       {"class", entry.shapeClass},
                       {"parameters", toValue(entry.parameters)},
                       {"tuned", toValue(entry.tuned)},
                       {"schedule", entry.schedule},
                       {"measured", toJSON(entry.measured)}};
+  if (!entry.tunedProgram.empty())
+    object["tuned_program"] = entry.tunedProgram;
   if (!entry.fixed.empty())
     object["fixed"] = entry.fixed;
   return object;
@@ -100,10 +132,13 @@ static json::Value toJSON(const Entry &entry) {
 
 static bool fromJSON(const json::Value &value, Entry &entry, json::Path path) {
   json::ObjectMapper map(value, path);
-  if (!map || !map.map("kernel", entry.kernel) || !map.map("gpu", entry.gpu) ||
-      !map.map("class", entry.shapeClass) || !map.map("parameters", entry.parameters) ||
-      !map.map("tuned", entry.tuned) || !map.mapOptional("fixed", entry.fixed) ||
-      !map.map("schedule", entry.schedule) || !map.map("measured", entry.measured))
+  // The first version has no program.
+  if (!map || !map.mapOptional("program", entry.program) ||
+      !map.mapOptional("tuned_program", entry.tunedProgram) || !map.map("kernel", entry.kernel) ||
+      !map.map("gpu", entry.gpu) || !map.map("class", entry.shapeClass) ||
+      !map.map("parameters", entry.parameters) || !map.map("tuned", entry.tuned) ||
+      !map.mapOptional("fixed", entry.fixed) || !map.map("schedule", entry.schedule) ||
+      !map.map("measured", entry.measured))
     return false;
   for (const std::string &name : entry.tuned)
     if (!entry.parameters.count(name)) {
@@ -136,18 +171,27 @@ bool fromJSON(const json::Value &value, Database &database, json::Path path) {
 }
 } // namespace tessera::tuning
 
-Expected<Database> Database::parse(StringRef text) {
+Expected<Database> Database::parse(StringRef text, int64_t oldest) {
   Database database;
-  if (Error error = parseDocument(text, "the schedule database", kFormat, database))
+  Versions versions{oldest, newestVersion,
+                    "its entries do not say which programs were measured; where the sources are as "
+                    "they were then, tessera tune --adopt FILE.tile --database DATABASE adds that, "
+                    "else measure again with tessera tune"};
+  if (Error error = parseDocument(text, "the schedule database", kFormat, database, versions))
     return std::move(error);
+  for (auto [i, entry] : llvm::enumerate(database.entries))
+    if (entry.program.empty() && oldest == newestVersion)
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "the schedule database: entries[" + llvm::Twine(i) +
+                                         "].program is missing");
   return database;
 }
 
-Expected<Database> Database::load(StringRef path) {
+Expected<Database> Database::load(StringRef path, int64_t oldest) {
   Expected<std::string> text = readFile(path);
   if (!text)
     return text.takeError();
-  Expected<Database> database = parse(*text);
+  Expected<Database> database = parse(*text, oldest);
   if (database)
     return database;
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
@@ -156,7 +200,7 @@ Expected<Database> Database::load(StringRef path) {
 
 std::string Database::print() const {
   json::Object document{{"format", kFormat},
-                        {"version", 1},
+                        {"version", newestVersion},
                         {"default_gpu", defaultGpu},
                         {"gpus", toValue(gpus)},
                         {"entries", toValue(entries)}};

@@ -39,13 +39,29 @@ struct Measurement {
   int64_t contestants = 0;
   /// Parameters that had another value when the entry was measured: types of the same width.
   Values measuredWith;
+  /// Where the numbers come from, each empty or 0 where nobody knows: the commit or version of the
+  /// compiler, the version of ptxas, the day (as 2026-11-22), the file of bench/results with all
+  /// times, and the SM clock in MHz under load, the
+  /// mean of the medians of the shapes.
+  std::string compiler, ptxas, date, record;
+  int64_t clock = 0;
+
+  /// "compiler 4b8b0ea, ptxas 12.9, 2026-11-22, 1755 MHz": what is known.
+  std::string describeOrigin() const;
 };
 
-/// The fastest schedule of a kernel, for some values of its parameters, a class of shapes and a
-/// GPU.
+/// The fastest schedule of a program, for a class of shapes and a GPU.
 struct Entry {
-  std::string kernel, gpu, shapeClass;
-  /// Every parameter of the source with its value, those that tuning chose included.
+  /// The fingerprint of the program with the source's own values of what tuning chose: what a
+  /// compilation has read when it asks.
+  std::string program;
+  /// The fingerprint of the program that was measured, with the values that tuning chose; empty
+  /// where that is the same.
+  std::string tunedProgram;
+  /// The kernel's name when it was measured.
+  std::string kernel;
+  std::string gpu, shapeClass;
+  /// Every parameter that the source had, with its value, those that tuning chose included.
   Values parameters;
   /// The names of those that tuning chose.
   std::vector<std::string> tuned;
@@ -56,7 +72,11 @@ struct Entry {
   Measurement measured;
 
   bool isTuned(llvm::StringRef parameter) const;
-  /// Everything but the tuned parameters, which two entries must not have in common.
+  const std::string &getMeasuredProgram() const {
+    return tunedProgram.empty() ? program : tunedProgram;
+  }
+  /// Whether one of two entries has to leave: both are for one program, or for one name with the
+  /// same parameters, of which the older program has been edited since.
   bool hasKeyOf(const Entry &other) const;
   /// "'attention_fwd', many-long, NVIDIA H200, CAUSAL = false, D = 128": the key, for messages.
   std::string describe() const;
@@ -70,10 +90,14 @@ struct Gpu {
 
 class Database {
 public:
+  /// The versions of the JSON form. The first knows kernels by their names alone.
+  static constexpr int64_t newestVersion = 2, oldestVersion = 1;
+
   /// Reads the JSON form; the error names the member that is wrong. Schedules are not looked at.
-  static llvm::Expected<Database> parse(llvm::StringRef text);
+  /// A version before `oldest` is an error that says how to bring it up to date.
+  static llvm::Expected<Database> parse(llvm::StringRef text, int64_t oldest = newestVersion);
   /// Reads a file.
-  static llvm::Expected<Database> load(llvm::StringRef path);
+  static llvm::Expected<Database> load(llvm::StringRef path, int64_t oldest = newestVersion);
   /// The database that ships with the compiler, which was built into it.
   static const Database &getShipped();
 
@@ -85,6 +109,7 @@ public:
   void insert(Entry entry, Gpu gpu);
 
   llvm::ArrayRef<Entry> getEntries() const { return entries; }
+  llvm::MutableArrayRef<Entry> getMutableEntries() { return entries; }
   const std::map<std::string, Gpu> &getGpus() const { return gpus; }
   /// The GPU that a compilation is for when it names none: that of the first measurement. Empty in
   /// a database without entries.

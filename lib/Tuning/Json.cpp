@@ -17,16 +17,20 @@ static Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef what,
-                                                   StringRef format) {
+Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef what, StringRef format,
+                                                   const Versions &versions) {
   Expected<json::Value> document = parseJson(text);
   if (!document)
     return fail(what + " is not JSON: " + toString(document.takeError()));
   const json::Object *object = document->getAsObject();
   if (!object || object->getString("format") != format)
     return fail(what + " is no object whose \"format\" is \"" + format + "\"");
-  if (object->getInteger("version") != 1)
-    return fail(what + " is not of version 1, which is all that this compiler reads");
+  std::optional<int64_t> version = object->getInteger("version");
+  if (version && *version >= 1 && *version < versions.oldest)
+    return fail(what + " is of version " + llvm::Twine(*version) + ": " + versions.remedy);
+  if (!version || *version < versions.oldest || *version > versions.newest)
+    return fail(what + " is not of version " + llvm::Twine(versions.newest) +
+                ", which is all that this compiler reads");
   return document;
 }
 

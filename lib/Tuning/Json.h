@@ -38,15 +38,21 @@ llvm::json::Value toValue(const std::map<std::string, T> &map) {
   return object;
 }
 
-/// Parses `text`, which is an object with the members "format", as given, and "version" (1).
+/// The versions of a format that are read, and of an older one what it lacks and what to do.
+struct Versions {
+  int64_t oldest = 1, newest = 1;
+  llvm::StringRef remedy = "";
+};
+
+/// Parses `text`, which is an object with the members "format", as given, and "version".
 llvm::Expected<llvm::json::Value> parseHeader(llvm::StringRef text, llvm::StringRef what,
-                                              llvm::StringRef format);
+                                              llvm::StringRef format, const Versions &versions);
 
 /// The same, read into `result` by its fromJSON. `what` is the text's name in errors.
 template <typename T>
 llvm::Error parseDocument(llvm::StringRef text, llvm::StringRef what, llvm::StringRef format,
-                          T &result) {
-  llvm::Expected<llvm::json::Value> document = parseHeader(text, what, format);
+                          T &result, const Versions &versions = {}) {
+  llvm::Expected<llvm::json::Value> document = parseHeader(text, what, format, versions);
   if (!document)
     return document.takeError();
   llvm::json::Path::Root root(what);

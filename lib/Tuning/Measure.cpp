@@ -4,6 +4,7 @@
 #include "lib/Runtime/Launch.h"
 #include "lib/Tuning/Device.h"
 #include "lib/Tuning/Json.h"
+#include "llvm/Support/Chrono.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -380,6 +381,7 @@ Error tessera::tuning::measureSession(Session &session, const cuda::Driver &driv
       auto measurement =
           std::make_unique<ShapeMeasurement>(target, shape, *device, driver, options, *stopwatch);
       Error failed = measurement->run();
+      session.date = llvm::formatv("{0:%Y-%m-%d}", llvm::sys::toUtcTime(std::time(nullptr))).str();
       if (Error error = options.save(session))
         failed = joinErrors(std::move(failed), std::move(error));
       if (!failed)

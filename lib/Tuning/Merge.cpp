@@ -2,9 +2,11 @@
 
 #include "lib/Tuning/Merge.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 
 using namespace tessera::tuning;
 using llvm::ArrayRef;
+using llvm::StringRef;
 
 std::vector<ClassShapes> tessera::tuning::groupShapes(const Target &target, const Device &device) {
   std::vector<ClassShapes> groups;
@@ -50,7 +52,17 @@ static Measurement describeMeasurement(const Target &target, const Contestant &w
   measured.contestants = llvm::count_if(target.contestants, [&](const Contestant &contestant) {
     return llvm::all_of(shapes, [&](size_t shape) { return getMs(contestant, shape) > 0; });
   });
+  double clocks = 0;
+  for (size_t shape : shapes)
+    clocks += winner.timings[shape]->mhz;
+  measured.clock = std::llround(clocks / shapes.size());
   return measured;
+}
+
+/// Says which program the entry is for and which was measured.
+static void setPrograms(Entry &entry, StringRef program, StringRef measured) {
+  entry.program = program;
+  entry.tunedProgram = measured == program ? "" : measured.str();
 }
 
 std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
@@ -63,6 +75,7 @@ std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
       const Contestant &winner = target.contestants[number];
       Entry entry;
       entry.kernel = target.kernel;
+      setPrograms(entry, target.program, winner.candidate.program);
       entry.gpu = session.device->name;
       entry.shapeClass = group.name;
       entry.parameters = winner.candidate.parameters;
@@ -71,9 +84,14 @@ std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
       entry.fixed = target.fixed;
       entry.schedule = winner.candidate.schedule;
       entry.measured = describeMeasurement(target, winner, group.shapes);
+      entry.measured.compiler = session.compiler;
+      entry.measured.ptxas = session.ptxas;
+      entry.measured.date = session.date;
       entries.push_back(entry);
-      for (auto [also, parameters] : llvm::zip_equal(target.also, winner.alsoParameters)) {
+      for (auto [also, parameters, program, measured] : llvm::zip_equal(
+               target.also, winner.alsoParameters, target.alsoPrograms, winner.alsoPrograms)) {
         entry.parameters = parameters;
+        setPrograms(entry, program, measured);
         entry.measured.measuredWith.clear();
         for (const auto &[name, value] : also)
           entry.measured.measuredWith[name] = winner.candidate.parameters.at(name);

@@ -1,11 +1,13 @@
 //===- Session.cpp - Preparing and compiling what is to be measured -------===//
 
 #include "lib/Tuning/Session.h"
+#include "lib/Codegen/Ptxas.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "lib/Support/Json.h"
 #include "lib/Tuning/Json.h"
+#include "lib/Tuning/Programs.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -86,6 +88,40 @@ static CompileStatus bindAlso(const TargetSpec &spec, const std::string &source,
   return CompileStatus::Success;
 }
 
+namespace {
+/// Identifies the programs of a target with the values of `also`. Contestants differ in their
+/// schedules more often than in their programs, and reading a source takes a while.
+class AlsoPrograms {
+public:
+  AlsoPrograms(const TargetSpec &spec, const std::string &source, const std::string &kernel)
+      : spec(spec), source(source), kernel(kernel) {}
+
+  /// Adds to `programs` that with each of `also` where tuning chose `tuned`.
+  CompileStatus add(const Values &tuned, const DiagnosticHandler &handler,
+                    std::vector<std::string> &programs) {
+    for (const Values &also : spec.also) {
+      Defines defines(tuned.begin(), tuned.end());
+      defines.insert(defines.end(), spec.space.defines.begin(), spec.space.defines.end());
+      defines.insert(defines.end(), also.begin(), also.end());
+      std::string &program = known[defines];
+      if (program.empty()) {
+        llvm::Expected<std::string> found = identifyProgram(source, spec.file, kernel, defines);
+        if (!found)
+          return Reporter(handler).fail("--also: " + toString(found.takeError()));
+        program = std::move(*found);
+      }
+      programs.push_back(program);
+    }
+    return CompileStatus::Success;
+  }
+
+private:
+  const TargetSpec &spec;
+  const std::string &source, &kernel;
+  std::map<Defines, std::string> known;
+};
+} // namespace
+
 CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
                                              const DiagnosticHandler &handler, Target &target,
                                              std::string &source) {
@@ -101,6 +137,7 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
     return status;
   target.file = llvm::sys::path::filename(spec.file).str();
   target.kernel = found.kernel;
+  target.program = found.program;
   target.scalars = spec.scalars;
   target.orders = spec.orders;
   target.fixed = std::move(found.fixed);
@@ -108,6 +145,9 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
   target.rejections = std::move(found.rejections);
   target.isCut = found.isCut;
   status = measureShapes(spec, source, handler, target);
+  AlsoPrograms programs(spec, source, target.kernel);
+  if (status == CompileStatus::Success)
+    status = programs.add({}, handler, target.alsoPrograms);
   for (Candidate &candidate : found.candidates) {
     Contestant &contestant = target.contestants.emplace_back();
     contestant.candidate = std::move(candidate);
@@ -115,6 +155,8 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
     for (const Values &also : spec.also)
       if (status == CompileStatus::Success)
         status = bindAlso(spec, source, also, handler, contestant);
+    if (status == CompileStatus::Success)
+      status = programs.add(contestant.candidate.tuned, handler, contestant.alsoPrograms);
   }
   return status;
 }
@@ -208,7 +250,7 @@ void Builder::compileOne(size_t number, size_t index) {
   contestant.bundle = llvm::formatv("{0}-{1}-{2}.bundle", target.kernel, number, index).str();
   llvm::SmallString<128> path(options.directory);
   llvm::sys::path::append(path, contestant.bundle);
-  if (Error error = writeFile(path, result.output))
+  if (Error error = tuning::writeFile(path, result.output))
     noteFailure(toString(std::move(error)));
 }
 
@@ -242,8 +284,13 @@ Error Builder::run() {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), failure);
 }
 
-Error tessera::tuning::buildContestants(llvm::MutableArrayRef<Target> targets,
-                                        ArrayRef<std::string> sources,
+Error tessera::tuning::buildContestants(Session &session, ArrayRef<std::string> sources,
                                         const BuildOptions &options) {
-  return Builder(targets, sources, options).run();
+  // Where there is none, the first compilation says so.
+  llvm::Expected<Ptxas> ptxas = findPtxas(options.ptxas);
+  if (ptxas)
+    session.ptxas = ptxas->version.getAsString();
+  else
+    llvm::consumeError(ptxas.takeError());
+  return Builder(session.targets, sources, options).run();
 }

@@ -52,8 +52,9 @@ struct Timing {
 /// A candidate with what was made of it.
 struct Contestant {
   Candidate candidate;
-  /// All parameters with each of TargetSpec::also.
+  /// All parameters with each of TargetSpec::also, and the fingerprints of the programs.
   std::vector<Values> alsoParameters;
+  std::vector<std::string> alsoPrograms;
   /// File of the bundle, in the directory of the manifest; empty when it does not compile.
   std::string bundle;
   /// Why it does not.
@@ -71,6 +72,9 @@ struct TargetShape {
 
 struct Target {
   std::string file, kernel;
+  /// The fingerprint of the program with the source's defaults, and with each of `also`.
+  std::string program;
+  std::vector<std::string> alsoPrograms;
   Values scalars, orders;
   /// Fields of the schedule that all contestants have in common, as Entry::fixed.
   std::string fixed;
@@ -90,8 +94,11 @@ struct Device {
 };
 
 struct Session {
-  /// Set by measuring.
+  /// What compiled the contestants: a commit or version, and the version of ptxas.
+  std::string compiler, ptxas;
+  /// Set by measuring: the GPU, and the day on which it ended, as 2026-11-22.
   std::optional<Device> device;
+  std::string date;
   std::vector<Target> targets;
 
   std::string print() const;
@@ -114,11 +121,11 @@ struct BuildOptions {
 CompileStatus prepareTarget(const TargetSpec &spec, const DiagnosticHandler &handler,
                             Target &target, std::string &source);
 
-/// Compiles the contestants of `targets`, whose texts are `sources`, into bundles of
+/// Compiles the contestants of `session`, whose targets' texts are `sources`, into bundles of
 /// `options.directory`, side by side. What does not compile is noted and is no error; files that
 /// cannot be written are.
-llvm::Error buildContestants(llvm::MutableArrayRef<Target> targets,
-                             llvm::ArrayRef<std::string> sources, const BuildOptions &options);
+llvm::Error buildContestants(Session &session, llvm::ArrayRef<std::string> sources,
+                             const BuildOptions &options);
 
 } // namespace tessera::tuning
 

@@ -12,6 +12,10 @@ using llvm::StringRef;
 namespace json = llvm::json;
 
 static constexpr llvm::StringLiteral kSessionFormat = "tessera-tuning";
+static constexpr Versions kSessionVersions = {
+    2, 2,
+    "it does not say which programs were measured; compile and measure again (tessera tune "
+    "--compile-only, --measure)"};
 static constexpr llvm::StringLiteral kListFormat = "tessera-tuning-list";
 
 namespace tessera::tuning {
@@ -72,7 +76,9 @@ static json::Value toJSON(const Contestant &contestant) {
                       {"parameters", toValue(candidate.parameters)},
                       {"schedule", candidate.schedule},
                       {"use", candidate.use},
+                      {"program", candidate.program},
                       {"also_parameters", toValue(contestant.alsoParameters)},
+                      {"also_programs", toValue(contestant.alsoPrograms)},
                       {"bundle", contestant.bundle},
                       {"error", contestant.error},
                       {"resources", toJSON(contestant.resources)},
@@ -84,7 +90,9 @@ static bool fromJSON(const json::Value &value, Contestant &contestant, json::Pat
   Candidate &candidate = contestant.candidate;
   return map && map.map("tuned", candidate.tuned) && map.map("parameters", candidate.parameters) &&
          map.map("schedule", candidate.schedule) && map.map("use", candidate.use) &&
+         map.map("program", candidate.program) &&
          map.map("also_parameters", contestant.alsoParameters) &&
+         map.map("also_programs", contestant.alsoPrograms) &&
          map.map("bundle", contestant.bundle) && map.map("error", contestant.error) &&
          map.map("resources", contestant.resources) && map.map("timings", contestant.timings);
 }
@@ -117,6 +125,8 @@ static bool fromJSON(const json::Value &value, Rejection &rejection, json::Path 
 static json::Value toJSON(const Target &target) {
   return json::Object{{"file", target.file},
                       {"kernel", target.kernel},
+                      {"program", target.program},
+                      {"also_programs", toValue(target.alsoPrograms)},
                       {"scalars", toValue(target.scalars)},
                       {"orders", toValue(target.orders)},
                       {"fixed", target.fixed},
@@ -130,17 +140,24 @@ static json::Value toJSON(const Target &target) {
 static bool fromJSON(const json::Value &value, Target &target, json::Path path) {
   json::ObjectMapper map(value, path);
   if (!map || !map.map("file", target.file) || !map.map("kernel", target.kernel) ||
+      !map.map("program", target.program) || !map.map("also_programs", target.alsoPrograms) ||
       !map.map("scalars", target.scalars) || !map.map("orders", target.orders) ||
       !map.map("fixed", target.fixed) || !map.map("also", target.also) ||
       !map.map("shapes", target.shapes) || !map.map("contestants", target.contestants) ||
       !map.map("rejections", target.rejections) || !map.map("is_cut", target.isCut))
     return false;
+  if (target.alsoPrograms.size() != target.also.size()) {
+    path.field("also_programs").report("needs an element for each of \"also\"");
+    return false;
+  }
   for (auto [i, contestant] : llvm::enumerate(target.contestants)) {
     json::Path place = path.field("contestants").index(i);
     if (contestant.timings.size() != target.shapes.size())
       place.field("timings").report("needs an element for each of \"shapes\"");
     else if (contestant.alsoParameters.size() != target.also.size())
       place.field("also_parameters").report("needs an element for each of \"also\"");
+    else if (contestant.alsoPrograms.size() != target.also.size())
+      place.field("also_programs").report("needs an element for each of \"also\"");
     else
       continue;
     return false;
@@ -163,14 +180,19 @@ static bool fromJSON(const json::Value &value, Device &device, json::Path path) 
 
 static bool fromJSON(const json::Value &value, Session &session, json::Path path) {
   json::ObjectMapper map(value, path);
-  return map && map.map("device", session.device) && map.map("targets", session.targets);
+  return map && map.map("compiler", session.compiler) && map.map("ptxas", session.ptxas) &&
+         map.map("device", session.device) && map.map("date", session.date) &&
+         map.map("targets", session.targets);
 }
 
 } // namespace tessera::tuning
 
 std::string Session::print() const {
   json::Object document{{"format", kSessionFormat},
-                        {"version", 1},
+                        {"version", kSessionVersions.newest},
+                        {"compiler", compiler},
+                        {"ptxas", ptxas},
+                        {"date", date},
                         {"device", device ? toJSON(*device) : json::Value(nullptr)},
                         {"targets", toValue(targets)}};
   return llvm::formatv("{0:1}\n", json::Value(std::move(document))).str();
@@ -181,7 +203,7 @@ Expected<Session> Session::load(StringRef path) {
   if (!text)
     return text.takeError();
   Session session;
-  if (Error error = parseDocument(*text, path, kSessionFormat, session))
+  if (Error error = parseDocument(*text, path, kSessionFormat, session, kSessionVersions))
     return std::move(error);
   return session;
 }
@@ -189,6 +211,7 @@ Expected<Session> Session::load(StringRef path) {
 bool Session::hasSameContestants(const Session &other) const {
   auto stripped = [](Session session) {
     session.device.reset();
+    session.date.clear();
     for (Target &target : session.targets)
       for (Contestant &contestant : target.contestants)
         contestant.timings.assign(target.shapes.size(), std::nullopt);

@@ -103,12 +103,24 @@ static void addStepOptions(CLI::App &sub, TuneOptions &options) {
       ->type_name("RESULTS")
       ->excludes(compileOnly)
       ->excludes(measure);
+  sub.add_option("--adopt", options.adopt,
+                 "Only say that the entries of --database for the kernels of FILE were measured "
+                 "with the programs that FILE has now")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile)
+      ->excludes(compileOnly)
+      ->excludes(measure)
+      ->excludes("--merge");
   sub.add_option("--out", options.out,
                  "File for all measurements; --measure goes on where the file ends")
       ->type_name("RESULTS");
   sub.add_option("--database", options.database,
                  "The database to change (default: schedules.json beside FILE or LIST)")
       ->type_name("FILE");
+  sub.add_option("--compiler", options.compiler,
+                 "What entries say of the compiler, as its commit (default: its version)");
+  sub.add_option("--record", options.record,
+                 "File with all measurements that entries cite, as one of bench/results");
   sub.add_option("--ptxas", options.ptxas, "Path of ptxas");
   sub.add_option("--jobs", options.jobs, "Compilations at a time (default: one for each core)");
   sub.add_option("--device", options.device, "Number of the GPU")

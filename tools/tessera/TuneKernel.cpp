@@ -4,6 +4,7 @@
 #include "lib/Tuning/Json.h"
 #include "lib/Tuning/Measure.h"
 #include "lib/Tuning/Merge.h"
+#include "lib/Tuning/Programs.h"
 #include "lib/Tuning/Report.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
@@ -46,6 +47,7 @@ static int compileStep(const TuneOptions &options, const std::string &directory,
       return failWith(list.takeError(), ExitUsage);
     specs = std::move(*list);
   }
+  session.compiler = options.compiler.empty() ? TESSERA_VERSION : options.compiler;
   DiagnosticPrinter printer;
   auto handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
   std::vector<std::string> sources(specs.size());
@@ -63,7 +65,7 @@ static int compileStep(const TuneOptions &options, const std::string &directory,
     if (llvm::errs().is_displayed())
       llvm::errs() << "\rcompiled " << done << " of " << all << (done == all ? "\n" : "");
   };
-  if (Error error = buildContestants(session.targets, sources, build))
+  if (Error error = buildContestants(session, sources, build))
     return failWith(std::move(error), ExitToolchain);
   for (const Target &target : session.targets)
     printPlan(llvm::outs(), target);
@@ -110,7 +112,7 @@ static int measureStep(const TuneOptions &options, const cuda::Driver &driver,
 }
 
 /// Puts the winners of `session` into the database.
-static int mergeStep(const std::string &path, const Session &session) {
+static int mergeStep(const TuneOptions &options, const std::string &path, const Session &session) {
   Database database;
   if (llvm::sys::fs::exists(path)) {
     Expected<Database> loaded = Database::load(path);
@@ -124,8 +126,10 @@ static int mergeStep(const std::string &path, const Session &session) {
                     "store\n";
     return ExitFailed;
   }
-  for (Entry &entry : entries)
+  for (Entry &entry : entries) {
+    entry.measured.record = options.record;
     database.insert(std::move(entry), {session.device->multiprocessors});
+  }
   if (Error error = writeFile(path, database.print()))
     return failWith(std::move(error), ExitUsage);
   llvm::outs() << llvm::formatv("{0} entries written to {1}; `tessera compile --database {1}` uses "
@@ -166,9 +170,36 @@ static int mergeResults(const TuneOptions &options) {
     if (!session->device)
       return failUsage("'" + path + "' has not been measured; run tessera tune --measure");
     printResults(llvm::outs(), *session);
-    if (int code = mergeStep(options.database, *session))
+    if (int code = mergeStep(options, options.database, *session))
       return code;
   }
+  return ExitSuccess;
+}
+
+/// Gives entries the fingerprints of the programs of sources.
+static int adoptSources(const TuneOptions &options) {
+  Expected<Database> database = Database::load(options.database, Database::oldestVersion);
+  if (!database)
+    return failWith(database.takeError(), ExitUsage);
+  std::string report;
+  llvm::raw_string_ostream os(report);
+  for (const std::string &path : options.adopt) {
+    Expected<std::string> source = readFile(path);
+    if (!source)
+      return failWith(source.takeError(), ExitUsage);
+    Expected<size_t> count = adoptPrograms(*database, *source, path);
+    if (!count)
+      return failWith(count.takeError(), ExitFailed);
+    os << llvm::formatv("{0} entries of {1} are for the programs of {2}\n", *count,
+                        options.database, path);
+  }
+  for (const Entry &entry : database->getEntries())
+    if (entry.program.empty())
+      return failUsage("the entry " + entry.describe() + " is of none of these sources, and '" +
+                       options.database + "' stays as it is; give the source of its kernel too");
+  if (Error error = writeFile(options.database, database->print()))
+    return failWith(std::move(error), ExitUsage);
+  llvm::outs() << report;
   return ExitSuccess;
 }
 
@@ -191,7 +222,7 @@ static int runAll(const TuneOptions &options) {
   if (!code)
     code = measureStep(options, *driver, directory.str().str(), session);
   if (!code)
-    code = mergeStep(getDatabase(options), session);
+    code = mergeStep(options, getDatabase(options), session);
   if (std::error_code error = llvm::sys::fs::remove_directories(directory))
     llvm::errs() << "tessera: cannot remove '" << directory << "': " << error.message() << "\n";
   return code;
@@ -199,15 +230,20 @@ static int runAll(const TuneOptions &options) {
 
 int tessera::tuneKernel(const TuneOptions &options) {
   bool hasTarget = !options.target.file.empty() || !options.list.empty();
-  bool isOther = !options.measure.empty() || !options.merge.empty();
+  bool isOther = !options.measure.empty() || !options.merge.empty() || !options.adopt.empty();
   if (hasTarget == isOther)
-    return failUsage("tune takes a source FILE, --list, --measure DIR or --merge RESULTS");
+    return failUsage(
+        "tune takes a source FILE, --list, --measure DIR, --merge RESULTS or --adopt FILE");
   if (!options.target.file.empty() && !options.list.empty())
     return failUsage("tune takes a source FILE or --list, not both");
   if (!options.measure.empty() && options.out.empty())
     return failUsage("--measure needs --out RESULTS, a file for what it measures");
   if (!options.merge.empty() && options.database.empty())
     return failUsage("--merge needs --database FILE, which receives the winners");
+  if (!options.adopt.empty() && options.database.empty())
+    return failUsage("--adopt needs --database FILE, whose entries are for the programs of FILE");
+  if (!options.adopt.empty())
+    return adoptSources(options);
   if (!options.merge.empty())
     return mergeResults(options);
   if (!options.compileOnly.empty()) {

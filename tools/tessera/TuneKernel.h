@@ -16,10 +16,15 @@ struct TuneOptions {
   std::string compileOnly;        ///< directory that receives the bundles and the manifest
   std::string measure;            ///< such a directory
   std::vector<std::string> merge; ///< results
+  std::vector<std::string>
+      adopt; ///< sources whose programs the database's entries were measured with
   /// Where measurements go; empty for nowhere but the table.
   std::string out;
   /// The database that receives the winners; empty: schedules.json beside the source or the list.
   std::string database;
+  /// What entries say of where they come from: the compiler's commit (empty: its version), and the
+  /// file of bench/results with all times.
+  std::string compiler, record;
   std::string ptxas;
   unsigned jobs = 0; ///< compilations at a time; 0: one for each core
   int device = 0;

@@ -10,6 +10,7 @@ using namespace tessera::tuning;
 
 static Entry makeEntry() {
   Entry entry;
+  entry.program = "0123";
   entry.kernel = "gemm";
   entry.gpu = "NVIDIA H200";
   entry.shapeClass = "many-long";
@@ -33,8 +34,15 @@ TEST(DatabaseTest, SurvivesPrinting) {
   Database database;
   Entry entry = makeEntry();
   database.insert(entry, {132});
+  entry.program = "4567";
+  entry.tunedProgram = "89ab";
   entry.parameters["T"] = "f16";
   entry.measured.measuredWith = {{"T", "bf16"}};
+  entry.measured.compiler = "1f77ba2";
+  entry.measured.ptxas = "12.9";
+  entry.measured.date = "2026-11-22";
+  entry.measured.record = "times.json";
+  entry.measured.clock = 1755;
   entry.fixed = "split=false";
   database.insert(entry, {132});
   llvm::Expected<Database> read = Database::parse(database.print());
@@ -43,7 +51,14 @@ TEST(DatabaseTest, SurvivesPrinting) {
   ASSERT_EQ(read->getEntries().size(), 2u);
   const Entry &second = read->getEntries()[1];
   EXPECT_EQ(second.parameters, entry.parameters);
+  EXPECT_EQ(second.program, "4567");
+  EXPECT_EQ(second.getMeasuredProgram(), "89ab");
+  EXPECT_EQ(read->getEntries()[0].getMeasuredProgram(), "0123");
   EXPECT_EQ(second.schedule, "stages = 3");
+  EXPECT_EQ(second.measured.record, "times.json");
+  EXPECT_EQ(second.measured.describeOrigin(), "compiler 1f77ba2, ptxas 12.9, 2026-11-22, 1755 MHz");
+  // What nobody knows is neither invented nor written.
+  EXPECT_EQ(read->getEntries()[0].measured.describeOrigin(), "");
   EXPECT_EQ(second.fixed, "split=false");
   EXPECT_EQ(second.measured.shapes, entry.measured.shapes);
   EXPECT_EQ(second.measured.measuredWith, entry.measured.measuredWith);
@@ -54,16 +69,27 @@ TEST(DatabaseTest, SurvivesPrinting) {
 TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
   Entry old = makeEntry(), other = makeEntry();
   other.parameters["BM"] = "256";
+  // The same name and parameters, of which the program was edited since.
+  other.program = "4567";
   EXPECT_TRUE(other.hasKeyOf(old));
   // The first was measured when BM was not varied.
   old.tuned.clear();
   EXPECT_TRUE(other.hasKeyOf(old));
   for (auto change :
-       {+[](Entry &e) { e.parameters["T"] = "f16"; }, +[](Entry &e) { e.shapeClass = "few-long"; },
-        +[](Entry &e) { e.gpu = "NVIDIA H100"; }, +[](Entry &e) { e.kernel = "attention"; },
+       {+[](Entry &e) { e.shapeClass = "few-long"; }, +[](Entry &e) { e.gpu = "NVIDIA H100"; },
         +[](Entry &e) { e.fixed = "split=false"; }}) {
     Entry changed = makeEntry();
     change(changed);
+    EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
+  }
+  // One program has one key, whatever its name and how its parameters are called; other ones are
+  // told apart by both.
+  for (auto change :
+       {+[](Entry &e) { e.parameters["T"] = "f16"; }, +[](Entry &e) { e.kernel = "attention"; }}) {
+    Entry changed = makeEntry();
+    change(changed);
+    EXPECT_TRUE(changed.hasKeyOf(makeEntry()));
+    changed.program = "4567";
     EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
   }
   EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16");
@@ -97,8 +123,11 @@ TEST(DatabaseTest, NamesWhatIsWrong) {
   };
   EXPECT_NE(parseError("{").find("is not JSON"), std::string::npos);
   EXPECT_NE(parseError("{}").find("\"format\""), std::string::npos);
-  EXPECT_NE(parseError(replaced("\"version\": 1", "\"version\": 2")).find("version 1"),
+  EXPECT_NE(parseError(replaced("\"version\": 2", "\"version\": 3")).find("version 2"),
             std::string::npos);
+  EXPECT_NE(
+      parseError(replaced("\"program\": \"0123\"", "\"program\": \"\"")).find("entries[0].program"),
+      std::string::npos);
   EXPECT_NE(parseError(replaced("\"stages = 3\"", "3")).find("entries[0].schedule"),
             std::string::npos);
   EXPECT_NE(
@@ -108,6 +137,20 @@ TEST(DatabaseTest, NamesWhatIsWrong) {
                 .find("entries[0].tuned"),
             std::string::npos);
   EXPECT_NE(parseError(replaced("1.75", "1, 2")).find("model_ms"), std::string::npos);
+}
+
+/// The first version knows kernels by their names alone: it is read by what adds the programs.
+TEST(DatabaseTest, AnOldVersionSaysWhatToDo) {
+  Database database;
+  database.insert(makeEntry(), {132});
+  std::string text = database.print();
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+  EXPECT_NE(parseError(text).find("is of version 1: its entries do not say which programs"),
+            std::string::npos);
+  EXPECT_NE(parseError(text).find("--adopt"), std::string::npos);
+  llvm::Expected<Database> old = Database::parse(text, Database::oldestVersion);
+  ASSERT_TRUE(static_cast<bool>(old)) << toString(old.takeError());
+  EXPECT_EQ(old->getEntries().size(), 1u);
 }
 
 /// Every entry that ships is for a kernel that ships, and is what a compilation takes that asks for

@@ -14,17 +14,23 @@ static Timing makeTiming(double ms) {
   Timing timing;
   timing.ms = {ms, ms * 0.9, 0.01, 20};
   timing.waves = 1.5;
+  timing.mhz = 1700 + ms;
   return timing;
 }
 
 /// Two contestants on a short and two long shapes; the second is faster on the long ones.
 static Session makeSession() {
   Session session;
+  session.compiler = "1f77ba2";
+  session.ptxas = "12.9";
   session.device = Device{"NVIDIA H200", 132};
+  session.date = "2026-11-22";
   Target &target = session.targets.emplace_back();
   target.file = "gemm.tile";
   target.kernel = "gemm";
+  target.program = "standard";
   target.also = {{{"T", "f16"}}};
+  target.alsoPrograms = {"standard, f16"};
   target.shapes = {
       {{{"M", 64}}, {500, 4}}, {{{"M", 1024}}, {500, 128}}, {{{"M", 4096}}, {500, 256}}};
   const double times[2][3] = {{1, 4, 16}, {1.5, 3, 15}};
@@ -33,6 +39,8 @@ static Session makeSession() {
     contestant.candidate.tuned = {{"BM", i ? "256" : "128"}};
     contestant.candidate.parameters = {{"BM", i ? "256" : "128"}, {"T", "bf16"}};
     contestant.candidate.schedule = i ? "stages = 3, split = true" : "stages = 2, split = true";
+    contestant.candidate.program = i ? "large" : "standard";
+    contestant.alsoPrograms = {i ? "large, f16" : "standard, f16"};
     contestant.alsoParameters = {{{"BM", i ? "256" : "128"}, {"T", "f16"}}};
     for (double ms : times[i])
       contestant.timings.push_back(makeTiming(ms));
@@ -63,6 +71,7 @@ TEST(SessionTest, SurvivesPrinting) {
 TEST(SessionTest, SameContestants) {
   Session measured = makeSession(), plan = makeSession();
   plan.device.reset();
+  plan.date.clear();
   for (Contestant &contestant : plan.targets[0].contestants)
     contestant.timings.assign(3, std::nullopt);
   EXPECT_TRUE(measured.hasSameContestants(plan));
@@ -88,6 +97,12 @@ TEST(SessionTest, WinnersByClass) {
   EXPECT_EQ(large.measured.ms, (std::vector<double>{3, 15}));
   EXPECT_EQ(large.measured.modelMs, (std::vector<double>{4, 16}));
   EXPECT_EQ(large.measured.contestants, 2);
+  EXPECT_EQ(large.program, "standard");
+  EXPECT_EQ(large.tunedProgram, "large");
+  EXPECT_EQ(entries[0].tunedProgram, "");
+  EXPECT_EQ(large.measured.describeOrigin(), "compiler 1f77ba2, ptxas 12.9, 2026-11-22, 1709 MHz");
+  EXPECT_EQ(also.program, "standard, f16");
+  EXPECT_EQ(also.tunedProgram, "large, f16");
   EXPECT_EQ(also.parameters.at("T"), "f16");
   EXPECT_EQ(also.measured.measuredWith, (Values{{"T", "bf16"}}));
 }

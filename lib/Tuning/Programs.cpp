@@ -1,0 +1,76 @@
+//===- Programs.cpp - Which programs a source makes -----------------------===//
+
+#include "lib/Tuning/Programs.h"
+#include "lib/Compiler/Pipeline.h"
+#include "lib/Source/Diagnostics.h"
+#include "lib/Source/Source.h"
+#include "lib/Tuning/Fingerprint.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tuning;
+using llvm::Expected;
+using tile::KernelOp;
+
+static llvm::Error fail(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+Expected<std::string> tessera::tuning::identifyProgram(const std::string &source,
+                                                       const std::string &fileName,
+                                                       const std::string &kernel,
+                                                       const Defines &defines) {
+  DialectRegistry registry;
+  registerCompilerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ErrorCapture errors(&context);
+  ReadResult read = readSource(source, fileName, defines, context);
+  if (read.status != CompileStatus::Success)
+    return fail(errors.getFirst());
+  PassManager cleanup(&context, ModuleOp::getOperationName());
+  buildTilePhase(cleanup);
+  if (failed(cleanup.run(*read.module)))
+    return fail(errors.getFirst());
+  if (auto found = read.module->lookupSymbol<KernelOp>(kernel))
+    return getFingerprint(found);
+  return fail("the source has no kernel '" + kernel + "'");
+}
+
+/// Sets the fingerprints of `entry`.
+static llvm::Error adopt(Entry &entry, const std::string &source, const std::string &fileName) {
+  Defines given, all(entry.parameters.begin(), entry.parameters.end());
+  for (const auto &[name, value] : entry.parameters)
+    if (!entry.isTuned(name))
+      given.emplace_back(name, value);
+  Expected<std::string> program = identifyProgram(source, fileName, entry.kernel, given);
+  if (!program)
+    return program.takeError();
+  Expected<std::string> measured = identifyProgram(source, fileName, entry.kernel, all);
+  if (!measured)
+    return measured.takeError();
+  entry.tunedProgram = *measured == *program ? "" : *measured;
+  entry.program = std::move(*program);
+  return llvm::Error::success();
+}
+
+Expected<size_t> tessera::tuning::adoptPrograms(Database &database, const std::string &source,
+                                                const std::string &fileName) {
+  std::string message;
+  SourceInfo info = inspect(source, fileName, {}, [&](const Diagnostic &diagnostic) {
+    message += (message.empty() ? "" : "; ") + diagnostic.message;
+  });
+  if (info.status != CompileStatus::Success)
+    return fail("'" + fileName + "': " + message);
+  size_t count = 0;
+  for (Entry &entry : database.getMutableEntries()) {
+    auto isOfName = [&](const KernelInfo &kernel) { return kernel.name == entry.kernel; };
+    if (llvm::none_of(info.kernels, isOfName))
+      continue;
+    if (llvm::Error error = adopt(entry, source, fileName))
+      return fail("the entry " + entry.describe() + " is not of '" + fileName +
+                  "': " + toString(std::move(error)));
+    ++count;
+  }
+  return count;
+}
