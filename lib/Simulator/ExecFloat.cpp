@@ -2,7 +2,8 @@
 //
 // Compiled with -frounding-math: directed rounding switches the host's mode around a warp
 // instruction. The approximations are computed in double precision and rounded, with the ranges of
-// the ISA in which they give something else; with a seed, moved within the error that it documents.
+// the ISA in which they give something else; on request, the seed moves them within the error that
+// it documents.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
@@ -229,7 +230,8 @@ template <class F, unsigned N>
 Step approx32(Exec &e, const Inst &i) {
   const float *a = e.src<float>(i, 1);
   const float *b = N > 1 ? e.src<float>(i, 2) : a;
-  uint64_t seed = e.run->options->seed;
+  const tessera::sim::Options &options = *e.run->options;
+  uint64_t seed = options.moveApproximations ? options.seed : 0;
   float r[kLanes];
   for (unsigned l = 0; l < kLanes; ++l)
     r[l] = i.select & SelFtz ? flush(approximate<F>(seed, flush(a[l]), flush(b[l])))

@@ -207,6 +207,8 @@ struct Options {
   unsigned residentCtas = 0;
   bool checkRaces = true;
   bool checkRegisters = true; ///< uninitialised and in-flight registers
+  /// The seed, unless it is 0, moves each approximation within the error that the ISA documents.
+  bool moveApproximations = false;
   std::vector<SharedName> sharedNames;
   std::vector<RoleName> roleNames;
   std::vector<BarrierName> barrierNames;

@@ -18,7 +18,8 @@ struct Arguments {
   uint64_t seed = 0, seeds = 1;
   unsigned threads = 0, maxDiagnostics = 20;
   uint64_t limit = 0;
-  bool stats = false, noRaces = false, noRegisters = false, parseOnly = false;
+  bool stats = false, noRaces = false, noRegisters = false, moveApproximations = false,
+       parseOnly = false;
 };
 
 int fail(llvm::Error e) {
@@ -54,6 +55,7 @@ llvm::Error prepare(const Arguments &a, const Module &module, uint64_t seed, uns
   o.maxDiagnostics = a.maxDiagnostics;
   o.checkRaces = !a.noRaces;
   o.checkRegisters = !a.noRegisters;
+  o.moveApproximations = a.moveApproximations;
   if (a.limit)
     o.maxWarpInstructions = a.limit;
   return llvm::Error::success();
@@ -150,6 +152,8 @@ int main(int argc, char **argv) {
   app.add_flag("--no-race-checks", a.noRaces, "do not look for races");
   app.add_flag("--no-register-checks", a.noRegisters,
                "do not look for uninitialised and in-flight registers");
+  app.add_flag("--move-approximations", a.moveApproximations,
+               "let each seed but 0 move approximations within their documented error");
   app.add_flag("--parse-only", a.parseOnly, "only parse, and list the kernels");
   CLI11_PARSE(app, argc, argv);
   if (a.launch.empty() && !a.parseOnly) {

@@ -73,6 +73,9 @@ static void addSimOptions(CLI::App &command, SimOptions &options) {
                   "Thread blocks of a persistent kernel, at most: fewer take more tiles each")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  command.add_flag("--move-approximations", options.moveApproximations,
+                   "Move the results of approximations (division, exponentials, ...) within the "
+                   "error that the PTX ISA documents, for each seed but 0 otherwise");
   command.add_option("--threads", options.threads,
                      "Host threads of the simulator (default: all cores, or 1 for kernels whose "
                      "blocks communicate)");

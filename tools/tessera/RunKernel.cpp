@@ -244,7 +244,8 @@ static int checkOptions(const RunOptions &options) {
   if (options.trace.empty() && !options.instrument.empty())
     return failUsage("--instrument says what --trace records; give --trace FILE");
   if (options.device != "sim" && options.sim != SimOptions())
-    return failUsage("--seeds, --sim-seed, --sim-blocks and --threads are options of --device sim");
+    return failUsage("--seeds, --sim-seed, --sim-blocks, --move-approximations and --threads are "
+                     "options of --device sim");
   if (llvm::Error error = checkSeeds("--seeds", options.sim.seeds, "--sim-seed", options.sim.seed))
     return failUsage(toString(std::move(error)));
   return ExitSuccess;

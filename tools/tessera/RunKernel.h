@@ -21,10 +21,11 @@ struct SimOptions {
   uint64_t seeds = 3;   ///< how many to explore
   unsigned threads = 0; ///< of the host; 0: all cores, or one when a seed would not fix the run
   unsigned blocks = 4;  ///< of a persistent launch, at most
+  bool moveApproximations = false; ///< within their documented error, as the seed says
 
   bool operator!=(const SimOptions &other) const {
-    return std::tie(seed, seeds, threads, blocks) !=
-           std::tie(other.seed, other.seeds, other.threads, other.blocks);
+    return std::tie(seed, seeds, threads, blocks, moveApproximations) !=
+           std::tie(other.seed, other.seeds, other.threads, other.blocks, other.moveApproximations);
   }
 };
 

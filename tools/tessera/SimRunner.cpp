@@ -54,6 +54,7 @@ std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const st
   runner->readDescription();
   runner->maxBlocks = simOptions.blocks;
   runner->hostThreads = simOptions.threads;
+  runner->simulation.moveApproximations = simOptions.moveApproximations;
   runner->setSeeds(simOptions.seed, 1);
   return runner;
 }

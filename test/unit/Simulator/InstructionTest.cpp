@@ -96,11 +96,12 @@ TEST(Float, DivisionsOfLargeDivisors) {
   EXPECT_EQ(evaluate1("div.full.ftz.f32 %r3, %r1, %r2;", f(0x1p-100f), f(0x1p127f)), f(0));
 }
 
-/// Results of `code` for 0.7 and 1.3, with a seed.
-static std::vector<float> approximate(llvm::StringRef code, uint64_t seed) {
+/// Results of `code` for 0.7 and 1.3, with a seed that moves them if it should.
+static std::vector<float> approximate(llvm::StringRef code, uint64_t seed, bool moves = true) {
   LaunchSetup setup;
   setup.threads = 32;
   setup.seed = seed;
+  setup.moveApproximations = moves;
   setup.in = {f(0.7f), f(1.3f)};
   setup.in.resize(64);
   Result r = runPtx(("ld.global.v2.u32 {%r1, %r2}, [%d0]; mul.wide.u32 %d1, %r0, 4; "
@@ -140,6 +141,7 @@ TEST(Float, ApproximationsMoveWithTheSeed) {
       seen.insert(values.front());
     }
     EXPECT_GT(seen.size(), 1u) << code.str();
+    EXPECT_EQ(approximate(code, 5, /*moves=*/false), approximate(code, 0)) << code.str();
   }
 }
 

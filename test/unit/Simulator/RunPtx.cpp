@@ -50,6 +50,7 @@ Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup
   memcpy(launch.params.data(), &out, 8);
   Options options;
   options.seed = setup.seed;
+  options.moveApproximations = setup.moveApproximations;
   auto report = run(*module, launch, options);
   if (!report) {
     result.error = llvm::toString(report.takeError());

@@ -17,6 +17,7 @@ struct Result {
 struct LaunchSetup {
   unsigned threads = 32, outWords = 64, sharedBytes = 1024;
   uint64_t seed = 0;
+  bool moveApproximations = false;
   Dim3 grid{1, 1, 1}, cluster{1, 1, 1};
   std::vector<uint32_t> in; ///< initial contents of the output buffer
 };
