@@ -17,8 +17,12 @@ include(AddMLIR)
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(TESSERA_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 add_definitions(${TESSERA_LLVM_DEFINITIONS})
-# The headers change class layouts with assertions; Debian's libraries are built without.
-add_definitions(-DNDEBUG)
+if(TESSERA_SANITIZE)
+  include(TesseraSanitize)
+else()
+  # As LLVM's packages are built.
+  add_definitions(-DNDEBUG)
+endif()
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-comment -fno-semantic-interposition)
 # As LLVM does: g++ sees uninitialised values behind every parser call that can fail.
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")

@@ -4,6 +4,7 @@
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
 #                static                      LLVM is linked statically
+#                asan                        address and undefined-behaviour sanitizers are compiled in
 # Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %cmake, %cxx, %cc, %llvm-include, %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
@@ -87,7 +88,17 @@ if has_hopper():
 if config.static_build:
     config.available_features.add("static")
 
-substitute("python", config.python)
+if config.asan_runtime:
+    config.available_features.add("asan")
+    # An interpreter that loads libtessera has the runtime from its start. A report ends in SIGABRT, which `not` does not take
+    # for an error of the tool's own. LLVM's libraries are not instrumented: the arenas that both fill are not poisoned, and
+    # what they keep to the end are no leaks.
+    options = "abort_on_error=1:detect_leaks=0:allow_user_poisoning=0"
+    config.environment["ASAN_OPTIONS"] = options
+    config.environment["UBSAN_OPTIONS"] = "abort_on_error=1:print_stacktrace=1"
+    substitute("python", f"env LD_PRELOAD={config.asan_runtime} {config.python}")
+else:
+    substitute("python", config.python)
 substitute("cmake", config.cmake)
 substitute("cxx", config.cxx_compiler)
 substitute("cc", config.c_compiler)
