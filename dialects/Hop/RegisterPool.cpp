@@ -7,8 +7,8 @@
 
 using namespace tessera::hop;
 
-/// setmaxnreg counts in multiples of this, from the least on.
-static constexpr int64_t granule = 8, leastRegisters = 24;
+/// setmaxnreg counts in multiples of this.
+static constexpr int64_t granule = 8;
 
 int64_t tessera::hop::entryRegisters(int64_t warpgroups, int64_t raised) {
   int64_t share = registersOfMultiprocessor / (warpgroups * warpgroupThreads);
@@ -23,9 +23,9 @@ static std::string suggest(const RoleRegisters &roles) {
   producer = std::min(producer, entryRegisters(roles.warpgroups(), roles.consumer));
   int64_t consumer = llvm::alignDown((pool - roles.producer) / roles.consumers, granule);
   std::string text;
-  if (producer >= leastRegisters)
+  if (producer >= leastRoleRegisters)
     text = llvm::formatv("producer_registers = {0}", producer);
-  if (consumer >= std::max(roles.producer, leastRegisters))
+  if (consumer >= std::max(roles.producer, leastRoleRegisters))
     text += llvm::formatv("{0}at most {1} per consumer thread", text.empty() ? "" : " or ",
                           std::min<int64_t>(consumer, 256));
   return text.empty() ? "lower both" : "use " + text;

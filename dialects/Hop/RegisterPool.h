@@ -19,6 +19,8 @@ namespace tessera::hop {
 constexpr int64_t registersOfMultiprocessor = 65536;
 constexpr int64_t mostThreadRegisters = 255;
 constexpr int64_t warpgroupThreads = 128;
+/// setmaxnreg takes multiples of 8 from here on.
+constexpr int64_t leastRoleRegisters = 24;
 
 /// What the roles of a thread block ask for, in registers per thread.
 struct RoleRegisters {

@@ -73,6 +73,10 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ::llvm::StringRef getArgumentName(unsigned i) {
       return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[i]).getValue();
     }
+    /// What the kernel's schedule sets.
+    ScheduleAttr::Fields getScheduleFields() {
+      return getScheduleAttr() ? getScheduleAttr().getFields() : ScheduleAttr::Fields();
+    }
     /// Names of the run-time dimensions, in order of first appearance in the arguments.
     ::llvm::SmallVector<::llvm::StringRef> getDimNames();
   }];

@@ -55,7 +55,8 @@ static OwningOpRef<ModuleOp> isolate(ModuleOp source, StringRef kernel) {
 
 /// The fields in which the schedules of a list differ.
 static std::string describe(ScheduleAttr schedule) {
-  tile::ScheduleFields all(schedule), varied;
+  const tile::ScheduleFields &all = schedule.getFields();
+  tile::ScheduleFields varied;
   varied.warpSpecialize = all.warpSpecialize;
   varied.consumers = all.consumers;
   varied.overlap = all.overlap;

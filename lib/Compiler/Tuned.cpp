@@ -206,8 +206,8 @@ int64_t Lookup::rank(const Entry &entry) {
   if (!fixed)
     return 0;
   int64_t rank = 0;
-  tile::ScheduleFields want(getRequestedSchedule(kernel)), have(*fixed);
-  want.visitWith(have, [&](StringRef, const auto &mine, const auto &theirs) {
+  tile::ScheduleFields want = getRequestedSchedule(kernel).getFields(), have = fixed->getFields();
+  want.visitWith(have, [&](const auto &, const auto &mine, const auto &theirs) {
     if (theirs)
       rank += mine == theirs ? 1 : -1;
   });

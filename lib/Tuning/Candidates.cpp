@@ -18,7 +18,7 @@ using namespace tessera;
 using namespace tessera::tuning;
 using tile::KernelOp;
 using tile::ScheduleAttr;
-using tile::ScheduleFieldDomain;
+using tile::ScheduleFieldInfo;
 
 /// A field with more values than this changes to the nearest on either side only.
 static constexpr size_t kManyValues = 8;
@@ -82,7 +82,7 @@ private:
   MLIRContext context;
   DiagnosticForwarder forwarder;
   ScheduleAttr fixed;
-  SmallVector<ScheduleFieldDomain> fields;
+  SmallVector<ScheduleFieldInfo> fields;
   std::vector<VariedParameter> varied;
   Values defaults;
   ArrayAttr argumentTypes;
@@ -103,20 +103,8 @@ CompileStatus Enumerator::fail(const Twine &message) {
 /// The values of the fields that are set in `schedule`, by name.
 static Values getFieldValues(ScheduleAttr schedule) {
   Values values;
-  std::string text = tile::printScheduleFields(schedule);
-  SmallVector<StringRef> items;
-  StringRef(text).split(items, ", ", -1, /*KeepEmpty=*/false);
-  std::string last;
-  for (StringRef item : items) {
-    auto [name, value] = item.split(" = ");
-    // The rest of a list, as of "stages = [3, 2]".
-    if (value.empty()) {
-      values[last] += ", " + name.str();
-      continue;
-    }
-    last = name.str();
-    values[last] = value.str();
-  }
+  schedule.getFields().forEachSet(
+      [&](StringRef name, const std::string &value) { values[name.str()] = value; });
   return values;
 }
 
@@ -128,19 +116,19 @@ CompileStatus Enumerator::readFields() {
   fixed = *parsed;
   result.fixed = tile::printScheduleFields(fixed);
   Values kept = getFieldValues(fixed);
-  fields = tile::getScheduleFieldDomains(&context);
+  fields = SmallVector<ScheduleFieldInfo>(ScheduleAttr::getFieldInfos());
   for (const std::string &name : space.fields) {
     if (kept.count(name))
       return fail("the schedule field '" + name + "' is both fixed and varied");
     if (llvm::none_of(fields, [&](const auto &field) { return field.name == name; })) {
       std::string known;
-      for (const ScheduleFieldDomain &field : fields)
-        known += (known.empty() ? "" : ", ") + field.name;
+      for (const ScheduleFieldInfo &field : fields)
+        known += (known.empty() ? "" : ", ") + field.name.str();
       return fail("unknown schedule field '" + name + "'; known are " + known);
     }
   }
-  llvm::erase_if(fields, [&](const ScheduleFieldDomain &field) {
-    return kept.count(field.name) ||
+  llvm::erase_if(fields, [&](const ScheduleFieldInfo &field) {
+    return kept.count(field.name.str()) ||
            (!space.fields.empty() && !llvm::is_contained(space.fields, field.name));
   });
   return CompileStatus::Success;
@@ -320,7 +308,7 @@ void Enumerator::tryRequests(Tiles &tiles, ArrayRef<std::string> requests,
 //===----------------------------------------------------------------------===//
 
 /// What a field can change to from its value `current`.
-static std::vector<std::string> changesOf(const ScheduleFieldDomain &domain, StringRef current) {
+static std::vector<std::string> changesOf(const ScheduleFieldInfo &domain, StringRef current) {
   std::vector<std::string> values(domain.values.begin(), domain.values.end());
   auto home = llvm::find(values, current);
   if (values.size() <= kManyValues || home == values.end()) {
@@ -347,7 +335,7 @@ std::vector<std::string> Enumerator::listChanges(Tiles &tiles, std::vector<unsig
   for (auto [i, field] : llvm::enumerate(fields))
     if (!kept.count(field.name))
       for (const std::string &value : changesOf(field, current[field.name])) {
-        requests.push_back(field.name + " = " + value);
+        requests.push_back(field.name.str() + " = " + value);
         changed.push_back(i);
       }
   return requests;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -168,7 +169,10 @@ struct CacheHintsPass : tessera::impl::CacheHintsBase<CacheHintsPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
     reported.clear();
-    if (!kernel.getSchedule().getL2Hints().value_or(false) || kernel.getGrid().empty())
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::l2Hints)))
+      return signalPassFailure();
+    if (!*schedule.l2Hints || kernel.getGrid().empty())
       return;
     Reuse reuse(kernel);
     for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>())

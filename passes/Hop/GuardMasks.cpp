@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Hop/HopPasses.h"
@@ -102,7 +103,10 @@ private:
 
 struct GuardMasksPass : tessera::impl::GuardMasksBase<GuardMasksPass> {
   void runOnOperation() override {
-    if (!getOperation().getSchedule().getSplit().value_or(false))
+    const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
+    if (failed(schedule.require(getOperation(), &tile::ScheduleFields::split)))
+      return signalPassFailure();
+    if (!*schedule.split)
       return;
     SmallVector<std::pair<arith::SelectOp, bool>> masks;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {

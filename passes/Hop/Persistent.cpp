@@ -66,8 +66,7 @@ class TileOrder {
 public:
   TileOrder(hop::KernelOp kernel, OpBuilder &builder)
       : kernel(kernel), order(*kernel.getSchedule().getOrder()),
-        rounds(kernel.getSchedule().getSection().value_or(tile::usualSection)),
-        cluster(kernel.getClusterSize()) {
+        rounds(*kernel.getSchedule().getSection()), cluster(kernel.getClusterSize()) {
     IndexBuilder b(builder, kernel.getLoc());
     for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
       counts.push_back(countTiles(dim, builder, kernel.getLoc()));
@@ -130,21 +129,20 @@ private:
 struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    tile::ScheduleAttr schedule = kernel.getSchedule();
-    std::optional<PersistentKind> kind = schedule.getPersistent();
-    if (kind == PersistentKind::None)
-      return;
-    if (!kind || !schedule.getOrder()) {
-      kernel.emitError("has a schedule without ")
-          << (kind ? "order" : "persistent") << "; run tile-choose-schedule first";
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent)))
       return signalPassFailure();
-    }
+    if (schedule.persistent == PersistentKind::None)
+      return;
+    if (failed(
+            schedule.require(kernel, &tile::ScheduleFields::order, &tile::ScheduleFields::section)))
+      return signalPassFailure();
     if (kernel.getGrid().empty()) {
       kernel.emitError("has no grid over whose tiles a thread block could walk");
       return signalPassFailure();
     }
     Value numbers;
-    if (kind == PersistentKind::Dynamic) {
+    if (schedule.persistent == PersistentKind::Dynamic) {
       if (failed(checkProducer(kernel)))
         return signalPassFailure();
       OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -73,7 +74,10 @@ private:
 struct PinWaitsPass : tessera::impl::PinWaitsBase<PinWaitsPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    if (!kernel.getSchedule().getPinWaits().value_or(false))
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::pinWaits)))
+      return signalPassFailure();
+    if (!*schedule.pinWaits)
       return;
     kernel.walk([](Block *block) {
       hop::MmaWaitOp before;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -54,7 +55,10 @@ LoopShape shapeOf(scf::ForOp loop) {
 struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    if (!kernel.getSchedule().getPingpong().value_or(false))
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::pingpong)))
+      return signalPassFailure();
+    if (!*schedule.pingpong)
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       if (role.getKind() == hop::RoleKind::Consumer && failed(insertTurns(role)))

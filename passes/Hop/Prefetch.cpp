@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -188,7 +189,10 @@ private:
 struct PrefetchPass : tessera::impl::PrefetchBase<PrefetchPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    if (kernel.getSchedule().getWarpSpecialize().value_or(true))
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::warpSpecialize)))
+      return signalPassFailure();
+    if (*schedule.warpSpecialize)
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       role.walk([&](scf::ForOp loop) { LoopPrefetcher(loop, role.getBody().front()).run(); });

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -19,7 +20,10 @@ namespace {
 
 struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   void runOnOperation() override {
-    if (getOperation().getSchedule().getOperands() != tile::OperandKind::shared)
+    const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
+    if (failed(schedule.require(getOperation(), &tile::ScheduleFields::operands)))
+      return signalPassFailure();
+    if (schedule.operands != tile::OperandKind::shared)
       return;
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
       if (failed(stage(role)))

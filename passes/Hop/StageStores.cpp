@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -224,11 +225,15 @@ LogicalResult LentMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::Shar
 struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    if (kernel.getSchedule().getStore() != tile::StoreKind::tma)
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(
+            schedule.require(kernel, &tile::ScheduleFields::store, &tile::ScheduleFields::staging)))
+      return signalPassFailure();
+    if (schedule.store != tile::StoreKind::tma)
       return;
     OwnMemory own(kernel);
     LentMemory lent(kernel);
-    bool isShared = kernel.getSchedule().getStaging() == tile::StagingKind::shared;
+    bool isShared = schedule.staging == tile::StagingKind::shared;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       SmallVector<tile::StoreOp> stores;
       role.walk([&](tile::StoreOp store) { stores.push_back(store); });

@@ -45,7 +45,7 @@ LogicalResult Emitter::emitKernel() {
   emitBarrierInit(threadIndex);
   // Results of the launch before are there from here on (PTX ISA 9.7.13.13). Blocks of the next
   // launch may take the place that blocks of this one leave: they wait here for all of it.
-  if (kernel.getSchedule().getPdl().value_or(false))
+  if (*kernel.getSchedule().getPdl())
     assembly("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;", "", {}, {});
   if (kernel.getTimeline())
     emitTimelineStart();

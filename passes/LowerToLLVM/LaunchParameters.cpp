@@ -415,7 +415,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("grid", b.getArrayAttr(grid));
   entry.set("persistent",
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
-  entry.set("pdl", b.getBoolAttr(kernel.getSchedule().getPdl().value_or(false)));
+  entry.set("pdl", b.getBoolAttr(*kernel.getSchedule().getPdl()));
   entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
   entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));

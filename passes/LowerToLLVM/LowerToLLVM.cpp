@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Hop/HopPasses.h"
@@ -80,6 +81,10 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   static LogicalResult checkReady(hop::KernelOp kernel) {
     if (!kernel.getSharedBytes())
       return kernel.emitError("has no shared-memory offsets; run hop-allocate-shared-memory first");
+    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent,
+                                &tile::ScheduleFields::pdl)))
+      return failure();
     auto lacksLayout = [](Type type) {
       return isa<RankedTensorType>(type) && !hop::getLayout(type);
     };

@@ -167,7 +167,7 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
   Forms forms(kernel);
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr fields : requested) {
-    if (!forms.speculates() && fields.getSpeculate().value_or(false)) {
+    if (!forms.speculates() && fields.getSpeculate() == true) {
       choices.push_back({ScheduleAttr(),
                          {{"speculate = true", "the kernel has no tile.speculate"}},
                          std::string()});
@@ -187,7 +187,7 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   if (failed(checkDots(kernel)))
     return schedules;
   Forms forms(kernel);
-  if (!forms.speculates() && requested.getSpeculate().value_or(false))
+  if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
   for (ScheduleSearch *search : forms.of(requested))
     llvm::append_range(schedules, search->list(requested, most - schedules.size()));
@@ -198,12 +198,11 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
 // What would work instead
 //===----------------------------------------------------------------------===//
 
-/// `schedule` without its field number `field`, or null when it is not set.
-static ScheduleAttr withoutField(ScheduleAttr schedule, unsigned field) {
-  ScheduleFields fields(schedule);
-  unsigned index = 0;
-  fields.visit([&](StringRef, auto &value) {
-    if (index++ == field)
+/// `schedule` without `field`, or null when it is not set.
+static ScheduleAttr withoutField(ScheduleAttr schedule, const ScheduleFieldInfo &field) {
+  ScheduleFields fields = schedule.getFields();
+  fields.visit([&](const ScheduleFieldInfo &info, auto &value) {
+    if (&info == &field)
       value.reset();
   });
   ScheduleAttr reduced = fields.get(schedule.getContext());
@@ -219,9 +218,7 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
     diag << " with " << requested;
   for (const ScheduleRejection &rejection : search.rejections)
     diag.attachNote() << rejection.candidate << ": " << rejection.reason;
-  unsigned numFields = 0;
-  ScheduleFields().visit([&](StringRef, auto &) { ++numFields; });
-  for (unsigned field = 0; field < numFields; ++field)
+  for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos())
     if (ScheduleAttr reduced = withoutField(requested, field))
       if (std::optional<ScheduleAttr> found = search.run(reduced)) {
         diag.attachNote() << "this would work: " << *found;
@@ -253,10 +250,10 @@ private:
     ScheduleAttr requested = getRequestedSchedule(kernel);
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
-    if (!speculation && speculate.value_or(false))
+    if (!speculation && speculate == true)
       return kernel.emitError("speculate = true needs a tile.speculate, and the kernel has none; "
                               "speculate = false would work");
-    if (speculation && !speculate.value_or(true))
+    if (speculation && speculate == false)
       takeExactRegion(kernel);
     numberPipes(kernel);
     std::optional<ScheduleSearch> search(std::in_place, kernel);

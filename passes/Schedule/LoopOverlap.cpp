@@ -341,10 +341,9 @@ FailureOr<RotationPlan> OverlapPlanner::run() {
   return plan;
 }
 
-OverlapShape OverlapShape::of(ScheduleAttr schedule) {
-  int64_t stages = schedule.getOverlap().value_or(1);
-  return {stages, schedule.getLead().value_or(stages == 3),
-          schedule.getRescale() == JoinKind::Before, schedule.getPack() == JoinKind::Before};
+OverlapShape OverlapShape::of(const ScheduleFields &fields) {
+  return {*fields.overlap, *fields.lead, fields.rescale == JoinKind::Before,
+          fields.pack == JoinKind::Before};
 }
 
 std::optional<std::string> OverlapShape::findConflict() const {

@@ -8,7 +8,7 @@
 #ifndef TESSERA_PASSES_SCHEDULE_LOOPOVERLAP_H
 #define TESSERA_PASSES_SCHEDULE_LOOPOVERLAP_H
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/LoopRotation.h"
 #include "llvm/ADT/SetVector.h"
 #include <string>
@@ -30,8 +30,8 @@ struct OverlapShape {
   /// Its computed operand is rounded in the step of that dot.
   bool packBefore = false;
 
-  /// That of a schedule; what it leaves open is the default.
-  static OverlapShape of(tile::ScheduleAttr schedule);
+  /// That of a schedule, which sets `overlap`, `lead`, `rescale` and `pack`.
+  static OverlapShape of(const tile::ScheduleFields &fields);
   /// Why no loop has this shape, if none can.
   std::optional<std::string> findConflict() const;
   /// True when the later dots run in a step after that of the elementwise work.

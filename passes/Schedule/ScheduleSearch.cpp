@@ -63,12 +63,12 @@ const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape
 }
 
 /// Why the kernel cannot be overlapped in this shape.
-std::optional<std::string> ScheduleSearch::rejectShape(ScheduleAttr requested,
+std::optional<std::string> ScheduleSearch::rejectShape(const ScheduleFields &requested,
                                                        const OverlapShape &shape) {
   if (std::optional<std::string> conflict = shape.findConflict())
     return conflict;
   if (!shape.separatesLate() &&
-      (requested.getRescale() == JoinKind::After || requested.getPack() == JoinKind::After))
+      (requested.rescale == JoinKind::After || requested.pack == JoinKind::After))
     return "every dot runs in the step of the work on its operands, so that they are scaled and "
            "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
   if (shape.stages > 1 && !overlapped(shape).kernel)
@@ -82,8 +82,8 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
 }
 
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
-  return consumerRegisters(rotated(candidate), candidate.consumers, candidate.warpSpecialize,
-                           candidate.operands);
+  return consumerRegisters(rotated(candidate), candidate.consumers(), candidate.isSpecialized(),
+                           *candidate.fields.operands);
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
@@ -106,26 +106,34 @@ static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
   return split;
 }
 
-ScheduleSearch::Candidate ScheduleSearch::makeCandidate(ScheduleAttr requested, bool warpSpecialize,
+ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &requested,
+                                                        bool warpSpecialize,
                                                         const OverlapShape &shape,
                                                         int64_t consumers) const {
   RegisterSplit split = registerSplit(consumers, warpSpecialize);
   if (warpSpecialize)
-    split = takeProducer(split, consumers, requested.getProducerRegisters());
-  split.consumer = requested.getConsumerRegisters().value_or(split.consumer);
+    split = takeProducer(split, consumers, requested.producerRegisters);
+  split.consumer = requested.consumerRegisters.value_or(split.consumer);
+  ScheduleFields fields = requested;
+  fields.warpSpecialize = warpSpecialize;
+  fields.consumers = consumers;
+  fields.overlap = shape.stages;
+  fields.lead = shape.lead;
+  fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
+  fields.pack = shape.packBefore ? JoinKind::Before : JoinKind::After;
+  if (!fields.polynomialExp)
+    fields.polynomialExp = fastestShare(budget);
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
-  bool pingpong = requested.getPingpong().value_or(warpSpecialize && consumers > 1 &&
-                                                   canTakeTurns && turnsPay && shape.lead == 0);
-  bool dynamic = requested.getPersistent() == PersistentKind::Dynamic;
-  bool unordered = requested.getPersistent() == PersistentKind::None &&
-                   requested.getOrder().value_or(OrderKind::Linear) != OrderKind::Linear;
-  OperandKind operands = requested.getOperands().value_or(OperandKind::registers);
-  StagingKind staging = requested.getStaging().value_or(StagingKind::own);
-  StoreKind store = requested.getStore().value_or(
-      staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct);
-  return {warpSpecialize, shape,    consumers, operands,  store,
-          staging,        pingpong, dynamic,   unordered, split};
+  if (!fields.pingpong)
+    fields.pingpong =
+        warpSpecialize && consumers > 1 && canTakeTurns && turnsPay && shape.lead == 0;
+  if (!fields.store)
+    fields.store = fields.staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct;
+  fields.speculate = findSpeculation(kernel) != nullptr;
+  fields.producerRegisters = std::max(split.producer, hop::leastRoleRegisters);
+  fields.consumerRegisters = split.consumer;
+  return {fields, shape, split};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -171,26 +179,63 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
 }
 
 int64_t ScheduleSearch::Candidate::entryRegisters() const {
-  return warpSpecialize ? hop::entryRegisters(consumers + 1, registers.consumer)
-                        : hop::entryRegisters(consumers);
+  return isSpecialized() ? hop::entryRegisters(consumers() + 1, registers.consumer)
+                         : hop::entryRegisters(consumers());
 }
 
 /// Why the roles of `candidate` cannot have the registers that they ask for.
 static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
   const RegisterSplit &split = candidate.registers;
-  if (candidate.warpSpecialize)
-    return hop::whyPoolTooSmall({split.producer, split.consumer, candidate.consumers});
+  if (candidate.isSpecialized())
+    return hop::whyPoolTooSmall({split.producer, split.consumer, candidate.consumers()});
   if (split.consumer <= candidate.entryRegisters())
     return std::nullopt;
   return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
                        "threads, {1} registers; use at most so many per consumer thread",
-                       candidate.consumers * hop::warpgroupThreads, candidate.entryRegisters())
+                       candidate.consumers() * hop::warpgroupThreads, candidate.entryRegisters())
       .str();
+}
+
+/// Why the warpgroups of `candidate` cannot take its tiles or its turns.
+std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidate) const {
+  const ScheduleFields &fields = candidate.fields;
+  if (fields.persistent == PersistentKind::None && fields.order &&
+      fields.order != OrderKind::Linear)
+    return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
+           "order = "
+           "linear";
+  if (sharesByProducer && !candidate.isSpecialized())
+    return "the loops around what a cluster loads together run longer in some of its blocks, which "
+           "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
+  if (fields.persistent == PersistentKind::Dynamic && !candidate.isSpecialized())
+    return "persistent = dynamic needs a producer, which fetches the next tile; with "
+           "warp_specialize = "
+           "false use static";
+  if (*fields.pingpong && candidate.consumers() < 2)
+    return "ping-pong takes two consumers or more that take turns";
+  if (*fields.pingpong && !canTakeTurns)
+    return worksBetweenDots
+               ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
+               : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+  return std::nullopt;
+}
+
+/// Why the results of `candidate` cannot leave as it says.
+std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candidate) const {
+  if (candidate.fields.staging != StagingKind::shared)
+    return std::nullopt;
+  if (candidate.fields.store == StoreKind::direct)
+    return "staging = shared is for results that leave through shared memory; use store = tma or "
+           "staging = own";
+  if (!candidate.isSpecialized())
+    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
+           "or staging = own";
+  return std::nullopt;
 }
 
 /// Why the rows, the turns or the registers forbid `candidate`.
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
-  int64_t consumers = candidate.consumers;
+  int64_t consumers = candidate.consumers();
   if (int64_t indivisible = indivisibleRows(consumers))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",
@@ -201,54 +246,32 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                          "are boxes of the view",
                          consumers)
         .str();
-  if (candidate.unordered)
-    return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
-           "order = "
-           "linear";
-  if (sharesByProducer && !candidate.warpSpecialize)
-    return "the loops around what a cluster loads together run longer in some of its blocks, which "
-           "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
-  if (candidate.dynamic && !candidate.warpSpecialize)
-    return "persistent = dynamic needs a producer, which fetches the next tile; with "
-           "warp_specialize = "
-           "false use static";
-  if (candidate.pingpong && consumers < 2)
-    return "ping-pong takes two consumers or more that take turns";
-  if (candidate.pingpong && !canTakeTurns)
-    return worksBetweenDots
-               ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
-               : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
-
-  if (candidate.staging == StagingKind::shared && candidate.store == StoreKind::direct)
-    return "staging = shared is for results that leave through shared memory; use store = tma or "
-           "staging = own";
-  if (candidate.staging == StagingKind::shared && !candidate.warpSpecialize)
-    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
-           "or staging = own";
-  if (candidate.operands == OperandKind::shared)
+  if (std::optional<std::string> reason = rejectTurns(candidate))
+    return reason;
+  if (std::optional<std::string> reason = rejectStaging(candidate))
+    return reason;
+  if (candidate.fields.operands == OperandKind::shared)
     if (std::optional<std::string> reason = computedOperands(rotated(candidate)).refusal)
       return *reason + "; use operands = registers";
-
-  const RegisterSplit &split = candidate.registers;
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
-  int64_t needed = neededRegisters(candidate);
-  if (needed > usableRegisters(split.consumer))
+  int64_t budget = candidate.registers.consumer, needed = neededRegisters(candidate);
+  if (needed > usableRegisters(budget))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
-                         usableRegisters(split.consumer), split.consumer)
+                         usableRegisters(budget), budget)
         .str();
   int64_t entry = candidate.entryRegisters();
   if (int64_t widest = widestDotRegisters(kernel); widest > entry)
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
-                         widest, consumers + candidate.warpSpecialize, entry)
+                         widest, consumers + candidate.isSpecialized(), entry)
         .str();
   return rejectDivision(consumers);
 }
 
-SmallVector<StageCounts> ScheduleSearch::stageChoices(ScheduleAttr requested) const {
-  if (requested.getStages())
-    return {*requested.getStages()};
+SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
+  if (requested.stages)
+    return {*requested.stages};
   SmallVector<StageCounts> stages;
   for (int64_t i = !tilesInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
     stages.push_back(StageCounts(i));
@@ -274,10 +297,10 @@ bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const
 
 /// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
 /// of what is loaded before the loop, so it is taken only beside that.
-std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
-                                                      const Candidate &candidate) {
+std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate) {
+  const ScheduleFields &fields = candidate.fields;
   int64_t overlap = candidate.shape.stages;
-  for (const StageCounts &stages : stageChoices(requested)) {
+  for (const StageCounts &stages : stageChoices(fields)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
     if (!stages.fits(tilesInLoops)) {
@@ -296,19 +319,19 @@ std::optional<StageCounts> ScheduleSearch::findStages(ScheduleAttr requested,
                      .str()});
       continue;
     }
-    bool spare = !requested.getStages() && severalDots && stages.of(0) > 2;
-    int64_t outer = requested.getOuterStages().value_or(spare ? 2 : 1);
-    if (candidate.staging == StagingKind::shared)
+    bool spare = !fields.stages && severalDots && stages.of(0) > 2;
+    int64_t outer = fields.outerStages.value_or(spare ? 2 : 1);
+    if (fields.staging == StagingKind::shared)
       if (std::optional<std::string> reason =
-              whyNoSlotsToLend(kernel, stages, outer, candidate.consumers)) {
+              whyNoSlotsToLend(kernel, stages, outer, candidate.consumers())) {
         rejections.push_back({text, *reason});
         continue;
       }
-    SharedMemoryUse shared = sharedUse(stages, outer, candidate.store, candidate.staging);
+    SharedMemoryUse shared = sharedUse(stages, outer, *fields.store, *fields.staging);
     if (shared.total() <= hopper::kSharedMemory)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
-                                        stringifyStoreKind(candidate.store))
+                                        stringifyStoreKind(*fields.store))
                               .str(),
                           llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
                                         hopper::kSharedMemory)
@@ -399,35 +422,13 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 }
 
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
-std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
-                                                     const Candidate &candidate) {
+std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
+  ScheduleFields fields = candidate.fields;
   operandBytes =
-      candidate.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
-  std::optional<StageCounts> stages = findStages(requested, candidate);
-  if (!stages)
+      fields.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
+  fields.stages = findStages(candidate);
+  if (!fields.stages)
     return std::nullopt;
-  ScheduleFields fields(requested);
-  fields.warpSpecialize = candidate.warpSpecialize;
-  fields.consumers = candidate.consumers;
-  fields.stages = *stages;
-  fields.overlap = candidate.shape.stages;
-  fields.lead = candidate.shape.lead;
-  fields.rescale = candidate.shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
-  fields.pack = candidate.shape.packBefore ? JoinKind::Before : JoinKind::After;
-  fields.operands = candidate.operands;
-  fields.polynomialExp = requested.getPolynomialExp().value_or(fastestShare(budget));
-  fields.pinWaits = requested.getPinWaits().value_or(false);
-  fields.pingpong = candidate.pingpong;
-  fields.split = requested.getSplit().value_or(true);
-  fields.store = candidate.store;
-  fields.staging = candidate.staging;
-  fields.producerRegisters = std::max<int64_t>(candidate.registers.producer, 24);
-  fields.consumerRegisters = candidate.registers.consumer;
-  fields.speculate = findSpeculation(kernel) != nullptr;
-  fields.section = requested.getSection().value_or(usualSection);
-  fields.cluster = requested.getCluster().value_or(1);
-  fields.l2Hints = requested.getL2Hints().value_or(false);
-  fields.pdl = requested.getPdl().value_or(false);
   chooseGrid(fields);
   use = describeUse(candidate, fields);
   return fields.get(kernel.getContext());
@@ -435,14 +436,15 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(ScheduleAttr requested,
 
 /// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the
 /// next dot, while the first dots of the step run: after it, the scaling would hold them up.
-OverlapShape ScheduleSearch::makeShape(ScheduleAttr requested, int64_t overlap) const {
+OverlapShape ScheduleSearch::makeShape(const ScheduleFields &requested, int64_t overlap) const {
   OverlapShape shape;
   shape.stages = overlap;
-  shape.lead = requested.getLead().value_or(overlap == 3);
+  // Only a step of three iterations takes the registers of a second result.
+  shape.lead = requested.lead.value_or(overlap == 3);
   JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
   JoinKind rescale = scalesWideTiles ? JoinKind::Before : usual;
-  shape.rescaleBefore = requested.getRescale().value_or(rescale) == JoinKind::Before;
-  shape.packBefore = requested.getPack().value_or(usual) == JoinKind::Before;
+  shape.rescaleBefore = requested.rescale.value_or(rescale) == JoinKind::Before;
+  shape.packBefore = requested.pack.value_or(usual) == JoinKind::Before;
   return shape;
 }
 
@@ -459,18 +461,18 @@ std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) co
 }
 
 /// Whether a candidate can have what is requested, as far as that depends on the kernel alone.
-bool ScheduleSearch::admits(ScheduleAttr requested) {
+bool ScheduleSearch::admits(const ScheduleFields &requested) {
   sharesByProducer = false;
   evened.clear();
-  int64_t cluster = requested.getCluster().value_or(1);
+  int64_t cluster = *requested.cluster;
   if (cluster > 1)
     if (std::optional<std::string> reason = rejectCluster(cluster)) {
       rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
       return false;
     }
-  if (requested.getPolynomialExp().value_or(0) == 0 || budget.exponentials)
+  if (!requested.polynomialExp || *requested.polynomialExp == 0 || budget.exponentials)
     return true;
-  rejections.push_back({llvm::formatv("polynomial_exp = {0}", *requested.getPolynomialExp()).str(),
+  rejections.push_back({llvm::formatv("polynomial_exp = {0}", *requested.polynomialExp).str(),
                         "no loop with dots has an exponential whose results are only rounded to 16 "
                         "bits and summed; use polynomial_exp = 0"});
   return false;
@@ -478,25 +480,26 @@ bool ScheduleSearch::admits(ScheduleAttr requested) {
 
 /// Calls `take` with each candidate whose rows, turns and registers fit, the most preferred first,
 /// until it returns false.
-void ScheduleSearch::forEachCandidate(ScheduleAttr requested,
+void ScheduleSearch::forEachCandidate(ScheduleFields requested,
                                       function_ref<bool(const Candidate &)> take) {
+  requested.setFixedDefaults();
   if (!admits(requested))
     return;
   // Registers of roles are asked for where there are roles.
-  std::optional<bool> specialized = requested.getWarpSpecialize();
-  if (!specialized && (requested.getProducerRegisters() || requested.getConsumerRegisters()))
+  std::optional<bool> specialized = requested.warpSpecialize;
+  if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
-    for (int64_t overlap : choices<int64_t>(requested.getOverlap(), {2, 1})) {
+    for (int64_t overlap : choices<int64_t>(requested.overlap, {2, 1})) {
       OverlapShape shape = makeShape(requested, overlap);
       if (std::optional<std::string> reason = rejectShape(requested, shape)) {
         if (rejections.empty())
           rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
         continue;
       }
-      for (int64_t consumers : choices<int64_t>(requested.getConsumers(), {4, 3, 2, 1})) {
+      for (int64_t consumers : choices<int64_t>(requested.consumers, {4, 3, 2, 1})) {
         // A count that the author did not ask for and that the rows forbid is no candidate.
-        if (!requested.getConsumers() && (indivisibleRows(consumers) || cutsBox(consumers)))
+        if (!requested.consumers && (indivisibleRows(consumers) || cutsBox(consumers)))
           continue;
         Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
         std::optional<std::string> reason = rejectConsumers(candidate);
@@ -515,8 +518,8 @@ void ScheduleSearch::forEachCandidate(ScheduleAttr requested,
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   rejections.clear();
   std::optional<ScheduleAttr> found;
-  forEachCandidate(requested, [&](const Candidate &candidate) {
-    found = complete(requested, candidate);
+  forEachCandidate(requested.getFields(), [&](const Candidate &candidate) {
+    found = complete(candidate);
     // Shared memory depends on nothing that differs between candidates.
     return false;
   });
@@ -526,16 +529,15 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
 SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t most) {
   SmallVector<ScheduleAttr> found;
   auto add = [&](Candidate candidate, bool turns, bool polynomials) {
-    ScheduleFields fields(requested);
     if (!turns && !requested.getPingpong())
-      candidate.pingpong = false;
+      candidate.fields.pingpong = false;
     if (!polynomials && !requested.getPolynomialExp())
-      fields.polynomialExp = 0;
-    std::optional<ScheduleAttr> schedule = complete(fields.get(kernel.getContext()), candidate);
+      candidate.fields.polynomialExp = 0;
+    std::optional<ScheduleAttr> schedule = complete(candidate);
     if (schedule && found.size() < most && !llvm::is_contained(found, *schedule))
       found.push_back(*schedule);
   };
-  forEachCandidate(requested, [&](const Candidate &candidate) {
+  forEachCandidate(requested.getFields(), [&](const Candidate &candidate) {
     bool isFirst = found.empty();
     add(candidate, true, true);
     if (isFirst) {

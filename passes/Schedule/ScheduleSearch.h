@@ -39,16 +39,15 @@ public:
   /// nothing where they are not.
   std::optional<std::string> explainExponentials(int64_t share) const;
 
+  /// What is decided before shared memory is looked at.
   struct Candidate {
-    bool warpSpecialize;
+    /// What is requested, and all fields but those of the grid and the slots of pipes.
+    tile::ScheduleFields fields;
     OverlapShape shape;
-    int64_t consumers;
-    tile::OperandKind operands;
-    tile::StoreKind store;
-    tile::StagingKind staging;
-    bool pingpong, dynamic, unordered;
     RegisterSplit registers;
 
+    bool isSpecialized() const { return *fields.warpSpecialize; }
+    int64_t consumers() const { return *fields.consumers; }
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
   };
@@ -65,29 +64,30 @@ private:
     std::string refusal;
   };
   const Copy &overlapped(const OverlapShape &shape);
-  std::optional<std::string> rejectShape(tile::ScheduleAttr requested, const OverlapShape &shape);
-  OverlapShape makeShape(tile::ScheduleAttr requested, int64_t overlap) const;
+  std::optional<std::string> rejectShape(const tile::ScheduleFields &requested,
+                                         const OverlapShape &shape);
+  OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
                             tile::StoreKind store, tile::StagingKind staging) const;
   int64_t neededRegisters(const Candidate &candidate);
-  Candidate makeCandidate(tile::ScheduleAttr requested, bool warpSpecialize,
+  Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
   bool cutsBox(int64_t consumers) const;
   const std::optional<std::string> &rejectDivision(int64_t consumers);
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
-  bool admits(tile::ScheduleAttr requested);
-  void forEachCandidate(tile::ScheduleAttr requested,
+  std::optional<std::string> rejectTurns(const Candidate &candidate) const;
+  std::optional<std::string> rejectStaging(const Candidate &candidate) const;
+  bool admits(const tile::ScheduleFields &requested);
+  void forEachCandidate(tile::ScheduleFields requested,
                         llvm::function_ref<bool(const Candidate &)> take);
-  llvm::SmallVector<tile::StageCounts> stageChoices(tile::ScheduleAttr requested) const;
+  llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
-  std::optional<tile::StageCounts> findStages(tile::ScheduleAttr requested,
-                                              const Candidate &candidate);
+  std::optional<tile::StageCounts> findStages(const Candidate &candidate);
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
   void chooseGrid(tile::ScheduleFields &fields) const;
-  std::optional<tile::ScheduleAttr> complete(tile::ScheduleAttr requested,
-                                             const Candidate &candidate);
+  std::optional<tile::ScheduleAttr> complete(const Candidate &candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);
   void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
 

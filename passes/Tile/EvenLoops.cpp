@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/EvenLoops.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -96,11 +97,14 @@ public:
 
   void runOnOperation() override {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleAttr schedule = kernel.getScheduleAttr();
+      ScheduleFields schedule = kernel.getScheduleFields();
+      if (failed(schedule.require(kernel, &ScheduleFields::cluster)) ||
+          (*schedule.cluster > 1 &&
+           failed(schedule.require(kernel, &ScheduleFields::warpSpecialize))))
+        return signalPassFailure();
       // Without a producer the loads are the consumers', who have no order in common.
-      if (schedule && schedule.getCluster().value_or(1) > 1 &&
-          schedule.getWarpSpecialize().value_or(true))
-        makeAlike(kernel, *schedule.getCluster());
+      if (*schedule.cluster > 1 && *schedule.warpSpecialize)
+        makeAlike(kernel, *schedule.cluster);
     }
   }
 

@@ -1,5 +1,6 @@
 //===- Overlap.cpp - Dots under the elementwise work of the next step ----===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Tile/TilePasses.h"
@@ -20,15 +21,19 @@ public:
 
   void runOnOperation() override {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleAttr schedule = kernel.getScheduleAttr();
-      if (schedule && schedule.getOverlap().value_or(1) > 1 && failed(overlap(kernel)))
+      ScheduleFields schedule = kernel.getScheduleFields();
+      if (failed(schedule.require(kernel, &ScheduleFields::overlap)) ||
+          (*schedule.overlap > 1 && failed(overlap(kernel, schedule))))
         return signalPassFailure();
     }
   }
 
 private:
-  static LogicalResult overlap(KernelOp kernel) {
-    OverlapShape shape = OverlapShape::of(kernel.getScheduleAttr());
+  static LogicalResult overlap(KernelOp kernel, const ScheduleFields &schedule) {
+    if (failed(schedule.require(kernel, &ScheduleFields::lead, &ScheduleFields::rescale,
+                                &ScheduleFields::pack)))
+      return failure();
+    OverlapShape shape = OverlapShape::of(schedule);
     if (std::optional<std::string> conflict = shape.findConflict())
       return kernel.emitError() << *conflict;
     SmallVector<std::pair<Location, std::string>> refusals;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Tile/TilePasses.h"
 
@@ -33,12 +34,13 @@ void mark(Operation *op, int64_t share) {
 struct TilePolynomialExpPass : tessera::impl::TilePolynomialExpBase<TilePolynomialExpPass> {
   void runOnOperation() override {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleAttr schedule = kernel.getScheduleAttr();
-      int64_t share = schedule ? schedule.getPolynomialExp().value_or(0) : 0;
-      if (share == 0)
+      ScheduleFields schedule = kernel.getScheduleFields();
+      if (failed(schedule.require(kernel, &ScheduleFields::polynomialExp)))
+        return signalPassFailure();
+      if (*schedule.polynomialExp == 0)
         continue;
       for (Operation *op : exponentialsInLoops(kernel))
-        mark(op, share);
+        mark(op, *schedule.polynomialExp);
     }
   }
 };

@@ -1,5 +1,6 @@
 //===- SplitLoops.cpp - Loops without masks for full iterations ----------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -281,8 +282,10 @@ public:
 
   void runOnOperation() override {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleAttr schedule = kernel.getScheduleAttr();
-      if (!schedule || !schedule.getSplit().value_or(false))
+      ScheduleFields schedule = kernel.getScheduleFields();
+      if (failed(schedule.require(kernel, &ScheduleFields::split)))
+        return signalPassFailure();
+      if (!*schedule.split)
         continue;
       SmallVector<scf::ForOp> loops;
       kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/WarpSpecialize/Slicer.h"
@@ -27,14 +28,14 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   LogicalResult specialize(tile::KernelOp kernel) {
-    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
-    if (!schedule || !schedule.isComplete())
-      return kernel.emitError("has no complete schedule; run tile-choose-schedule first");
+    tile::ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel)))
+      return failure();
     FailureOr<PipePlan> plan = planPipes(kernel);
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
-    FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.getConsumers());
+    FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers);
     if (failed(rows))
       return failure();
     SmallVector<RoleSpec> roles = planRoles(schedule);
@@ -60,12 +61,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// One thread that loads and warpgroups that compute; or the warpgroups do both.
-  static SmallVector<RoleSpec> planRoles(tile::ScheduleAttr schedule) {
-    RoleSpec consumer{"consumer", *schedule.getConsumers(), /*isElected=*/false, std::nullopt};
-    if (!*schedule.getWarpSpecialize())
+  static SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule) {
+    RoleSpec consumer{"consumer", *schedule.consumers, /*isElected=*/false, std::nullopt};
+    if (!*schedule.warpSpecialize)
       return {consumer};
-    consumer.registers = schedule.getConsumerRegisters();
-    return {{"producer", 1, /*isElected=*/true, schedule.getProducerRegisters()}, consumer};
+    consumer.registers = schedule.consumerRegisters;
+    return {{"producer", 1, /*isElected=*/true, schedule.producerRegisters}, consumer};
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
@@ -79,11 +80,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return target;
   }
 
-  void createPipes(PipePlan &plan, tile::ScheduleAttr schedule, Location loc, OpBuilder &builder) {
+  void createPipes(PipePlan &plan, const tile::ScheduleFields &schedule, Location loc,
+                   OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
       auto type = hop::PipeType::get(builder.getContext(), info.tile,
-                                     info.inLoop ? schedule.getStages()->of(info.loopIndex)
-                                                 : *schedule.getOuterStages());
+                                     info.inLoop ? schedule.stages->of(info.loopIndex)
+                                                 : *schedule.outerStages);
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }

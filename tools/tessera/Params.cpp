@@ -96,13 +96,11 @@ static void printJson(const SourceInfo &info) {
 
 /// Prints every field of #tile.schedule with the values that it takes.
 static void printScheduleFields(bool asJson) {
-  mlir::MLIRContext context;
-  context.loadDialect<tile::TileDialect>();
   std::vector<std::vector<std::string>> rows = {{"field", "values"}};
   json::Object fields;
-  for (const tile::ScheduleFieldDomain &domain : tile::getScheduleFieldDomains(&context)) {
-    rows.push_back({domain.name, join(domain.values, ", ")});
-    fields[domain.name] = json::Array(domain.values);
+  for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
+    rows.push_back({field.name.str(), join(field.values, ", ")});
+    fields[field.name] = json::Array(field.values);
   }
   if (asJson)
     outs() << formatv("{0:2}", json::Value(std::move(fields))) << "\n";

@@ -154,7 +154,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'stages' is 1 to 8, got 0}}
+// expected-error@+1 {{schedule field 'stages' is 1 to 8, or a list of at most 8 such numbers, got 0}}
 #s = #tile.schedule<stages = 0>
 
 // -----
@@ -164,17 +164,17 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'stages' is 1 to 8, got 9}}
+// expected-error@+1 {{schedule field 'stages' is 1 to 8, or a list of at most 8 such numbers, got 9}}
 #s = #tile.schedule<stages = [2, 9]>
 
 // -----
 
-// expected-error@+1 {{schedule field 'stages' takes an integer or a list of at most 8, like [3, 2], got '[1,2,1,2,1,2,1,2,1]'}}
+// expected-error@+1 {{schedule field 'stages' takes 1 to 8, or a list of at most 8 such numbers, got '[1,2,1,2,1,2,1,2,1]'}}
 #s = #tile.schedule<stages = [1, 2, 1, 2, 1, 2, 1, 2, 1]>
 
 // -----
 
-// expected-error@+1 {{schedule field 'lead' is 0 to 1, got 2}}
+// expected-error@+1 {{schedule field 'lead' is 0 or 1, got 2}}
 #s = #tile.schedule<lead = 2>
 
 // -----
@@ -194,12 +194,12 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'producer_registers' is 24 to 256, got 16}}
+// expected-error@+1 {{schedule field 'producer_registers' is a multiple of 8 from 24 to 256, got 16}}
 #s = #tile.schedule<producer_registers = 16>
 
 // -----
 
-// expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8, got 100}}
+// expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, got 100}}
 #s = #tile.schedule<consumer_registers = 100>
 
 // -----
@@ -209,7 +209,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'stages' takes an integer or a list of at most 8, like [3, 2], got 'two'}}
+// expected-error@+1 {{schedule field 'stages' takes 1 to 8, or a list of at most 8 such numbers, got 'two'}}
 #s = #tile.schedule<stages = two>
 
 // -----

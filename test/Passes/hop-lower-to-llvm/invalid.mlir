@@ -3,7 +3,7 @@
 
 // expected-error@+1 {{has no shared-memory offsets; run hop-allocate-shared-memory first}}
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -14,7 +14,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory; run hop-allocate-shared-memory first}}
   %q = hop.buffer "q" : !hop.buffer<tensor<64x64xbf16>, 1>
@@ -27,7 +27,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory}}
   %f = hop.barriers "f" count 1 : !hop.barriers<1>
@@ -40,7 +40,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -53,7 +53,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role consumer warpgroups(1) {
@@ -67,7 +67,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" at 0 : !hop.shared<tensor<512x64xbf16>, rows = 512>
   hop.role consumer warpgroups(1) {
@@ -81,7 +81,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -95,7 +95,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -109,7 +109,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -123,7 +123,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -137,7 +137,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -151,7 +151,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -165,7 +165,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %q = hop.buffer "q" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
   hop.role consumer warpgroups(1) {
@@ -185,7 +185,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -199,7 +199,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -212,7 +212,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -226,7 +226,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -240,7 +240,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -254,7 +254,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -268,7 +268,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -282,7 +282,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 100], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, shared_bytes = 8192 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 100], bf16>, %m: index):
   %s = hop.staging "x" at 0 : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role consumer warpgroups(1) {

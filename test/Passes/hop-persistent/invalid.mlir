@@ -5,7 +5,7 @@
 hop.kernel @no_producer attributes {
     argument_names = ["x"], argument_types = [!tile.view<[M, 64], f16>], grid = [#tile.grid_dim<"M", 64>],
     schedule = #tile.schedule<warp_specialize = false, consumers = 1, stages = 1, outer_stages = 1, overlap = 1,
-      pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = dynamic, order = linear, producer_registers = 24,
+      pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = dynamic, order = linear, section = 2, producer_registers = 24,
       consumer_registers = 240>} {
 ^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
   hop.role consumer warpgroups(1) {
@@ -24,7 +24,7 @@ hop.kernel @no_field attributes {argument_names = ["x"], argument_types = [!tile
 
 // -----
 
-// expected-error@+1 {{has a schedule without order; run tile-choose-schedule first}}
+// expected-error@+1 {{has a schedule without order, section; run tile-choose-schedule first}}
 hop.kernel @no_order attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = static>} {
 ^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
@@ -34,7 +34,7 @@ hop.kernel @no_order attributes {argument_names = ["x"], argument_types = [!tile
 
 // expected-error@+1 {{has no grid over whose tiles a thread block could walk}}
 hop.kernel @no_grid attributes {argument_names = [], argument_types = [], grid = [],
-    schedule = #tile.schedule<persistent = static, order = linear>} {
+    schedule = #tile.schedule<persistent = static, order = linear, section = 2>} {
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
   }

@@ -61,7 +61,7 @@
 // PRODUCER: note: this would work: #tile.schedule<warp_specialize = true,{{.*}}cluster = 2,
 
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
-// VALUE: error: schedule field 'consumers' takes an integer, got 'many'
+// VALUE: error: schedule field 'consumers' takes 1 to 4, got 'many'
 
 // expected-error@+1 {{a kernel is scheduled around its dots, whose rows are divided among warpgroups; this one has no tile.dot of which a result is stored}}
 tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {

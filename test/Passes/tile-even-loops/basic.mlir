@@ -77,7 +77,7 @@ tile.kernel @grows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK-NEXT:  tile.common_bound %[[OWN]] loads %[[MOST]]
 // CHECK:       tile.skip_loads [1] times
 tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 4> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 4> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -104,7 +104,7 @@ tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK-NEXT:    tile.load %y[%{{.*}}] {tile.alike, tile.pipe = 1 : i64}
 // CHECK-NOT:   tile.skip_loads
 tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -122,7 +122,7 @@ tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z
 // CHECK-NOT:   tile.alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %row = arith.muli %m, %m : index

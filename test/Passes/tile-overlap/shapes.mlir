@@ -86,7 +86,7 @@
 // CHECK:         %[[I0:.*]] = arith.addi %[[I1]], %c64
 // CHECK:         scf.yield %[[I0]], %[[I1]],
 tile.kernel @carried(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 3> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 3, lead = 1, rescale = after, pack = after> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"

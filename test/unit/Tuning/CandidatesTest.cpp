@@ -139,24 +139,61 @@ TEST_F(CandidatesTest, SpeculationIsAFieldOfKernelsThatSpeculate) {
   EXPECT_EQ(product.rejections[0].candidate, "speculate = true");
 }
 
-/// Values come from the type and the verifier of each field, so that a new field needs no list.
-TEST(ScheduleDomainsTest, FollowTheVerifier) {
+/// The text of `field`'s value when the other fields are absent, or nothing when it is refused.
+std::optional<std::string> readField(mlir::MLIRContext &context, llvm::StringRef name,
+                                     llvm::StringRef value) {
+  mlir::ScopedDiagnosticHandler silence(&context,
+                                        [](mlir::Diagnostic &) { return llvm::success(); });
+  auto schedule = tile::ScheduleAttr::parseText(
+      &context, (name + " = " + value).str(),
+      [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); });
+  if (failed(schedule))
+    return std::nullopt;
+  return tile::printScheduleFields(*schedule);
+}
+
+/// The domain that is listed is the one that parser and verifier accept, value by value.
+TEST(ScheduleFieldsTest, DomainsAreWhatIsAccepted) {
   mlir::MLIRContext context;
   context.loadDialect<tile::TileDialect>();
-  std::map<std::string, llvm::SmallVector<std::string>> domains;
-  for (const tile::ScheduleFieldDomain &domain : tile::getScheduleFieldDomains(&context))
-    domains[domain.name] = domain.values;
-  unsigned count = 0;
-  tile::ScheduleFields().visit([&](llvm::StringRef name, auto &) {
-    ++count;
-    EXPECT_FALSE(domains[name.str()].empty()) << name.str();
-  });
-  EXPECT_EQ(domains.size(), count);
-  EXPECT_EQ(llvm::ArrayRef(domains["consumers"]),
-            llvm::ArrayRef<std::string>({"1", "2", "3", "4"}));
-  EXPECT_EQ(llvm::ArrayRef(domains["split"]), llvm::ArrayRef<std::string>({"false", "true"}));
-  EXPECT_EQ(llvm::ArrayRef(domains["persistent"]),
-            llvm::ArrayRef<std::string>({"none", "static", "dynamic"}));
-  EXPECT_EQ(domains["consumer_registers"].front(), "24");
-  EXPECT_EQ(domains["consumer_registers"].size(), 30u);
+  for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
+    ASSERT_FALSE(field.values.empty()) << field.name.str();
+    for (llvm::StringRef value : field.values)
+      EXPECT_EQ(readField(context, field.name, value), (field.name + " = " + value).str());
+    for (const char *value : {"-1", "257", "other", "[1, 0]", ""})
+      EXPECT_EQ(readField(context, field.name, value), std::nullopt) << field.name.str();
+    if (!field.fixedDefault.empty())
+      EXPECT_TRUE(llvm::is_contained(field.values, field.fixedDefault)) << field.name.str();
+  }
+}
+
+TEST(ScheduleFieldsTest, FixedDefaultsLeaveWhatIsSet) {
+  tile::ScheduleFields fields;
+  fields.split = false;
+  fields.setFixedDefaults();
+  EXPECT_EQ(fields.split, false);
+  EXPECT_EQ(fields.section, 2);
+  EXPECT_EQ(fields.cluster, tile::ScheduleFields::usualCluster);
+  EXPECT_EQ(fields.operands, tile::OperandKind::registers);
+  EXPECT_EQ(fields.consumers, std::nullopt) << "the search decides";
+}
+
+/// Every field is part of what makes two schedules equal.
+TEST(ScheduleFieldsTest, EachFieldDistinguishes) {
+  mlir::MLIRContext context;
+  context.loadDialect<tile::TileDialect>();
+  tile::ScheduleAttr empty = tile::ScheduleFields().get(&context);
+  for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
+    auto read = [&](llvm::StringRef value) {
+      return *tile::ScheduleAttr::parseText(
+          &context, (field.name + " = " + value).str(),
+          [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); });
+    };
+    tile::ScheduleAttr first = read(field.values.front()), last = read(field.values.back());
+    EXPECT_EQ(first, read(field.values.front()));
+    EXPECT_NE(first, last) << field.name.str();
+    EXPECT_NE(first, empty) << field.name.str();
+    EXPECT_EQ(first.overriddenBy(last), last) << field.name.str();
+    EXPECT_EQ(first.overriddenBy(empty), first) << field.name.str();
+  }
 }

@@ -1,0 +1,245 @@
+//===- ScheduleFields.cpp - The fields of a schedule ----------------------===//
+//
+// Parser, printer and domains of #tile.schedule, for the fields that
+// ScheduleFields.td declares.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera::tile;
+
+std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
+  if (counts.empty() || counts.size() > kMost)
+    return std::nullopt;
+  if (llvm::all_equal(counts))
+    return StageCounts(counts.front());
+  StageCounts stages;
+  stages.size = counts.size();
+  llvm::copy(counts, stages.counts.begin());
+  return stages;
+}
+
+std::optional<StageCounts> StageCounts::parse(StringRef text) {
+  SmallVector<StringRef> items;
+  if (text.consume_front("[")) {
+    if (!text.consume_back("]"))
+      return std::nullopt;
+    text.split(items, ',');
+  } else {
+    items.push_back(text);
+  }
+  SmallVector<int64_t> counts;
+  for (StringRef item : items)
+    if (item.trim().getAsInteger(10, counts.emplace_back()))
+      return std::nullopt;
+  return get(counts);
+}
+
+raw_ostream &tessera::tile::operator<<(raw_ostream &os, const StageCounts &stages) {
+  ArrayRef<int64_t> counts = stages.getCounts();
+  if (counts.size() == 1)
+    return os << counts.front();
+  os << "[";
+  llvm::interleaveComma(counts, os);
+  return os << "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Values as text
+//===----------------------------------------------------------------------===//
+
+static std::optional<bool> readValue(StringRef text, std::optional<bool>) {
+  if (text == "true" || text == "false")
+    return text == "true";
+  return std::nullopt;
+}
+static std::optional<int64_t> readValue(StringRef text, std::optional<int64_t>) {
+  int64_t value;
+  return text.getAsInteger(10, value) ? std::nullopt : std::optional(value);
+}
+static std::optional<StageCounts> readValue(StringRef text, std::optional<StageCounts>) {
+  return StageCounts::parse(text);
+}
+template <typename Enum>
+static std::optional<Enum> readValue(StringRef text, std::optional<Enum>) {
+  return symbolizeEnum<Enum>(text);
+}
+
+static std::string printValue(bool value) { return value ? "true" : "false"; }
+static std::string printValue(int64_t value) { return std::to_string(value); }
+static std::string printValue(const StageCounts &value) { return llvm::formatv("{0}", value); }
+template <typename Enum>
+static std::string printValue(Enum value) {
+  return stringifyEnum(value).str();
+}
+
+/// The first part of `value` that is outside the domain of its field, as text; nothing when none
+/// is.
+template <typename T>
+static std::optional<std::string> findOutside(const ScheduleFieldInfo &info, const T &value) {
+  std::string text = printValue(value);
+  return llvm::is_contained(info.values, text) ? std::nullopt : std::optional(text);
+}
+static std::optional<std::string> findOutside(const ScheduleFieldInfo &info,
+                                              const StageCounts &value) {
+  for (int64_t count : value.getCounts())
+    if (std::optional<std::string> outside = findOutside(info, count))
+      return outside;
+  return std::nullopt;
+}
+
+/// Reads one `name = value` into `fields`.
+static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, StringRef value,
+                                   function_ref<InFlightDiagnostic()> emitError) {
+  const ScheduleFieldInfo *known = nullptr;
+  bool isRead = false;
+  fields.visit([&](const ScheduleFieldInfo &info, auto &field) {
+    if (info.name != name)
+      return;
+    known = &info;
+    field = readValue(value, field);
+    isRead = field.has_value();
+  });
+  if (isRead)
+    return success();
+  if (known)
+    return emitError() << "schedule field '" << name << "' takes " << known->expected << ", got '"
+                       << value << "'";
+  InFlightDiagnostic diag = emitError() << "unknown schedule field '" << name << "'; known are ";
+  llvm::interleaveComma(ScheduleAttr::getFieldInfos(), diag,
+                        [&](const ScheduleFieldInfo &info) { diag << info.name; });
+  return diag;
+}
+
+//===----------------------------------------------------------------------===//
+// The struct
+//===----------------------------------------------------------------------===//
+
+ScheduleAttr ScheduleFields::get(MLIRContext *context) const {
+  return ScheduleAttr::get(context, *this);
+}
+
+ScheduleAttr ScheduleFields::getChecked(MLIRContext *context,
+                                        function_ref<InFlightDiagnostic()> emitError) const {
+  return ScheduleAttr::getChecked(emitError, context, *this);
+}
+
+void ScheduleFields::setFixedDefaults() {
+  visit([](const ScheduleFieldInfo &info, auto &field) {
+    if (!field && !info.fixedDefault.empty())
+      field = readValue(info.fixedDefault, field);
+  });
+}
+
+void ScheduleFields::forEachSet(function_ref<void(StringRef, const std::string &)> take) const {
+  ScheduleFields copy = *this;
+  copy.visit([&](const ScheduleFieldInfo &info, auto &field) {
+    if (field)
+      take(info.name, printValue(*field));
+  });
+}
+
+LogicalResult ScheduleFields::reportAbsent(Operation *op, ArrayRef<StringRef> absent) {
+  if (absent.empty())
+    return success();
+  return op->emitError("has a schedule without ")
+         << llvm::join(absent, ", ") << "; run tile-choose-schedule first";
+}
+
+std::string tessera::tile::printScheduleFields(ScheduleAttr schedule) {
+  std::string text;
+  schedule.getFields().forEachSet([&](StringRef name, const std::string &value) {
+    text += llvm::formatv("{0}{1} = {2}", text.empty() ? "" : ", ", name, value);
+  });
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The attribute
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fields fields) {
+  LogicalResult result = success();
+  fields.visit([&](const FieldInfo &info, auto &field) {
+    if (failed(result) || !field)
+      return;
+    if (std::optional<std::string> outside = findOutside(info, *field))
+      result = emitError() << "schedule field '" << info.name << "' is " << info.expected
+                           << ", got " << *outside;
+  });
+  return result;
+}
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  ScheduleFields fields;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseField = [&]() -> ParseResult {
+    SMLoc fieldLoc = parser.getCurrentLocation();
+    StringRef name, keyword;
+    std::string value;
+    int64_t integer;
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    auto parseCount = [&]() -> ParseResult {
+      if (parser.parseInteger(integer))
+        return failure();
+      value += (value.empty() ? "[" : ",") + std::to_string(integer);
+      return success();
+    };
+    // Keywords first: parseInteger would take `true` for a number.
+    if (succeeded(parser.parseOptionalKeyword(&keyword)))
+      value = keyword.str();
+    else if (succeeded(parser.parseOptionalLSquare())) {
+      if (parser.parseCommaSeparatedList(parseCount) || parser.parseRSquare())
+        return failure();
+      value += "]";
+    } else if (succeeded(parser.parseInteger(integer)))
+      value = std::to_string(integer);
+    else
+      return failure();
+    return setNamedField(fields, name, value, [&] { return parser.emitError(fieldLoc); });
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseField))
+    return {};
+  return fields.getChecked(parser.getContext(), [&] { return parser.emitError(loc); });
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  printer << "<" << printScheduleFields(*this) << ">";
+}
+
+FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef text,
+                                                function_ref<InFlightDiagnostic()> emitError) {
+  ScheduleFields fields;
+  while (!text.empty()) {
+    // Commas in a list do not separate fields.
+    size_t open = text.find('['), end = text.find(',');
+    if (open < end)
+      end = text.find(',', text.find(']', open));
+    StringRef item = text.take_front(end);
+    text = text.drop_front(std::min(item.size() + 1, text.size()));
+    if (item.empty())
+      continue;
+    auto [name, value] = item.split('=');
+    if (failed(setNamedField(fields, name.trim(), value.trim(), emitError)))
+      return failure();
+  }
+  ScheduleAttr attr = fields.getChecked(context, emitError);
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+ScheduleAttr ScheduleAttr::overriddenBy(ScheduleAttr other) const {
+  ScheduleFields fields = getFields(), theirs = other.getFields();
+  fields.visitWith(theirs, [](const FieldInfo &, auto &mine, const auto &given) {
+    if (given)
+      mine = given;
+  });
+  return fields.get(getContext());
+}

@@ -1,0 +1,183 @@
+// The fields of #tile.schedule, each declared once. From these records come the struct ScheduleFields, the
+// accessors of ScheduleAttr, parser, printer and ranges, the defaults that the search starts from, what
+// `tessera params --schedule-fields` and the tuner enumerate, and the table of the reference page.
+
+#ifndef TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD
+#define TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD
+
+include "mlir/IR/EnumAttr.td"
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches global memory", [
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_StagingKind : I32EnumAttr<"StagingKind", "Whose shared memory holds results on their way", [
+    I32EnumAttrCase<"own", 0>, I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
+    I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get the tiles of the grid", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Static", 1, "static">,
+    I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the grid run", [
+    I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
+    I32EnumAttrCase<"Descending", 2, "descending">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_JoinKind : I32EnumAttr<"JoinKind", "On which side of the dot before it work on a later dot's operand stands", [
+    I32EnumAttrCase<"Before", 0, "before">, I32EnumAttrCase<"After", 1, "after">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+//===----------------------------------------------------------------------===//
+// Domains
+//===----------------------------------------------------------------------===//
+
+/// "a, b or c".
+class Alternatives<list<string> texts> {
+  defvar last = !sub(!size(texts), 1);
+  string text = !interleave(!foreach(i, !range(last), texts[i]), ", ") # " or " # texts[last];
+}
+
+/// "pinWaits" of "pin_waits".
+class CamelCase<string snake> {
+  defvar underscore = !find(snake, "_");
+  string text = !if(!lt(underscore, 0), snake,
+                    !substr(snake, 0, underscore) # !toupper(!substr(snake, !add(underscore, 1), 1)) #
+                    CamelCase<!substr(snake, !add(underscore, 2))>.text);
+}
+
+/// The values of a field as text, in their natural order, and how a message names them all.
+class FieldDomain<string type, list<string> all, string says> {
+  string cppType = type;
+  list<string> values = all;
+  string text = says;
+}
+
+def Flag : FieldDomain<"bool", ["false", "true"], "true or false">;
+class OneOf<list<int> numbers, string says = Alternatives<!foreach(n, numbers, !cast<string>(n))>.text>
+    : FieldDomain<"int64_t", !foreach(n, numbers, !cast<string>(n)), says>;
+class Range<int low, int high>
+    : OneOf<!range(low, !add(high, 1)), !cast<string>(low) # " to " # !cast<string>(high)>;
+class Multiples<int step, int low, int high>
+    : OneOf<!range(low, !add(high, 1), step), "a multiple of " # !cast<string>(step) # " from " #
+            !cast<string>(low) # " to " # !cast<string>(high)>;
+class CaseOf<EnumAttrInfo enum>
+    : FieldDomain<enum.cppNamespace # "::" # enum.className, !foreach(c, enum.enumerants, c.str),
+                  Alternatives<!foreach(c, enum.enumerants, c.str)>.text>;
+/// One number for all pipes or a list with one for each; the domain is that of each number.
+class SlotCounts<int low, int high>
+    : FieldDomain<"::tessera::tile::StageCounts", !foreach(n, !range(low, !add(high, 1)), !cast<string>(n)),
+                  !cast<string>(low) # " to " # !cast<string>(high) # ", or a list of at most 8 such numbers">;
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+/// What an absent field becomes: always `value`, or what the search decides by `rule`.
+class FieldDefault<string fixedValue, string says> {
+  string value = fixedValue;
+  string rule = says;
+}
+class Always<string value> : FieldDefault<value, "`" # value # "`">;
+class Chosen<string rule> : FieldDefault<"", rule>;
+
+class ScheduleField<string spelling, FieldDomain values, FieldDefault whenAbsent, string meaning> {
+  string name = spelling;
+  string member = CamelCase<spelling>.text;
+  string accessor = "get" # !toupper(!substr(member, 0, 1)) # !substr(member, 1);
+  FieldDomain domain = values;
+  FieldDefault absent = whenAbsent;
+  string doc = meaning;
+}
+
+/// In the order in which they print.
+defvar Tile_ScheduleFields = [
+  ScheduleField<"warp_specialize", Flag, Chosen<"`true` where it fits">,
+    "loads run in a warpgroup of their own (FlashAttention-3, section 3.1)">,
+  ScheduleField<"consumers", Range<1, 4>, Chosen<"the most that fit">,
+    "warpgroups that compute; the rows of the tile are divided among them">,
+  ScheduleField<"stages", SlotCounts<1, 8>, Chosen<"the most that fit, up to 3 or 4">,
+    "slots of the pipes of tiles that are loaded in a loop: one number for all, or `[3, 2]` with one for each, in the "
+    "order of the program">,
+  ScheduleField<"outer_stages", Range<1, 2>, Chosen<"2 where a thread block has several tiles and it fits">,
+    "slots of the pipes of tiles that are loaded once for each tile of the grid">,
+  ScheduleField<"overlap", Range<1, 3>, Chosen<"2 where a loop can be overlapped and it fits, else 1">,
+    "iterations that a step of the loop works on. 1: each dot waits before the next operation (Algorithm 1); 2: the "
+    "later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of "
+    "the one after that do too (Algorithm 4)">,
+  ScheduleField<"lead", OneOf<[0, 1]>, Chosen<"1 with `overlap = 3`, else 0">,
+    "iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those "
+    "results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3`">,
+  ScheduleField<"rescale", CaseOf<Tile_JoinKind>,
+    Chosen<"`after` where later dots have a step of their own and the accumulator is not wide">,
+    "where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the "
+    "iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3`">,
+  ScheduleField<"pack", CaseOf<Tile_JoinKind>, Chosen<"`after` where later dots have a step of their own">,
+    "likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot "
+    "unrounded, in twice the registers">,
+  ScheduleField<"operands", CaseOf<Tile_OperandKind>, Always<"registers">,
+    "where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the "
+    "thread block, and the registers are free">,
+  ScheduleField<"polynomial_exp", Range<0, 16>, Chosen<"what should take the fewest cycles of 0, 4, 8 and 16">,
+    "of 16 exponentials, how many are polynomials (FMA pipes) and not special functions, where the results are only "
+    "rounded to 16 bits and summed (`tile-polynomial-exp`)">,
+  ScheduleField<"pin_waits", Flag, Always<"false">,
+    "work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move "
+    "the wait up">,
+  ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and `lead = 0`">,
+    "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1)">,
+  ScheduleField<"split", Flag, Always<"true">,
+    "iterations that need no mask run in a loop without one, and masks outside of loops are jumped over where no "
+    "element needs them">,
+  ScheduleField<"speculate", Flag, Chosen<"`true` where the kernel has a `tile.speculate` and it fits">,
+    "the fast region of a `tile.speculate` runs first; false: the exact one alone">,
+  ScheduleField<"store", CaseOf<Tile_StoreKind>, Chosen<"`tma` with `staging = shared`, else `direct`">,
+    "results go from registers, or through shared memory and a bulk tensor store">,
+  ScheduleField<"staging", CaseOf<Tile_StagingKind>, Always<"own">,
+    "with `store = tma`, where in shared memory results are on their way: in memory of their own, or in slots that the "
+    "loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has "
+    "read them (FlashAttention-3, section 3.1). `shared` takes `warp_specialize = true`">,
+  ScheduleField<"persistent", CaseOf<Tile_PersistentKind>,
+    Chosen<"with a producer `dynamic` where tiles differ in work or dots depend on each other, else `static`">,
+    "a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes "
+    "the next tile from a counter">,
+  ScheduleField<"order", CaseOf<Tile_OrderKind>, Chosen<"the longest tiles first">,
+    "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
+    "within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` "
+    "the order is the launch's: `linear`">,
+  // 2: docs/lab/schedules.md.
+  ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>, Always<"2">,
+    "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
+    "run together">,
+  ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,
+    "thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them "
+    "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself">,
+  ScheduleField<"l2_hints", Flag, Always<"false">,
+    "copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O)">,
+  ScheduleField<"pdl", Flag, Always<"false">,
+    "programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its "
+    "results where it first needs memory">,
+  ScheduleField<"producer_registers", Multiples<8, 24, 256>, Chosen<"24, or 32 with 3 consumers">,
+    "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
+    "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
+    "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
+  ScheduleField<"consumer_registers", Multiples<8, 24, 256>, Chosen<"240, 240, 160 and 112 with 1 to 4 consumers">,
+    "registers per thread of each consumer">
+];
+
+#endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD
