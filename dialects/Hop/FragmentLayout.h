@@ -9,10 +9,15 @@
 #define TESSERA_DIALECTS_HOP_FRAGMENTLAYOUT_H
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/Machine.h"
 
 namespace tessera::hop {
 
+/// Of a row tile a thread holds two elements of each 64 rows, of an accumulator every fourth pair
+/// of columns of those two rows, which are eight apart (PTX ISA 9.7.15.5.1).
 struct FragmentLayout {
+  static constexpr int64_t mmaRows = hopper::mmaRows, lanesPerRow = hopper::lanesPerRow;
+
   LayoutKind kind;
   int64_t rows = 1, columns = 1;
 
@@ -29,12 +34,12 @@ struct FragmentLayout {
   int64_t size() const {
     switch (kind) {
     case LayoutKind::Accumulator:
-      return rows / 64 * (columns / 2);
+      return rows / mmaRows * (columns / 2);
     case LayoutKind::Column:
-      return columns / 4;
+      return columns / lanesPerRow;
     case LayoutKind::Row:
     case LayoutKind::RowPartial:
-      return rows / 32;
+      return 2 * rows / mmaRows;
     }
     return 0;
   }
@@ -44,9 +49,9 @@ struct FragmentLayout {
     if (kind == LayoutKind::Column)
       return 0;
     if (kind != LayoutKind::Accumulator)
-      return 64 * (i / 2) + 8 * (i % 2);
+      return mmaRows * (i / 2) + 8 * (i % 2);
     int64_t perBlock = columns / 2;
-    return 64 * (i / perBlock) + 8 * ((i % perBlock) / 2 % 2);
+    return mmaRows * (i / perBlock) + 8 * ((i % perBlock) / 2 % 2);
   }
 
   /// Column of element `i` less the thread's first column, 2 * (lane % 4).
@@ -62,7 +67,7 @@ struct FragmentLayout {
   /// The element of a row tile that lies in the row of element `i`.
   int64_t rowIndex(int64_t i) const {
     int64_t row = rowOffset(i);
-    return 2 * (row / 64) + (row % 64) / 8;
+    return 2 * (row / mmaRows) + (row % mmaRows) / 8;
   }
   /// The element of a column tile that lies in the column of element `i`.
   int64_t columnIndex(int64_t i) const {

@@ -1,6 +1,7 @@
 //===- HopOps.cpp - Operations of the hop dialect -------------------------===//
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/Machine.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Hop/TimelineLayout.h"
@@ -35,7 +36,7 @@ TimelineOp KernelOp::getTimeline() {
 static LogicalResult checkRegisters(KernelOp kernel) {
   RoleRegisters roles = {0, 0, 0};
   for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
-    if (role.getRegisters().value_or(0) > 256)
+    if (role.getRegisters().value_or(0) > hopper::mostRoleRegisters)
       return success(); // its own verifier refuses it
     int64_t registers = static_cast<int64_t>(role.getRegisters().value_or(0));
     if (role.getKind() == RoleKind::Producer) {
@@ -85,8 +86,9 @@ LogicalResult KernelOp::verify() {
   uint64_t warpgroups = 0;
   for (RoleOp role : getBody().getOps<RoleOp>())
     warpgroups = llvm::SaturatingAdd(warpgroups, role.getWarpgroups());
-  if (warpgroups > 8)
-    return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most 8";
+  constexpr uint64_t most = hopper::mostBlockThreads / hopper::warpgroupThreads;
+  if (warpgroups > most)
+    return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most " << most;
   return success(succeeded(checkRegisters(*this)) && succeeded(verifyDeclared(*this)) &&
                  succeeded(tile::verifyTileSizes(*this)));
 }
@@ -98,9 +100,10 @@ LogicalResult RoleOp::verify() {
     return emitOpError("has at least one warpgroup");
   if (getKind() == RoleKind::Producer && getWarpgroups() != 1)
     return emitOpError("of a producer has one warpgroup, got ") << getWarpgroups();
-  // PTX ISA 9.7.20.5.
   if (std::optional<uint64_t> registers = getRegisters();
-      registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))
+      registers &&
+      (*registers < hopper::leastRoleRegisters || *registers > hopper::mostRoleRegisters ||
+       *registers % hopper::roleRegisterStep != 0))
     return emitOpError("takes registers in multiples of 8 from 24 to 256, got ") << *registers;
   return success();
 }
@@ -319,11 +322,11 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
   if (a.getElementType() != b.getTile().getElementType() || a.getElementTypeBitWidth() != 16 ||
       !acc.getElementType().isF32())
     return op->emitOpError("multiplies f16 or bf16 tiles of one type into f32");
-  if (m % 64 != 0)
+  if (m % hopper::mmaRows != 0)
     return op->emitOpError("of a warpgroup has M in multiples of 64, got ")
            << m << "; change the rows of the tile or the number of consumers";
-  if (k % 16 != 0)
-    return op->emitOpError("has K in multiples of 16, got ") << k;
+  if (int64_t depth = hopper::mmaDepth(a.getElementTypeBitWidth()); k % depth != 0)
+    return op->emitOpError("has K in multiples of ") << depth << ", got " << k;
   // N is a multiple of 8 by the type of b.
   if (!shared && transposeA)
     return op->emitOpError("cannot transpose an operand in registers");

@@ -1,6 +1,7 @@
 //===- HopTypes.cpp - Types and layouts of the hop dialect ----------------===//
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/TileBox.h"
 
@@ -71,8 +72,10 @@ LogicalResult LayoutKindAttr::verifyEncoding(ArrayRef<int64_t> shape, Type eleme
                                              function_ref<InFlightDiagnostic()> emitError) const {
   auto isMultiple = [](int64_t extent, int64_t unit) { return extent > 0 && extent % unit == 0; };
   bool isTile = getValue() == LayoutKind::Accumulator, isColumn = getValue() == LayoutKind::Column;
-  bool fits = isTile ? shape.size() == 2 && isMultiple(shape[0], 64) && isMultiple(shape[1], 8)
-                     : shape.size() == 1 && isMultiple(shape[0], isColumn ? 8 : 64);
+  bool fits = isTile ? shape.size() == 2 && isMultiple(shape[0], hopper::mmaRows) &&
+                           isMultiple(shape[1], hopper::mmaColumns)
+                     : shape.size() == 1 &&
+                           isMultiple(shape[0], isColumn ? hopper::mmaColumns : hopper::mmaRows);
   if (fits && elementType.isIntOrFloat())
     return success();
   return emitError() << "the layout " << stringifyLayoutKind(getValue()) << " is of "

@@ -22,7 +22,8 @@ namespace tessera::hopper {
 /// Threads of a warp (PTX ISA 3.1), and of the four warps that issue a wgmma (9.7.15.1).
 constexpr int64_t warpThreads = 32;
 constexpr int64_t warpgroupThreads = 128;
-/// Threads that a multiprocessor holds at a time (Programming Guide).
+/// Threads of a thread block, and those that a multiprocessor holds at a time (Programming Guide).
+constexpr int64_t mostBlockThreads = 1024;
 constexpr int64_t threadsOfMultiprocessor = 2048;
 /// Named barriers of a thread block, 0 to 15 (PTX ISA 9.7.13.1).
 constexpr int64_t namedBarriers = 16;
@@ -51,9 +52,10 @@ constexpr int64_t sharedMemoryOfMultiprocessor = 233472;
 constexpr int64_t sharedMemoryOfSystem = 1024;
 /// Bytes and alignment of an mbarrier (PTX ISA 9.7.13.15.1).
 constexpr int64_t mbarrierBytes = 8;
-/// Rows after which a swizzle repeats, its widest span in bytes, and the bytes that it moves
-/// together (PTX ISA 5.5.7). A tile with the widest swizzle is aligned to its repeat.
+/// Rows after which a swizzle repeats, its spans in bytes (powers of 2), and the bytes that it
+/// moves together (PTX ISA 5.5.7). A tile is aligned to the repeat of the widest.
 constexpr int64_t swizzleRows = 8;
+constexpr int64_t narrowestSwizzle = 32;
 constexpr int64_t widestSwizzle = 128;
 constexpr int64_t swizzleUnit = 16;
 constexpr int64_t tileAlignment = swizzleRows * widestSwizzle;
@@ -70,20 +72,24 @@ constexpr int64_t mostMmaColumns = 256;
 /// (PTX ISA 9.7.15.2).
 constexpr int64_t mmaDepthBytes = 32;
 constexpr int64_t mmaDepth(int64_t bits) { return 8 * mmaDepthBytes / bits; }
-/// An accumulator of 64 rows gives each thread of the warpgroup every second column of one row in
-/// 32 (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for accumulator
-/// matrix D").
-constexpr int64_t rowsPerThreadRow = 32;
-constexpr int64_t threadsPerRow = 4;
+/// Lanes that hold a row of an accumulator together (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16
+/// register fragment layout for accumulator matrix D").
+constexpr int64_t lanesPerRow = 4;
 
 //===----------------------------------------------------------------------===//
-// Bulk copies
+// Global memory
 //===----------------------------------------------------------------------===//
 
-/// Bytes and alignment of a tensor map (CUDA Driver API, CUtensorMap).
+/// Bytes that a thread loads or stores at once (PTX ISA 9.7.9.8: vectors have 128 bits).
+constexpr int64_t widestAccess = 16;
+/// Bytes and alignment of a tensor map, and the alignment of the tensor (CUDA Driver API,
+/// cuTensorMapEncodeTiled).
 constexpr int64_t tensorMapBytes = 128;
 constexpr int64_t tensorMapAlignment = 64;
-/// A bulk copy moves multiples of so many bytes (PTX ISA 9.7.9.25.5.2).
+constexpr int64_t tensorAlignment = 16;
+/// Elements of a box along each dimension (PTX ISA 5.5.2).
+constexpr int64_t mostBoxExtent = 256;
+/// A bulk copy moves multiples of so many bytes (PTX ISA 9.7.9.25.4).
 constexpr int64_t bulkUnit = 16;
 
 //===----------------------------------------------------------------------===//

@@ -6,28 +6,26 @@
 #include <algorithm>
 
 using namespace tessera::hop;
-
-/// setmaxnreg counts in multiples of this.
-static constexpr int64_t granule = 8;
+using namespace tessera::hopper;
 
 int64_t tessera::hop::entryRegisters(int64_t warpgroups, int64_t raised) {
   int64_t share = registersOfMultiprocessor / (warpgroups * warpgroupThreads);
-  int64_t allowed = llvm::alignDown(std::min(share, mostThreadRegisters), granule);
+  int64_t allowed = llvm::alignDown(std::min(share, mostThreadRegisters), roleRegisterStep);
   return std::min(allowed, raised);
 }
 
 /// "use producer_registers = 24 or consumer_registers = 232", whichever are possible.
 static std::string suggest(const RoleRegisters &roles) {
   int64_t pool = roles.warpgroups() * entryRegisters(roles.warpgroups());
-  int64_t producer = llvm::alignDown(pool - roles.consumers * roles.consumer, granule);
+  int64_t producer = llvm::alignDown(pool - roles.consumers * roles.consumer, roleRegisterStep);
   producer = std::min(producer, entryRegisters(roles.warpgroups(), roles.consumer));
-  int64_t consumer = llvm::alignDown((pool - roles.producer) / roles.consumers, granule);
+  int64_t consumer = llvm::alignDown((pool - roles.producer) / roles.consumers, roleRegisterStep);
   std::string text;
   if (producer >= leastRoleRegisters)
     text = llvm::formatv("producer_registers = {0}", producer);
   if (consumer >= std::max(roles.producer, leastRoleRegisters))
     text += llvm::formatv("{0}at most {1} per consumer thread", text.empty() ? "" : " or ",
-                          std::min<int64_t>(consumer, 256));
+                          std::min(consumer, mostRoleRegisters));
   return text.empty() ? "lower both" : "use " + text;
 }
 

@@ -9,18 +9,11 @@
 #ifndef TESSERA_DIALECTS_HOP_REGISTERPOOL_H
 #define TESSERA_DIALECTS_HOP_REGISTERPOOL_H
 
-#include <cstdint>
+#include "dialects/Hop/Machine.h"
 #include <optional>
 #include <string>
 
 namespace tessera::hop {
-
-/// Registers of a multiprocessor, and the most that a thread can address.
-constexpr int64_t registersOfMultiprocessor = 65536;
-constexpr int64_t mostThreadRegisters = 255;
-constexpr int64_t warpgroupThreads = 128;
-/// setmaxnreg takes multiples of 8 from here on.
-constexpr int64_t leastRoleRegisters = 24;
 
 /// What the roles of a thread block ask for, in registers per thread.
 struct RoleRegisters {
@@ -31,7 +24,7 @@ struct RoleRegisters {
 /// Registers of a thread when a kernel of `warpgroups` warpgroups starts, of which some raise
 /// theirs to `raised`: ptxas gives what the size of the block allows in multiples of 8, but no more
 /// than the kernel asks for later.
-int64_t entryRegisters(int64_t warpgroups, int64_t raised = mostThreadRegisters);
+int64_t entryRegisters(int64_t warpgroups, int64_t raised = hopper::mostThreadRegisters);
 
 /// Why the roles cannot have what they ask for, and what would work; nothing when they can. A
 /// request beyond the pool of the block would wait for ever.

@@ -4,18 +4,20 @@
 #include <numeric>
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::hop;
 
 std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile, int64_t rows) {
-  if (tile.getRank() != 2 || !tile.hasStaticShape() || tile.getNumElements() == 0 || rows < 8 ||
-      rows % 8 != 0 || !tile.getElementType().isIntOrFloat())
+  if (tile.getRank() != 2 || !tile.hasStaticShape() || tile.getNumElements() == 0 ||
+      rows < hopper::swizzleRows || rows % hopper::swizzleRows != 0 ||
+      !tile.getElementType().isIntOrFloat())
     return std::nullopt;
   int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
   if (elementBytes != 2 && elementBytes != 4)
     return std::nullopt;
   int64_t rowBytes = tile.getDimSize(1) * elementBytes;
   // The widest swizzle has the fewest bank conflicts.
-  for (int64_t swizzle : {128, 64, 32})
+  for (int64_t swizzle = hopper::widestSwizzle; swizzle >= hopper::narrowestSwizzle; swizzle /= 2)
     if (rowBytes % swizzle == 0)
       return SharedLayout{rows, tile.getDimSize(1), elementBytes, swizzle};
   return std::nullopt;
@@ -31,8 +33,7 @@ std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, in
   TileParts parts;
   parts.ofChunks = std::gcd(layout.chunks(), blocks);
   parts.ofRows = blocks / parts.ofChunks;
-  // Eight rows are the swizzle's repeat.
-  if (layout.rows % (8 * parts.ofRows) != 0)
+  if (layout.rows % (hopper::swizzleRows * parts.ofRows) != 0)
     return std::nullopt;
   return parts;
 }

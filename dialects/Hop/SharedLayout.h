@@ -9,6 +9,7 @@
 #ifndef TESSERA_DIALECTS_HOP_SHAREDLAYOUT_H
 #define TESSERA_DIALECTS_HOP_SHAREDLAYOUT_H
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include <optional>
 
@@ -17,7 +18,7 @@ namespace tessera::hop {
 /// A bulk tensor copy starts at a multiple of so many bytes of a row, whatever the swizzle, and a
 /// store at no negative coordinate. The PTX ISA does not say so; elsewhere the machine reports an
 /// illegal instruction (bench/probes/bulk_columns.cu).
-constexpr int64_t bulkStartBytes = 16;
+constexpr int64_t bulkStartBytes = hopper::bulkUnit;
 
 struct SharedLayout {
   int64_t rows;         ///< rows of the buffer
@@ -30,7 +31,7 @@ struct SharedLayout {
   int64_t chunkBytes() const { return rows * swizzle; }
   int64_t bytes() const { return rows * columns * elementBytes; }
   /// Bytes of the swizzle's repeat: 8 rows. Also the alignment of a buffer.
-  int64_t atomBytes() const { return 8 * swizzle; }
+  int64_t atomBytes() const { return hopper::swizzleRows * swizzle; }
   /// The value of bits 62-63 of a wgmma descriptor.
   unsigned descriptorMode() const { return swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3; }
 };

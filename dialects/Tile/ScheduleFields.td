@@ -160,7 +160,7 @@ defvar Tile_ScheduleFields = [
     "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
     "within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` "
     "the order is the launch's: `linear`">,
-  // 2: docs/lab/schedules.md.
+  // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>, Always<"2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together">,

@@ -333,8 +333,8 @@ std::vector<std::string> Enumerator::listChanges(Tiles &tiles, std::vector<unsig
   Values current = getFieldValues((*model)[0].schedule), kept = getFieldValues(set);
   std::vector<std::string> requests;
   for (auto [i, field] : llvm::enumerate(fields))
-    if (!kept.count(field.name))
-      for (const std::string &value : changesOf(field, current[field.name])) {
+    if (!kept.count(field.name.str()))
+      for (const std::string &value : changesOf(field, current[field.name.str()])) {
         requests.push_back(field.name.str() + " = " + value);
         changed.push_back(i);
       }

@@ -1,6 +1,7 @@
 //===- Measure.cpp - Timing the contestants of a session ------------------===//
 
 #include "lib/Tuning/Measure.h"
+#include "dialects/Hop/Machine.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Tuning/Device.h"
 #include "lib/Tuning/Json.h"
@@ -166,14 +167,14 @@ Error ShapeMeasurement::loadRunners() {
 }
 
 /// Blocks that a multiprocessor holds at a time, by the registers, threads and shared memory of a
-/// block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0; each
-/// block takes 1 KiB of shared memory for the system).
+/// block.
 static int64_t countBlocksPerMultiprocessor(const Resources &resources) {
-  constexpr int64_t threads = 2048, registers = 65536, sharedMemory = 233472, system = 1024;
   int64_t used = std::max<int64_t>(resources.threads, 1);
-  int64_t blocks = std::min(threads / used, sharedMemory / (resources.sharedMemory + system));
+  int64_t blocks = std::min(hopper::threadsOfMultiprocessor / used,
+                            hopper::sharedMemoryOfMultiprocessor /
+                                (resources.sharedMemory + hopper::sharedMemoryOfSystem));
   if (resources.registers > 0)
-    blocks = std::min(blocks, registers / (used * resources.registers));
+    blocks = std::min(blocks, hopper::registersOfMultiprocessor / (used * resources.registers));
   return std::max<int64_t>(blocks, 1);
 }
 

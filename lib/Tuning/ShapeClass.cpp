@@ -4,6 +4,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/Schedule/CostModel.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
@@ -16,13 +17,12 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::Twine;
 
-static constexpr int64_t kMediumIterations = 24, kLongIterations = 96;
 static constexpr StringRef kOccupancies[] = {"few", "many"};
 static constexpr StringRef kLengths[] = {"short", "medium", "long"};
 
 std::string tessera::tuning::getShapeClass(const ShapeMeasure &measure, unsigned multiprocessors) {
-  unsigned length =
-      (measure.iterations >= kMediumIterations) + (measure.iterations >= kLongIterations);
+  unsigned length = (measure.iterations >= h200CostModel.mediumIterations) +
+                    (measure.iterations >= h200CostModel.longIterations);
   return (kOccupancies[measure.tiles > multiprocessors] + "-" + kLengths[length]).str();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Hop/HopPasses.h"
@@ -18,10 +19,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-/// Shared memory that a thread block of sm_90 can opt in to (CUDA C++ Programming Guide, table of
-/// technical specifications: 227 KB).
-constexpr int64_t sharedLimit = 232448;
 
 /// Products that read `shared`, through slots and slices.
 void collectReaders(Value shared, bool sliced,
@@ -66,9 +63,10 @@ struct AllocateSharedMemoryPass
       if (buffer.getBuffer().getType().getTile().getRank() != 2)
         place(buffer, 4 * buffer.getBuffer().getType().getSlots(), 8);
     for (auto barriers : kernel.getBody().getOps<hop::BarriersOp>())
-      place(barriers, 8 * barriers.getBarriers().getType().getSlots(), 8);
+      place(barriers, hopper::mbarrierBytes * barriers.getBarriers().getType().getSlots(),
+            hopper::mbarrierBytes);
     kernel.setSharedBytes(end);
-    if (end > sharedLimit)
+    if (end > hopper::sharedMemoryOfBlock)
       reportTooMuch(kernel, end);
   }
 
@@ -142,7 +140,7 @@ struct AllocateSharedMemoryPass
   void reportTooMuch(hop::KernelOp kernel, int64_t bytes) {
     InFlightDiagnostic diag = kernel.emitError("needs ")
                               << bytes << " bytes of shared memory, a thread block has "
-                              << sharedLimit << "; lower stages or the tile sizes";
+                              << hopper::sharedMemoryOfBlock << "; lower stages or the tile sizes";
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
       diag.attachNote(buffer.getLoc())

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Hop/HopPasses.h"
@@ -379,7 +380,7 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
           continue;
         bool isColumn = axes.lookup(result) == LayoutKind::Column;
         int64_t extent = cast<RankedTensorType>(result.getType()).getDimSize(0),
-                unit = isColumn ? 8 : 64;
+                unit = isColumn ? hopper::mmaColumns : hopper::mmaRows;
         if (extent < 1 || extent % unit != 0)
           return op->emitError("makes a tile of ")
                  << extent << (isColumn ? " columns" : " rows")
@@ -410,8 +411,9 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
           return op->emitError("makes a tile of rank ") << type.getRank()
                                                         << "; tiles in registers have rank "
                                                            "1 or 2";
-        if (type.getRank() == 2 && (type.getNumElements() == 0 || type.getDimSize(0) % 64 != 0 ||
-                                    type.getDimSize(1) % 8 != 0))
+        if (type.getRank() == 2 &&
+            (type.getNumElements() == 0 || type.getDimSize(0) % hopper::mmaRows != 0 ||
+             type.getDimSize(1) % hopper::mmaColumns != 0))
           return op->emitError("makes a tile of ")
                  << type.getDimSize(0) << "x" << type.getDimSize(1)
                  << " for each warpgroup; registers hold multiples of 64 rows and 8 columns";

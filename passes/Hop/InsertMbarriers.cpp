@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -491,7 +492,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     int64_t releases = 0;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       if (role.getKind() == hop::RoleKind::Consumer)
-        releases += role.getWarpgroups() * (byThreads ? 128 : 1);
+        releases += role.getWarpgroups() * (byThreads ? hopper::warpgroupThreads : 1);
       else if (llvm::any_of(pipe.getPipe().getUsers(), [&](Operation *user) {
                  return isa<hop::PipeGetOp>(user) && role->isAncestor(user);
                }))

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -277,7 +278,9 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     Location loc = kernel.getLoc();
     int64_t threads = 0;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      threads += role.getKind() == hop::RoleKind::Producer ? 1 : 128 * role.getWarpgroups();
+      threads += role.getKind() == hop::RoleKind::Producer
+                     ? 1
+                     : hopper::warpgroupThreads * role.getWarpgroups();
     auto values = [&](StringRef label, int64_t slots) -> Value {
       auto type = hop::BufferType::get(&getContext(),
                                        RankedTensorType::get({1}, builder.getI32Type()), slots);

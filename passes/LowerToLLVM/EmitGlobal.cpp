@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/LowerToLLVM/Emitter.h"
@@ -17,7 +18,7 @@ using hop::FragmentLayout;
 using hop::LayoutKind;
 
 /// Elements of 16 bits that a thread stores at once.
-static constexpr int64_t kUnit = 8;
+static constexpr int64_t kUnit = hopper::widestAccess / 2;
 
 /// Where a tile lies in a view.
 struct Emitter::Access {
@@ -256,9 +257,9 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   const Values packed = elements(op.getValue());
   CacheHint hint = cacheHint(op);
   Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
-  for (int64_t half = 0; half < type.getDimSize(0) / 32; ++half) {
+  for (int64_t half = 0; half < 2 * type.getDimSize(0) / hopper::mmaRows; ++half) {
     int64_t block = half / 2, parity = half % 2;
-    Place place = placeOf(access, 64 * block + 8 * parity, 0);
+    Place place = placeOf(access, hopper::mmaRows * block + 8 * parity, 0);
     place.column = {};
     Value rowInside = inBounds(access, place);
     for (int64_t column = 0; column < columns; column += 32) {

@@ -1,5 +1,6 @@
 //===- EmitKernel.cpp - The frame of a kernel and its roles ---------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -77,8 +78,10 @@ void Emitter::emitBarrierInit(Value threadIndex) {
       assembly("prefetch.tensormap [$0];", "l", {function.getArgument(i)}, {});
   for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
     for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
-      assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
-               {add(sharedBase, *group.getOffset() + 8 * i), i32(group.getCount())}, {});
+      assembly(
+          "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
+          {add(sharedBase, *group.getOffset() + hopper::mbarrierBytes * i), i32(group.getCount())},
+          {});
   // Makes the barriers visible to the async proxy (PTX ISA 9.7.13.4).
   assembly("fence.mbarrier_init.release.cluster;", "", {}, {});
   LLVM::BrOp::create(builder, loc, after);
@@ -95,7 +98,7 @@ void Emitter::emitBarrierInit(Value threadIndex) {
 
 /// Each thread clears the slots that have its index, one thread block apart.
 void Emitter::emitZeroes(hop::BufferOp buffer, Value threadIndex) {
-  int64_t threads = 128 * kernel.getNumWarpgroups(),
+  int64_t threads = hopper::warpgroupThreads * kernel.getNumWarpgroups(),
           slots = buffer.getBuffer().getType().getSlots();
   for (int64_t first = 0; first < slots; first += threads) {
     Value slot = add(threadIndex, first);
@@ -127,8 +130,8 @@ LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value 
   bind(role.getBody().getArgument(0), {thread.warpgroup});
   if (role.getKind() == hop::RoleKind::Producer) {
     // One thread of the first warp runs the program; the others are done.
-    Value inFirstWarp =
-        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup, i32(32));
+    Value inFirstWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup,
+                                             i32(hopper::warpThreads));
     Block *warp = builder.createBlock(next);
     Block *elected = builder.createBlock(next);
     builder.setInsertionPointToEnd(body);
@@ -160,8 +163,8 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
     return LLVM::LShrOp::create(builder, loc, value, i32(by));
   };
   thread.warpgroup = warpgroup;
-  thread.inGroup = bits(threadIndex, 127);
-  thread.lane = bits(threadIndex, 31);
+  thread.inGroup = bits(threadIndex, hopper::warpgroupThreads - 1);
+  thread.lane = bits(threadIndex, hopper::warpThreads - 1);
   thread.firstRow = add(mul(shift(thread.inGroup, 5), 16), shift(thread.lane, 2));
   thread.firstColumn = mul(bits(thread.lane, 3), 2);
   if (int64_t size = kernel.getClusterSize(); size > 1)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -20,14 +21,15 @@ struct Emitter::Operand {
   hop::SharedLayout layout;
   bool kMajor;
 
-  /// Byte offset of K step `k` (16 elements) and row or column `other` of the other dimension.
+  /// Byte offset of K step `k`, one wgmma deep, and row or column `other` of the other dimension.
   int64_t offset(int64_t k, int64_t other) const {
     if (kMajor) {
-      int64_t byte = k * 16 * layout.elementBytes;
+      int64_t byte = k * hopper::mmaDepthBytes;
       return byte / layout.swizzle * layout.chunkBytes() + byte % layout.swizzle +
              other * layout.swizzle;
     }
-    return k * 16 * layout.swizzle + other / layout.chunkColumns() * layout.chunkBytes();
+    return k * hopper::mmaDepthBytes / layout.elementBytes * layout.swizzle +
+           other / layout.chunkColumns() * layout.chunkBytes();
   }
 };
 
@@ -137,16 +139,16 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
     accumulator = elements(op.getAcc());
 
   int64_t k = typeB.getTile().getDimSize(op.getTransposeB() ? 1 : 0);
-  int64_t kSteps = k / 16;
-  // A wgmma has at most 256 columns (PTX ISA 9.7.15.2); parts of a chunk or of 8 columns always
-  // serve.
-  int64_t parts = llvm::divideCeil(n, 256);
-  while (n % parts != 0 || (n / parts) % 8 != 0 ||
+  int64_t kSteps = k / hopper::mmaDepth(typeB.getTile().getElementTypeBitWidth());
+  // Parts of a chunk, or of the fewest columns of a wgmma, always serve.
+  int64_t parts = llvm::divideCeil(n, hopper::mostMmaColumns);
+  while (n % parts != 0 || (n / parts) % hopper::mmaColumns != 0 ||
          (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
     ++parts;
   int64_t width = n / parts;
-  Values result(m / 64 * (n / 2));
-  for (int64_t block = 0; block < m / 64; ++block)
+  int64_t blocks = m / hopper::mmaRows;
+  Values result(blocks * (n / 2));
+  for (int64_t block = 0; block < blocks; ++block)
     for (int64_t part = 0; part < parts; ++part) {
       Product product;
       product.n = width;
@@ -154,7 +156,7 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       product.elementType = typeB.getTile().getElementType().isBF16() ? "bf16" : "f16";
       product.a = a ? &*a : nullptr;
       product.b = &b;
-      product.row = 64 * block;
+      product.row = hopper::mmaRows * block;
       product.column = width * part;
       size_t first = block * (n / 2) + part * (width / 2);
       if (!accumulator.empty())
@@ -163,7 +165,7 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       if (!a)
         product.registersA.assign(registersA.begin() + block * (k / 4),
                                   registersA.begin() + (block + 1) * (k / 4));
-      bool last = block + 1 == m / 64 && part + 1 == parts;
+      bool last = block + 1 == blocks && part + 1 == parts;
       Values values = emitProduct(product, last);
       llvm::copy(values, result.begin() + first);
     }

@@ -1,5 +1,6 @@
 //===- EmitSync.cpp - Barriers, bulk copies and turns ---------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -36,11 +37,12 @@ LogicalResult Emitter::emitSync(Operation *op) {
         return success();
       })
       .Case([&](hop::WarpgroupSyncOp) {
-        assembly("bar.sync $0, 128;", "r", {add(thread.warpgroup, namedBarrierOfWarpgroups())}, {});
+        assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads) + ";", "r",
+                 {add(thread.warpgroup, namedBarrierOfWarpgroups())}, {});
         return success();
       })
       .Case([&](hop::RoleSyncOp) {
-        assembly("bar.sync $0, " + Twine(128 * roleWarpgroups) + ";", "r",
+        assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads * roleWarpgroups) + ";", "r",
                  {i32(namedBarrierOfRole())}, {});
         return success();
       })
@@ -121,7 +123,7 @@ void Emitter::emitStage(hop::StageOp op) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
   const Values packed = elements(op.getTile());
   int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
-  int64_t unitsPerChunk = target.layout.swizzle / 16;
+  int64_t unitsPerChunk = target.layout.swizzle / hopper::swizzleUnit;
   Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
   Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
   Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
@@ -135,16 +137,17 @@ void Emitter::emitStage(hop::StageOp op) {
       builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
       i32(unitsPerChunk - 1));
   Value firstUnit = LLVM::XOrOp::create(builder, loc, unitOfLane, pattern);
-  Value first = add(add(target.address, mul(row, target.layout.swizzle)), mul(firstUnit, 16));
+  Value first = add(add(target.address, mul(row, target.layout.swizzle)),
+                    mul(firstUnit, hopper::swizzleUnit));
   // A row of a chunk starts at a multiple of its bytes, so that other units differ in the bits of
   // their number alone; all else is an immediate, and a loop keeps one address.
-  for (int64_t block = 0; block < type.getDimSize(0) / 64; ++block)
+  for (int64_t block = 0; block < type.getDimSize(0) / hopper::mmaRows; ++block)
     for (int64_t unit = 0; unit < units; unit += 2) {
-      int64_t offset =
-          64 * block * target.layout.swizzle + unit / unitsPerChunk * target.layout.chunkBytes();
+      int64_t offset = hopper::mmaRows * block * target.layout.swizzle +
+                       unit / unitsPerChunk * target.layout.chunkBytes();
       size_t element = block * perBlock + unit * 2;
       assembly(
-          "{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(unit % unitsPerChunk * 16) +
+          "{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(unit % unitsPerChunk * hopper::swizzleUnit) +
               ";\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [to+" + Twine(offset) +
               "], {$1, $2, $3, $4};\n}",
           "r,r,r,r,r",
@@ -413,7 +416,7 @@ int64_t Emitter::namedBarrierOfRole() const { return firstTurnBarrier + 2 * role
 
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.
-  constexpr StringRef threads = "256";
+  std::string threads = std::to_string(2 * hopper::warpgroupThreads);
   auto arriveAt = [&](Value warpgroup) {
     assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, firstTurnBarrier)}, {});
   };

@@ -1,6 +1,7 @@
 //===- LaunchParameters.cpp - What a kernel is launched with --------------===//
 
 #include "passes/LowerToLLVM/LaunchParameters.h"
+#include "dialects/Hop/Machine.h"
 #include "dialects/Hop/TimelineLayout.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
@@ -61,7 +62,7 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
 LogicalResult LaunchParameters::addStoredRows(hop::BulkStoreOp store) {
   auto view = cast<tile::ViewType>(store.getView().getType());
   int64_t dim = view.getRank() - 1, columns = view.getStaticDim(dim);
-  int64_t unit = 16 * 8 / view.getElementType().getIntOrFloatBitWidth();
+  int64_t unit = hopper::bulkUnit * 8 / view.getElementType().getIntOrFloatBitWidth();
   if (columns == ShapedType::kDynamic)
     storedRows.insert({view.getDimName(dim), unit});
   else if (columns % unit != 0)
@@ -100,13 +101,13 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   mapOfCopy[copy] = known - maps.begin();
   if (known != maps.end())
     return success();
-  // PTX ISA 5.5.2: a box has at most 256 elements along each dimension.
   tile::BoxSlice rows = map.rows();
-  if (int64_t most = *llvm::max_element(rows.part.getExtents().drop_back()); most > 256)
+  if (int64_t most = *llvm::max_element(rows.part.getExtents().drop_back());
+      most > hopper::mostBoxExtent)
     return copy->emitError("copies ") << most
                                       << " rows at once, a bulk tensor copy moves "
                                          "256; use smaller tiles";
-  alignment[argument] = 16;
+  alignment[argument] = hopper::tensorAlignment;
   parameters.push_back({LaunchParameter::Map, argument, static_cast<unsigned>(maps.size())});
   maps.push_back(map);
   return success();
@@ -117,8 +118,8 @@ void LaunchParameters::addAccess(Value view, Type moved) {
   auto type = cast<tile::ViewType>(view.getType());
   auto tile = dyn_cast<RankedTensorType>(moved);
   int64_t rank = tile ? tile.getRank() : 0;
-  // Rank-2 tiles are moved in units of up to 16 bytes.
-  unsigned bytes = rank == 2 ? 16 : type.getElementBytes();
+  // Rank-2 tiles are moved in units of up to that many bytes.
+  unsigned bytes = rank == 2 ? hopper::widestAccess : type.getElementBytes();
   alignment[argument] = std::max(alignment.lookup(argument), bytes);
   addUnique({LaunchParameter::Pointer, argument});
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)
@@ -310,7 +311,7 @@ static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
   for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
     int64_t count = role.getWarpgroups();
     bool consumes = role.getKind() == hop::RoleKind::Consumer;
-    for (int64_t i = 0; i < count; ++i, warp += 4) {
+    for (int64_t i = 0; i < count; ++i, warp += hopper::warpgroupThreads / hopper::warpThreads) {
       std::string name = consumes ? "consumer " + std::to_string(i) : "producer";
       roles.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
                                            b.getNamedAttr("first_warp", b.getI64IntegerAttr(warp)),
@@ -403,7 +404,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   }
   for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
     for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
-      addRange(barriers, group.getLabel() + "[" + Twine(i) + "]", *group.getOffset() + 8 * i, 8);
+      addRange(barriers, group.getLabel() + "[" + Twine(i) + "]",
+               *group.getOffset() + hopper::mbarrierBytes * i, hopper::mbarrierBytes);
 
   NamedAttrList entry;
   entry.set("name", kernel.getSymNameAttr());
@@ -416,7 +418,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("persistent",
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
   entry.set("pdl", b.getBoolAttr(*kernel.getSchedule().getPdl()));
-  entry.set("block", b.getI64ArrayAttr({128 * kernel.getNumWarpgroups(), 1, 1}));
+  entry.set("block",
+            b.getI64ArrayAttr({hopper::warpgroupThreads * kernel.getNumWarpgroups(), 1, 1}));
   entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
   entry.set("shared_map", b.getArrayAttr(sharedMap));

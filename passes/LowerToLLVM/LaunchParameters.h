@@ -17,7 +17,7 @@
 namespace tessera {
 
 /// Named barriers: 0 joins the thread block at its start, the next n are the turns of the n
-/// consumer warpgroups, the n after these join a warpgroup (PTX ISA 9.7.13.1: 16 barriers).
+/// consumer warpgroups, the n after these join a warpgroup, and one more joins them all.
 constexpr int64_t firstTurnBarrier = 1;
 
 /// The tensor map through which bulk copies go; copies that need equal ones share one. Its

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -37,7 +38,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
     auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
     LLVM::GlobalOp::create(builder, getOperation().getLoc(), type, /*isConstant=*/false,
-                           LLVM::Linkage::External, sharedName, Attribute(), /*alignment=*/1024,
+                           LLVM::Linkage::External, sharedName, Attribute(),
+                           /*alignment=*/hopper::tileAlignment,
                            /*addrSpace=*/3);
   }
 
@@ -77,6 +79,18 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     return true;
   }
 
+  /// Refuses warpgroups of a role for whose turns and joins there are no named barriers.
+  static LogicalResult checkNamedBarriers(hop::KernelOp kernel) {
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+      int64_t warpgroups = role.getWarpgroups(), last = firstTurnBarrier + 2 * warpgroups;
+      if (last >= hopper::namedBarriers)
+        return role.emitError("has ")
+               << warpgroups << " warpgroups, whose turns and joins take named barriers up to "
+               << last << "; a thread block has 0 to " << hopper::namedBarriers - 1;
+    }
+    return success();
+  }
+
   /// Refuses a kernel that the passes before this one have not seen.
   static LogicalResult checkReady(hop::KernelOp kernel) {
     if (!kernel.getSharedBytes())
@@ -84,6 +98,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
     if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent,
                                 &tile::ScheduleFields::pdl)))
+      return failure();
+    if (failed(checkNamedBarriers(kernel)))
       return failure();
     auto lacksLayout = [](Type type) {
       return isa<RankedTensorType>(type) && !hop::getLayout(type);
@@ -144,8 +160,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
                      const LaunchParameters &parameters, DictionaryAttr description) {
     Builder b(&getContext());
     function->setAttr("nvvm.kernel", b.getUnitAttr());
-    function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr(
-                                          {static_cast<int32_t>(128 * kernel.getNumWarpgroups())}));
+    function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({static_cast<int32_t>(
+                                          hopper::warpgroupThreads * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
     function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
     if (int64_t size = kernel.getClusterSize(); size > 1)
@@ -159,12 +175,12 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(
         b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));
-    auto mapBytes = LLVM::LLVMArrayType::get(b.getI8Type(), 128);
+    auto mapBytes = LLVM::LLVMArrayType::get(b.getI8Type(), hopper::tensorMapBytes);
     for (auto [i, parameter] : llvm::enumerate(parameters.getParameters())) {
       if (parameter.kind != LaunchParameter::Map)
         continue;
       function.setArgAttr(i, "llvm.byval", TypeAttr::get(mapBytes));
-      function.setArgAttr(i, "llvm.align", b.getI64IntegerAttr(64));
+      function.setArgAttr(i, "llvm.align", b.getI64IntegerAttr(hopper::tensorMapAlignment));
       function.setArgAttr(i, "nvvm.grid_constant", b.getUnitAttr());
     }
   }

@@ -32,16 +32,17 @@ static LogicalResult checkShape(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   auto result = cast<RankedTensorType>(dot.getType());
   int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
-  if (rows == 0 || rows % hopper::kMmaRows != 0)
+  if (rows == 0 || rows % hopper::mmaRows != 0)
     return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
                          "computes whole ones; got ")
-           << rows << "; " << roundUp(rows, hopper::kMmaRows) << " would work";
-  if (columns == 0 || columns % hopper::kMmaColumns != 0)
+           << rows << "; " << roundUp(rows, hopper::mmaRows) << " would work";
+  if (columns == 0 || columns % hopper::mmaColumns != 0)
     return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
-           << columns << "; " << roundUp(columns, hopper::kMmaColumns) << " would work";
-  if (depth == 0 || depth % hopper::kMmaDepth != 0)
+           << columns << "; " << roundUp(columns, hopper::mmaColumns) << " would work";
+  int64_t unit = hopper::mmaDepth(a.getElementTypeBitWidth());
+  if (depth == 0 || depth % unit != 0)
     return dot.emitError("a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got ")
-           << depth << "; " << roundUp(depth, hopper::kMmaDepth) << " would work";
+           << depth << "; " << roundUp(depth, unit) << " would work";
   return success();
 }
 
@@ -126,15 +127,15 @@ namespace {
 /// A search for each form of a kernel: one that speculates has two, of which the fields decide.
 class Forms {
 public:
-  explicit Forms(KernelOp kernel) : whole(kernel.clone()) {
+  Forms(KernelOp kernel, const CostModel &model) : whole(kernel.clone()) {
     numberPipes(*whole);
-    searches.emplace_back(*whole);
+    searches.emplace_back(*whole, model);
     if (!findSpeculation(*whole))
       return;
     exact = whole->clone();
     takeExactRegion(*exact);
     numberPipes(*exact);
-    searches.emplace_back(*exact);
+    searches.emplace_back(*exact, model);
   }
 
   bool speculates() const { return searches.size() > 1; }
@@ -156,15 +157,15 @@ private:
 } // namespace
 
 ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
-  ScheduleAttr written = kernel.getScheduleAttr();
-  return written ? written : ScheduleFields().get(kernel.getContext());
+  return kernel.getScheduleFields().get(kernel.getContext());
 }
 
 FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
-                                                                ArrayRef<ScheduleAttr> requested) {
+                                                                ArrayRef<ScheduleAttr> requested,
+                                                                const CostModel &model) {
   if (failed(checkDots(kernel)))
     return failure();
-  Forms forms(kernel);
+  Forms forms(kernel, model);
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr fields : requested) {
     if (!forms.speculates() && fields.getSpeculate() == true) {
@@ -182,11 +183,11 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
 }
 
 SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr requested,
-                                                 size_t most) {
+                                                 size_t most, const CostModel &model) {
   SmallVector<ScheduleAttr> schedules;
   if (failed(checkDots(kernel)))
     return schedules;
-  Forms forms(kernel);
+  Forms forms(kernel, model);
   if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
   for (ScheduleSearch *search : forms.of(requested))
@@ -256,14 +257,14 @@ private:
     if (speculation && speculate == false)
       takeExactRegion(kernel);
     numberPipes(kernel);
-    std::optional<ScheduleSearch> search(std::in_place, kernel);
+    std::optional<ScheduleSearch> search(std::in_place, kernel, h200CostModel);
     std::optional<ScheduleAttr> found = search->run(requested);
     if (!found && speculation && !speculate) {
       speculation.emitRemark("exact region alone: no schedule fits both regions");
       search.reset();
       takeExactRegion(kernel);
       numberPipes(kernel);
-      found = search.emplace(kernel).run(requested);
+      found = search.emplace(kernel, h200CostModel).run(requested);
     }
     if (!found) {
       explainFailure(kernel, *search, requested);

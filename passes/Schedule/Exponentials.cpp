@@ -1,6 +1,7 @@
 //===- Exponentials.cpp - Exponentials that may be polynomials ------------===//
 
 #include "passes/Schedule/Exponentials.h"
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -13,17 +14,6 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
-
-/// Results of an SM each cycle: special functions, and instructions of threads.
-static constexpr double kFunctionsPerCycle = 16, kInstructionsPerCycle = 128;
-/// Multiplications and additions of an SM each cycle in dots of 16-bit elements.
-static constexpr double kDotStepsPerCycle = 2048;
-/// Instructions that a polynomial takes more than a special function; and one whose results stay
-/// f32.
-static constexpr double kPolynomialInstructions = 6, kPreciseInstructions = 9;
-/// What a warpgroup issues in an iteration beside the work on tiles: descriptors, products, waits
-/// and counters. Counted in the machine code of attention.
-static constexpr double kLoopInstructions = 90;
 
 double CycleBudget::functionsWith(int64_t share) const {
   return functions - exponentials * share / kExponentialShares;
@@ -79,60 +69,62 @@ static int64_t elementsOfTile(Value value) {
 
 static void addDot(DotOp dot, CycleBudget &budget) {
   int64_t depth = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
-  budget.dots += elementsOfTile(dot.getResult()) * depth / kDotStepsPerCycle;
+  budget.dots += elementsOfTile(dot.getResult()) * depth / hopper::dotStepsPerCycle;
 }
 
 /// The instructions beside the work on tiles, of the warpgroups that share the rows of the dots.
-static double loopInstructions(scf::ForOp loop) {
+static double loopInstructions(scf::ForOp loop, const CostModel &model) {
   int64_t rows = 0;
   for (DotOp dot : loop.getBody()->getOps<DotOp>())
     rows = std::max(rows, cast<RankedTensorType>(dot.getType()).getDimSize(0));
-  return kLoopInstructions * rows / hopper::kMmaRows * hopper::kWarpgroupThreads /
-         kInstructionsPerCycle;
+  return model.loopInstructions * rows / hopper::mmaRows * hopper::warpgroupThreads /
+         hopper::instructionsPerCycle;
 }
 
-CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops) {
+CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops, const CostModel &model) {
   CycleBudget budget;
   for (scf::ForOp loop : loops) {
-    budget.instructions += loopInstructions(loop);
+    budget.instructions += loopInstructions(loop, model);
     loop.walk([&](Operation *op) {
       if (auto dot = dyn_cast<DotOp>(op))
         return addDot(dot, budget);
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
-        budget.instructions += elementsOfTile(reduce.getSource()) / kInstructionsPerCycle;
+        budget.instructions += elementsOfTile(reduce.getSource()) / hopper::instructionsPerCycle;
         return;
       }
       if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
         return;
       double elements = elementsOfTile(op->getResult(0));
       ElementCost cost = costOf(op);
-      budget.functions += cost.functions * elements / kFunctionsPerCycle;
-      budget.instructions += cost.instructions * elements / kInstructionsPerCycle;
+      budget.functions += cost.functions * elements / hopper::functionsPerCycle;
+      budget.instructions += cost.instructions * elements / hopper::instructionsPerCycle;
       if (!isExponential(op) || findExactUse(op))
         return;
-      budget.exponentials += elements / kFunctionsPerCycle;
-      budget.polynomials += elements / kInstructionsPerCycle *
-                            (staysPrecise(op) ? kPreciseInstructions : kPolynomialInstructions);
+      budget.exponentials += elements / hopper::functionsPerCycle;
+      budget.polynomials +=
+          elements / hopper::instructionsPerCycle *
+          (staysPrecise(op) ? model.precisePolynomialInstructions : model.polynomialInstructions);
     });
   }
   return budget;
 }
 
-/// What an iteration takes with `share`. The special functions reach 0.85 of their rate.
-/// Below that the card's power limits, to which an instruction on the FMA pipes adds more than its
-/// part of a special function; the weights are fitted to measurements (docs/performance.md).
-static double expectedCycles(const CycleBudget &budget, int64_t share) {
+/// What an iteration takes with `share`. Where the special functions do not limit it the card's
+/// power does, to which an instruction on the FMA pipes adds more than its part of a special
+/// function.
+static double expectedCycles(const CycleBudget &budget, int64_t share, const CostModel &model) {
   double functions = budget.functionsWith(share), instructions = budget.instructionsWith(share);
-  return std::max(functions / 0.85, 0.88 * budget.dots + 0.31 * functions + 0.65 * instructions);
+  return std::max(functions / model.functionUse, model.dotWeight * budget.dots +
+                                                     model.functionWeight * functions +
+                                                     model.instructionWeight * instructions);
 }
 
-int64_t tessera::fastestShare(const CycleBudget &budget) {
+int64_t tessera::fastestShare(const CycleBudget &budget, const CostModel &model) {
   if (!budget.exponentials)
     return 0;
-  // With 10 to 12 of 16 ptxas wants more registers, and spills where the model has given out all.
   int64_t best = 0;
-  for (int64_t share : {4, 8, 16})
-    if (expectedCycles(budget, share) < expectedCycles(budget, best))
+  for (int64_t share : model.polynomialShares)
+    if (expectedCycles(budget, share, model) < expectedCycles(budget, best, model))
       best = share;
   return best;
 }

@@ -11,6 +11,7 @@
 #include "dialects/Tile/PolynomialExp.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Schedule/CostModel.h"
 
 namespace tessera {
 
@@ -29,11 +30,11 @@ struct CycleBudget {
 };
 
 /// The budget of `loops`. Masks do not count, as most iterations run without them.
-CycleBudget cycleBudget(llvm::ArrayRef<mlir::scf::ForOp> loops);
+CycleBudget cycleBudget(llvm::ArrayRef<mlir::scf::ForOp> loops, const CostModel &model);
 
-/// The share of the exponentials with which an iteration should take the least: 0, a quarter, a
-/// half or all.
-int64_t fastestShare(const CycleBudget &budget);
+/// The share of the exponentials with which an iteration should take the least: 0 or one of those
+/// that `model` tries.
+int64_t fastestShare(const CycleBudget &budget, const CostModel &model);
 
 /// True for an exponential of a tile.
 bool isExponential(mlir::Operation *op);

@@ -50,7 +50,7 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
     }
     PipedTile &tile = tiles[entry->second];
     tile.loads.push_back(load);
-    tile.bytes = llvm::alignTo(tileBytes(load.getType()), 1024);
+    tile.bytes = llvm::alignTo(tileBytes(load.getType()), hopper::tileAlignment);
     tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
   });
   return tiles;
@@ -63,15 +63,15 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.inLoop ? stages.of(loopTiles++) : outerStages;
     use.tiles += slots * tile.bytes;
-    use.barriers += slots * 16;
+    use.barriers += slots * 2 * hopper::mbarrierBytes;
   }
   if (findSpeculation(kernel))
-    use.retries = 4 * kRetryTiles + 16;
+    use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
   if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
       auto type = cast<RankedTensorType>(op.getValue().getType());
       if (type.getRank() == 2)
-        use.staging += llvm::alignTo(tileBytes(type), 1024);
+        use.staging += llvm::alignTo(tileBytes(type), hopper::tileAlignment);
     });
   return use;
 }
@@ -134,7 +134,7 @@ ComputedOperands tessera::computedOperands(KernelOp kernel) {
   else if (buffers.getConflict())
     operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
   for (RankedTensorType tile : buffers.getTypes())
-    operands.bytes += llvm::alignTo(tileBytes(tile), 1024);
+    operands.bytes += llvm::alignTo(tileBytes(tile), hopper::tileAlignment);
   return operands;
 }
 
@@ -142,36 +142,19 @@ ComputedOperands tessera::computedOperands(KernelOp kernel) {
 // Registers
 //===----------------------------------------------------------------------===//
 
-RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize) {
+RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize,
+                                     const CostModel &model) {
   if (!warpSpecialize)
     return {0, hop::entryRegisters(consumers)};
-  switch (consumers) {
-  case 3:
-    return {32, 160};
-  case 4:
-    return {24, 112};
-  default:
-    return {24, 240};
-  }
+  return model.registers[consumers - 1];
 }
 
-int64_t tessera::usableRegisters(int64_t budget) {
-  return std::min(budget - budget / 32, hopper::kMaxThreadRegisters);
+int64_t tessera::usableRegisters(int64_t budget, const CostModel &model) {
+  return std::min(budget - budget / model.registersPerSpare, hopper::mostThreadRegisters);
 }
 
 namespace {
 using ValueSet = llvm::SetVector<Value>;
-
-/// Addresses, loop and phase counters, descriptors and the temporaries of
-/// elementwise code, in registers per thread. Measured with ptxas 13.0 on whole
-/// warp-specialized attention kernels, where what is not tiles takes 22 to 23 for
-/// D = 64, 128 and 256 with key blocks of 80 to 192.
-constexpr int64_t kFixedRegisters = 22;
-
-/// What a consumer that starts its loads itself holds beside: coordinates and the place of the
-/// fills. Measured likewise with 3 consumers: 158 by the rest of the model spill within 168, 150 do
-/// not.
-constexpr int64_t kLoadingRegisters = 8;
 
 /// Liveness of the tiles of a kernel, in registers per consumer thread.
 class RegisterPressure {
@@ -257,11 +240,11 @@ int64_t RegisterPressure::registersOf(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t elements;
   if (type.getRank() == 2)
-    elements = llvm::divideCeil(type.getNumElements(), consumers * hopper::kWarpgroupThreads);
+    elements = llvm::divideCeil(type.getNumElements(), consumers * hopper::warpgroupThreads);
   else if (isColumnSlice(value))
     elements = llvm::divideCeil(type.getNumElements(), 4);
   else
-    elements = 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::kMmaRows);
+    elements = 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::mmaRows);
   unsigned bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
   return llvm::divideCeil(elements * bits, 32);
 }
@@ -334,8 +317,8 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
 }
 
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                                   OperandKind operands) {
-  int64_t loading = warpSpecialize ? 0 : kLoadingRegisters;
+                                   OperandKind operands, const CostModel &model) {
+  int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
   if (operands == OperandKind::shared) {
     OperandBuffers buffers(findComputedOperands(kernel));
@@ -344,18 +327,15 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
         inSharedMemory.insert(tile.values.begin(), tile.values.end());
   }
   RegisterPressure pressure(consumers, std::move(inSharedMemory));
-  return kFixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
+  return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }
 
-int64_t tessera::widestDotRegisters(KernelOp kernel) {
-  // What ptxas asked for beside the accumulators of 64x160 and 64x256, with both operands in
-  // shared memory.
-  constexpr int64_t kBesideAccumulators = 26;
+int64_t tessera::widestDotRegisters(KernelOp kernel, const CostModel &model) {
   int64_t widest = 0;
   kernel->walk([&](DotOp dot) {
     int64_t columns = std::min<int64_t>(cast<RankedTensorType>(dot.getType()).getDimSize(1),
-                                        hopper::kMostMmaColumns);
-    widest = std::max(widest, columns * hopper::kMmaRows / hopper::kWarpgroupThreads);
+                                        hopper::mostMmaColumns);
+    widest = std::max(widest, columns * hopper::mmaRows / hopper::warpgroupThreads);
   });
-  return widest ? widest + kBesideAccumulators : 0;
+  return widest ? widest + model.besideAccumulators : 0;
 }

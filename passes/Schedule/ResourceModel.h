@@ -1,7 +1,7 @@
 //===- ResourceModel.h - What a kernel needs of a Hopper SM ---------------===//
 //
 // The feasibility model behind tile-choose-schedule: shared memory and
-// registers of a kernel, derived from its IR, and the limits of sm_90a.
+// registers of a kernel, derived from its IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,24 +10,9 @@
 
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Schedule/CostModel.h"
 
 namespace tessera {
-
-/// Limits of sm_90a (CUDA C++ Programming Guide, "Compute Capabilities"; PTX
-/// ISA, "wgmma").
-namespace hopper {
-/// Shared memory that one CTA can ask for, in bytes.
-constexpr int64_t kSharedMemory = 232448;
-/// The most registers that a thread can address.
-constexpr int64_t kMaxThreadRegisters = hop::mostThreadRegisters;
-/// Threads of a warpgroup, and the rows and the depth of one wgmma.
-constexpr int64_t kWarpgroupThreads = hop::warpgroupThreads;
-constexpr int64_t kMmaRows = 64;
-constexpr int64_t kMmaDepth = 16;
-/// The columns of a wgmma are a multiple of this, and at most so many.
-constexpr int64_t kMmaColumns = 8;
-constexpr int64_t kMostMmaColumns = 256;
-} // namespace hopper
 
 /// The load behind an operand of a dot, transposed or not, or null when the
 /// operand is computed. Such a tile lives in shared memory.
@@ -45,8 +30,7 @@ constexpr int64_t kRetryTiles = 512;
 /// the copies of it that carry the same kPipeAttrName.
 struct PipedTile {
   llvm::SmallVector<tile::LoadOp, 2> loads;
-  /// Bytes of one slot, rounded up to the 1024 bytes that a 128-byte swizzle is
-  /// aligned to.
+  /// Bytes of one slot, a multiple of hopper::tileAlignment.
   int64_t bytes = 0;
   /// True when a copy loads in a loop: then there is one slot per stage.
   bool inLoop = false;
@@ -88,25 +72,17 @@ SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &
 std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
                                             int64_t outerStages, int64_t consumers);
 
-/// Registers per thread of each role.
-struct RegisterSplit {
-  /// 0 when there is no producer.
-  int64_t producer, consumer;
-};
-
 /// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
 /// assembles none that does not fit, whatever its role has later (C7602).
-int64_t widestDotRegisters(tile::KernelOp kernel);
+int64_t widestDotRegisters(tile::KernelOp kernel, const CostModel &model);
 
 /// The split known to work on the hardware for `consumers` warpgroups, which
 /// divides the registers of an SM among all threads of one CTA.
-RegisterSplit registerSplit(int64_t consumers, bool warpSpecialize);
+RegisterSplit registerSplit(int64_t consumers, bool warpSpecialize, const CostModel &model);
 
-/// What the model lets a thread with `budget` registers use: ptxas needs about
-/// 1 of 32 to move values about, and no thread addresses more than 255.
-/// Measured: 128x192 tiles at D = 128 (234 by this model) spill within 240,
-/// while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64) do not.
-int64_t usableRegisters(int64_t budget);
+/// What the model lets a thread with `budget` registers use: some are spared for ptxas, and no
+/// thread addresses more than hopper::mostThreadRegisters.
+int64_t usableRegisters(int64_t budget, const CostModel &model);
 
 /// Registers that a consumer thread needs when the rows of every dot are
 /// divided among `consumers` warpgroups: the largest sum of tiles live at once
@@ -117,7 +93,7 @@ int64_t usableRegisters(int64_t budget);
 /// Without warp specialization the consumers also start the loads. Operands in shared memory take
 /// no registers.
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                          tile::OperandKind operands);
+                          tile::OperandKind operands, const CostModel &model);
 
 } // namespace tessera
 

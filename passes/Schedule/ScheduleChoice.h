@@ -10,6 +10,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/Schedule/CostModel.h"
 #include <string>
 
 namespace tessera {
@@ -38,13 +39,15 @@ tile::ScheduleAttr getRequestedSchedule(tile::KernelOp kernel);
 /// of a source, for each of `requested`, whose fields are kept. What the kernel writes itself does
 /// not count. Fails after a diagnostic where no schedule can run the kernel's dots.
 mlir::FailureOr<llvm::SmallVector<ScheduleChoice>>
-chooseSchedules(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> requested);
+chooseSchedules(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> requested,
+                const CostModel &model = h200CostModel);
 
 /// At most `most` schedules for `kernel`, which is as it leaves the cleanup of a source, the most
 /// preferred first: the first is what tile-choose-schedule gives it. All keep the fields of
 /// `requested`; what the kernel writes itself does not count. Empty where none can hold.
 llvm::SmallVector<tile::ScheduleAttr> listSchedules(tile::KernelOp kernel,
-                                                    tile::ScheduleAttr requested, size_t most);
+                                                    tile::ScheduleAttr requested, size_t most,
+                                                    const CostModel &model = h200CostModel);
 
 } // namespace tessera
 

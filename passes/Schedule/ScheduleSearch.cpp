@@ -12,14 +12,12 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Whether `loop` scales what a dot accumulates onto and that has more columns than a thread holds
-/// in 64 registers. Measured, as in FlashAttention-3, which draws the line at the same head
-/// dimension.
-static bool scalesWideAccumulator(scf::ForOp loop) {
-  return llvm::any_of(loop.getBody()->getOps<DotOp>(), [](DotOp dot) {
+/// Whether `loop` scales what a dot accumulates onto and that has more than `columns`.
+static bool scalesWideAccumulator(scf::ForOp loop, int64_t columns) {
+  return llvm::any_of(loop.getBody()->getOps<DotOp>(), [&](DotOp dot) {
     Operation *scaling = dot.getAcc() ? dot.getAcc().getDefiningOp() : nullptr;
     return scaling && OpTrait::hasElementwiseMappableTraits(scaling) &&
-           cast<RankedTensorType>(dot.getType()).getDimSize(1) > 2 * hopper::kMmaRows;
+           cast<RankedTensorType>(dot.getType()).getDimSize(1) > columns;
   });
 }
 
@@ -28,19 +26,21 @@ static bool isInnermost(scf::ForOp loop) {
   return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-ScheduleSearch::ScheduleSearch(KernelOp kernel) : kernel(kernel) {
+ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
+    : kernel(kernel), model(model) {
   for (scf::ForOp loop : loopsWithDots(kernel)) {
-    scalesWideTiles |= scalesWideAccumulator(loop);
+    scalesWideTiles |= scalesWideAccumulator(loop, model.wideColumns);
     worksBetweenDots |= hasDependentDots(loop);
     canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       severalDots = true;
   }
-  // Measured (docs/performance.md): where the tensor cores are busy for much longer than the
-  // special functions, or for much shorter, turns cost more than they bring.
-  CycleBudget all = cycleBudget(loopsWithDots(kernel));
-  turnsPay = all.dots < 3.0 * all.functions && all.functions < 2.5 * all.dots;
-  budget = cycleBudget(firstLoopsWithDots(kernel));
+  // Where the tensor cores are busy for much longer than the special functions, or for much
+  // shorter, turns cost more than they bring.
+  CycleBudget all = cycleBudget(loopsWithDots(kernel), model);
+  turnsPay = all.dots < model.mostDotsForTurns * all.functions &&
+             all.functions < model.mostFunctionsForTurns * all.dots;
+  budget = cycleBudget(firstLoopsWithDots(kernel), model);
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
 }
 
@@ -83,7 +83,7 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
 
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
   return consumerRegisters(rotated(candidate), candidate.consumers(), candidate.isSpecialized(),
-                           *candidate.fields.operands);
+                           *candidate.fields.operands, model);
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
@@ -110,7 +110,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                                                         bool warpSpecialize,
                                                         const OverlapShape &shape,
                                                         int64_t consumers) const {
-  RegisterSplit split = registerSplit(consumers, warpSpecialize);
+  RegisterSplit split = registerSplit(consumers, warpSpecialize, model);
   if (warpSpecialize)
     split = takeProducer(split, consumers, requested.producerRegisters);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
@@ -122,7 +122,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
   fields.pack = shape.packBefore ? JoinKind::Before : JoinKind::After;
   if (!fields.polynomialExp)
-    fields.polynomialExp = fastestShare(budget);
+    fields.polynomialExp = fastestShare(budget, model);
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   if (!fields.pingpong)
@@ -131,7 +131,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
-  fields.producerRegisters = std::max(split.producer, hop::leastRoleRegisters);
+  fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
   return {fields, shape, split};
 }
@@ -141,7 +141,7 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
   int64_t indivisible = 0;
   kernel->walk([&](DotOp dot) {
     int64_t rows = cast<RankedTensorType>(dot.getType()).getDimSize(0);
-    if (rows % (consumers * hopper::kMmaRows) != 0)
+    if (rows % (consumers * hopper::mmaRows) != 0)
       indivisible = rows;
   });
   return indivisible;
@@ -192,7 +192,7 @@ static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidat
     return std::nullopt;
   return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
                        "threads, {1} registers; use at most so many per consumer thread",
-                       candidate.consumers() * hop::warpgroupThreads, candidate.entryRegisters())
+                       candidate.consumers() * hopper::warpgroupThreads, candidate.entryRegisters())
       .str();
 }
 
@@ -256,12 +256,12 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
   int64_t budget = candidate.registers.consumer, needed = neededRegisters(candidate);
-  if (needed > usableRegisters(budget))
+  if (needed > usableRegisters(budget, model))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
-                         usableRegisters(budget), budget)
+                         usableRegisters(budget, model), budget)
         .str();
   int64_t entry = candidate.entryRegisters();
-  if (int64_t widest = widestDotRegisters(kernel); widest > entry)
+  if (int64_t widest = widestDotRegisters(kernel, model); widest > entry)
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
                          widest, consumers + candidate.isSpecialized(), entry)
@@ -273,7 +273,8 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requ
   if (requested.stages)
     return {*requested.stages};
   SmallVector<StageCounts> stages;
-  for (int64_t i = !tilesInLoops ? 1 : severalDots ? 3 : 4; i >= 1; --i)
+  int64_t most = !tilesInLoops ? 1 : severalDots ? model.mostStagesBetweenDots : model.mostStages;
+  for (int64_t i = most; i >= 1; --i)
     stages.push_back(StageCounts(i));
   return stages;
 }
@@ -328,13 +329,13 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
         continue;
       }
     SharedMemoryUse shared = sharedUse(stages, outer, *fields.store, *fields.staging);
-    if (shared.total() <= hopper::kSharedMemory)
+    if (shared.total() <= hopper::sharedMemoryOfBlock)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
                                         stringifyStoreKind(*fields.store))
                               .str(),
                           llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
-                                        hopper::kSharedMemory)
+                                        hopper::sharedMemoryOfBlock)
                               .str()});
   }
   return std::nullopt;
@@ -343,10 +344,11 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
 /// What the schedule that was found takes, for a remark.
 std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       neededRegisters(candidate), usableRegisters(candidate.registers.consumer),
+                       neededRegisters(candidate),
+                       usableRegisters(candidate.registers.consumer, model),
                        describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store,
                                           *fields.staging)),
-                       hopper::kSharedMemory)
+                       hopper::sharedMemoryOfBlock)
       .str();
 }
 
@@ -416,8 +418,8 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   bool loadsOutside =
       llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits =
-      sharedUse(*fields.stages, 2, *fields.store, *fields.staging).total() <= hopper::kSharedMemory;
+  bool fits = sharedUse(*fields.stages, 2, *fields.store, *fields.staging).total() <=
+              hopper::sharedMemoryOfBlock;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
@@ -490,14 +492,14 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
   if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
-    for (int64_t overlap : choices<int64_t>(requested.overlap, {2, 1})) {
+    for (int64_t overlap : choices<int64_t>(requested.overlap, model.overlaps)) {
       OverlapShape shape = makeShape(requested, overlap);
       if (std::optional<std::string> reason = rejectShape(requested, shape)) {
         if (rejections.empty())
           rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
         continue;
       }
-      for (int64_t consumers : choices<int64_t>(requested.consumers, {4, 3, 2, 1})) {
+      for (int64_t consumers : choices<int64_t>(requested.consumers, model.consumers)) {
         // A count that the author did not ask for and that the rows forbid is no candidate.
         if (!requested.consumers && (indivisibleRows(consumers) || cutsBox(consumers)))
           continue;

@@ -15,7 +15,7 @@ namespace tessera {
 /// A kernel with copies that have been overlapped, to measure them all.
 class ScheduleSearch {
 public:
-  explicit ScheduleSearch(tile::KernelOp kernel);
+  ScheduleSearch(tile::KernelOp kernel, const CostModel &model);
   ~ScheduleSearch() {
     for (auto &[shape, copy] : copies)
       if (copy.kernel)
@@ -54,8 +54,7 @@ public:
 
 private:
   template <typename T>
-  static llvm::SmallVector<T> choices(std::optional<T> requested,
-                                      std::initializer_list<T> preferred) {
+  static llvm::SmallVector<T> choices(std::optional<T> requested, llvm::ArrayRef<T> preferred) {
     return requested ? llvm::SmallVector<T>{*requested} : llvm::SmallVector<T>(preferred);
   }
   /// The kernel with its loops rotated, or none and the reason.
@@ -92,6 +91,7 @@ private:
   void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
 
   tile::KernelOp kernel;
+  const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool worksBetweenDots = false, canTakeTurns = false, turnsPay = false, severalDots = false;
   bool scalesWideTiles = false;

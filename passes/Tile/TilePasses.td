@@ -96,8 +96,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
     4. more stages before fewer, up to 4 when every loop has a single dot, otherwise up to 2, or 3 beside a
        second slot of what is loaded before the loop (there the work between the dots hides the latency of
-       the loads); 1 when no loop loads a tile for a dot. Where a loop has several dots,
-       what shared memory is left in the end gives single pipes one slot more, up to 3.
+       the loads); 1 when no loop loads a tile for a dot.
 
     `polynomial_exp` follows from what an iteration of the loops with dots takes, in cycles: dots (4096 floating-point
     operations a cycle), special functions (16 results) and instructions (128). Where the special functions are what it
@@ -105,19 +104,21 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the instructions of a
     polynomial cost more than its special function. Of a kernel that speculates the loops of the fast region count.
 
-    The rest follows (`operands = registers`, `section = 2`, and `pin_waits`, `pdl` and `l2_hints` = false, unless the author asks for others): ping-pong when two consumers or more have
-    work between the dots of a loop and `lead = 0`; loops are split; results are stored directly, because staging them takes shared memory that the pipes can use, or through memory that
-    the pipes lend when `staging = shared` is asked for and `store` is not;
-    registers per role are those known to work for the number of consumers (24/240 for 1 and 2, 32/160 for
-    3, 24/112 for 4), less for consumers where `producer_registers` asks for more. `setmaxnreg` divides what the
-    launch gives the block, and no more: with two consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5).
-    Without warp specialization the threads share the SM's registers evenly, and where registers of a role are asked
-    for it is not considered. Tiles whose loops run longer come first: from the last index of the first
-    grid dimension on when trip counts grow with it, and also of a sliding window, whose first tiles are short.
-    Thread blocks work by themselves (`cluster = 1`) unless the author asks
-    for clusters, which takes a tile that neighbours in the first grid dimension load alike, or that
-    `tile-even-loops` makes them load alike. That takes a producer and, for what is loaded in the loops that it
-    changes, at least `overlap` stages.
+    What each other field becomes is in the table of [`#tile.schedule`](tile.md#scheduleattr). The reasons:
+
+    * Ping-pong: two consumers or more have work between the dots of a loop, and `lead = 0`.
+    * Results are stored directly, because staging them takes shared memory that the pipes can use. With
+      `staging = shared` the pipes lend it, and `store` is `tma`.
+    * Registers per role are those known to work for the number of consumers, less for consumers where
+      `producer_registers` asks for more. `setmaxnreg` divides what the launch gives the block, and no more: with two
+      consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5). Without warp specialization the threads share
+      the SM's registers evenly, and where registers of a role are asked for it is not considered.
+    * Tiles whose loops run longer come first: from the last index of the first grid dimension on when trip counts grow
+      with it, and also of a sliding window, whose first tiles are short.
+    * A cluster takes a tile that neighbours in the first grid dimension load alike, or that `tile-even-loops` makes them
+      load alike. That takes a producer and, for what is loaded in the loops that it changes, at least `overlap` stages.
+
+    The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
 
     What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
     dots read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of
@@ -143,9 +144,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
     // becomes
     tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
-        stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,
-        operands = registers, pingpong = true, split = true,
-        store = direct, staging = own, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240> { ... }
+        stages = 2, outer_stages = 2, overlap = 2, ..., producer_registers = 24, consumer_registers = 240> { ... }
     ```
   }];
   let dependentDialects = ["::tessera::tile::TileDialect"];

@@ -14,22 +14,22 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-waits))' 2>&1 | FileCheck %s --check-prefix=PIN
 // RUN: not tessera-opt %s --hop-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=LOWER
 
-// OVERLAP: :[[@LINE+4]]:1: error: 'tile.kernel' op has a schedule without lead, rescale; run tile-choose-schedule first
-// SPLIT: :[[@LINE+3]]:1: error: 'tile.kernel' op has a schedule without split; run tile-choose-schedule first
-// POLYNOMIAL: :[[@LINE+2]]:1: error: 'tile.kernel' op has a schedule without polynomial_exp; run
-// EVEN: :[[@LINE+1]]:1: error: 'tile.kernel' op has a schedule without warp_specialize; run
+// OVERLAP: :[[@LINE+4]]:1: error: has a schedule without lead, rescale; run tile-choose-schedule first
+// SPLIT: :[[@LINE+3]]:1: error: has a schedule without split; run tile-choose-schedule first
+// POLYNOMIAL: :[[@LINE+2]]:1: error: has a schedule without polynomial_exp; run
+// EVEN: :[[@LINE+1]]:1: error: has a schedule without warp_specialize; run
 tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<overlap = 2, pack = after, cluster = 2> {
 }
 
-// PREFETCH: :[[@LINE+9]]:1: error: 'hop.kernel' op has a schedule without warp_specialize; run
-// GUARD: :[[@LINE+8]]:1: error: 'hop.kernel' op has a schedule without split; run
-// OPERANDS: :[[@LINE+7]]:1: error: 'hop.kernel' op has a schedule without operands; run
-// STORES: :[[@LINE+6]]:1: error: 'hop.kernel' op has a schedule without store, staging; run
-// HINTS: :[[@LINE+5]]:1: error: 'hop.kernel' op has a schedule without l2_hints; run
-// PERSISTENT: :[[@LINE+4]]:1: error: 'hop.kernel' op has a schedule without persistent; run
-// TURNS: :[[@LINE+3]]:1: error: 'hop.kernel' op has a schedule without pingpong; run
-// PIN: :[[@LINE+2]]:1: error: 'hop.kernel' op has a schedule without pin_waits; run
-// LOWER: :[[@LINE+1]]:1: error: 'hop.kernel' op has a schedule without persistent, pdl; run
+// PREFETCH: :[[@LINE+9]]:1: error: has a schedule without warp_specialize; run
+// GUARD: :[[@LINE+8]]:1: error: has a schedule without split; run
+// OPERANDS: :[[@LINE+7]]:1: error: has a schedule without operands; run
+// STORES: :[[@LINE+6]]:1: error: has a schedule without store, staging; run
+// HINTS: :[[@LINE+5]]:1: error: has a schedule without l2_hints; run
+// PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
+// TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run
+// PIN: :[[@LINE+2]]:1: error: has a schedule without pin_waits; run
+// LOWER: :[[@LINE+1]]:1: error: has a schedule without persistent, pdl; run
 hop.kernel @hop attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>],
     schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):

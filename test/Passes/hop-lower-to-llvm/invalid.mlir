@@ -292,3 +292,14 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 100], bf16>
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+^bb0(%m: index):
+  // expected-error@+1 {{has 8 warpgroups, whose turns and joins take named barriers up to 17; a thread block has 0 to 15}}
+  hop.role consumer warpgroups(8) {
+  ^bb0(%wg: index):
+  }
+}

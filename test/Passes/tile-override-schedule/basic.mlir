@@ -8,7 +8,7 @@
 // SET: tile.kernel @empty({{.*}} schedule #tile.schedule<stages = 2, split = false>
 // NONE: tile.kernel @written({{.*}} schedule #tile.schedule<stages = 3, overlap = 1>
 // NONE: tile.kernel @empty({{.*}}ceildiv 64) {
-// RANGE: error: schedule field 'stages' is 1 to 8, got 9
+// RANGE: error: schedule field 'stages' is 1 to 8, or a list of at most 8 such numbers, got 9
 
 tile.kernel @written(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) schedule #tile.schedule<stages = 3, overlap = 1> {
 }

@@ -144,9 +144,9 @@ std::optional<std::string> readField(mlir::MLIRContext &context, llvm::StringRef
                                      llvm::StringRef value) {
   mlir::ScopedDiagnosticHandler silence(&context,
                                         [](mlir::Diagnostic &) { return llvm::success(); });
-  auto schedule = tile::ScheduleAttr::parseText(
-      &context, (name + " = " + value).str(),
-      [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); });
+  auto schedule = tile::ScheduleAttr::parseText(&context, (name + " = " + value).str(), [&] {
+    return mlir::emitError(mlir::UnknownLoc::get(&context));
+  });
   if (failed(schedule))
     return std::nullopt;
   return tile::printScheduleFields(*schedule);
@@ -185,9 +185,9 @@ TEST(ScheduleFieldsTest, EachFieldDistinguishes) {
   tile::ScheduleAttr empty = tile::ScheduleFields().get(&context);
   for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
     auto read = [&](llvm::StringRef value) {
-      return *tile::ScheduleAttr::parseText(
-          &context, (field.name + " = " + value).str(),
-          [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); });
+      return *tile::ScheduleAttr::parseText(&context, (field.name + " = " + value).str(), [&] {
+        return mlir::emitError(mlir::UnknownLoc::get(&context));
+      });
     };
     tile::ScheduleAttr first = read(field.values.front()), last = read(field.values.back());
     EXPECT_EQ(first, read(field.values.front()));

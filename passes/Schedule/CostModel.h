@@ -1,0 +1,103 @@
+//===- CostModel.h - What was measured of the machine ---------------------===//
+//
+// The numbers by which tile-choose-schedule prefers and rejects schedules that no
+// manual gives: fits, counts in machine code and thresholds, of one GPU and one
+// ptxas. docs/tuning.md says how each is measured again, and
+// bench/fit_cost_model.py fits those that are fits. What a manual gives is in
+// dialects/Hop/Machine.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_COSTMODEL_H
+#define TESSERA_PASSES_SCHEDULE_COSTMODEL_H
+
+#include <array>
+#include <cstdint>
+
+namespace tessera {
+
+/// Registers per thread of each role.
+struct RegisterSplit {
+  /// 0 when there is no producer.
+  int64_t producer, consumer;
+};
+
+/// Values are those of an H200 with ptxas 13.0.
+struct CostModel {
+  //===--------------------------------------------------------------------===//
+  // Time of an iteration
+  //===--------------------------------------------------------------------===//
+
+  /// The part of their rate that special functions reach.
+  /// bench/fit_cost_model.py, record 2026-11-21-nvidia-h200-8cc165e-tuning-polynomials.
+  double functionUse = 0.85;
+  /// Cycles of an iteration for each cycle that its dots, special functions and instructions would
+  /// take by themselves, below that: the power that the card may draw divides among them.
+  /// The same fit (docs/lab/exponentials.md).
+  double dotWeight = 0.88, functionWeight = 0.31, instructionWeight = 0.65;
+  /// Instructions of a thread that an exponential by a polynomial takes more than by a special
+  /// function; and one whose results stay f32, of fifth degree.
+  /// Counted in SASS of kernels/attention_variants.tile (docs/lab/exponentials.md).
+  double polynomialInstructions = 6, precisePolynomialInstructions = 9;
+  /// Instructions of a thread that a warpgroup issues in an iteration beside the work on tiles:
+  /// descriptors, products, waits and counters.
+  /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.
+  double loopInstructions = 90;
+  /// Sixteenths of the exponentials that are tried as polynomials. With 10 to 12 ptxas wants more
+  /// registers, and spills where the model has given out all (docs/lab/exponentials.md).
+  std::array<int64_t, 3> polynomialShares = {4, 8, 16};
+
+  //===--------------------------------------------------------------------===//
+  // Preferences
+  //===--------------------------------------------------------------------===//
+
+  /// Warpgroups take turns where the dots take less than so many times the cycles of the special
+  /// functions, and these less than so many times those of the dots. `tessera tune --fields
+  /// pingpong`, record 2026-11-21-nvidia-h200-d54605e-tuning (docs/lab/schedules.md).
+  double mostDotsForTurns = 3.0, mostFunctionsForTurns = 2.5;
+  /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
+  /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
+  /// dimension.
+  int64_t wideColumns = 128;
+  /// Iterations of a step, and consumers, the preferred first: overlap 3 gains nothing where
+  /// another warpgroup fills the tensor cores. The same record, and that of the latest `./dev bench
+  /// ablation` (docs/lab/schedules.md).
+  std::array<int64_t, 2> overlaps = {2, 1};
+  std::array<int64_t, 4> consumers = {4, 3, 2, 1};
+  /// The most slots of a pipe where every loop has a single dot, and where the work between dots
+  /// hides the latency of loads too. `tessera tune --fields stages` of kernels/gemm.tile and
+  /// kernels/attention_fwd.tile, the same record.
+  int64_t mostStages = 4, mostStagesBetweenDots = 3;
+  /// Iterations from which a shape is of class medium and of class long: about 2k and 8k keys with
+  /// 64 to 128 a step. A convention of the database of schedules (docs/tuning.md), not measured.
+  int64_t mediumIterations = 24, longIterations = 96;
+
+  //===--------------------------------------------------------------------===//
+  // Registers of ptxas
+  //===--------------------------------------------------------------------===//
+
+  /// Registers of each role with 1 to 4 consumers (setmaxnreg). Within the pool of the block
+  /// (hop::whyPoolTooSmall) the producer has the fewest that its program takes without spills.
+  std::array<RegisterSplit, 4> registers = {{{24, 240}, {24, 240}, {32, 160}, {24, 112}}};
+  /// Registers of a consumer thread beside tiles: addresses, loop and phase counters, descriptors
+  /// and the temporaries of elementwise code. ptxas -v of whole warp-specialized attention kernels,
+  /// 22 to 23 for D = 64, 128 and 256 with key blocks of 80 to 192.
+  int64_t fixedRegisters = 22;
+  /// What a consumer that starts its loads itself holds beside: coordinates and the place of the
+  /// fills. Likewise with 3 consumers: 158 by the rest of the model spill within 168, 150 do not.
+  int64_t loadingRegisters = 8;
+  /// ptxas needs 1 of so many registers to move values about: 128x192 tiles at D = 128 (234 by this
+  /// model) spill within 240, while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64)
+  /// do not.
+  int64_t registersPerSpare = 32;
+  /// Registers that ptxas wants at entry beside the accumulators of the widest wgmma (C7602): of
+  /// 64x160 and 64x256 with both operands in shared memory.
+  int64_t besideAccumulators = 26;
+};
+
+/// What the passes ask when nobody gives them another one.
+inline constexpr CostModel h200CostModel;
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULE_COSTMODEL_H

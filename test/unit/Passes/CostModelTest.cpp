@@ -1,0 +1,117 @@
+//===- CostModelTest.cpp - The search follows the numbers of its model ----===//
+
+#include "passes/Schedule/CostModel.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "passes/Schedule/Exponentials.h"
+#include "passes/Schedule/ScheduleChoice.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+class CostModelTest : public ::testing::Test {
+protected:
+  CostModelTest() {
+    context
+        .loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, tile::TileDialect>();
+  }
+
+  /// What the search makes of a kernel of test/Passes/Inputs with `model`.
+  ScheduleChoice choose(StringRef name) {
+    auto module = parseSourceFile<ModuleOp>(
+        (TESSERA_SOURCE_DIR "/test/Passes/Inputs/" + name + ".mlir").str(), &context);
+    EXPECT_TRUE(module) << name.str();
+    tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+    auto choices = chooseSchedules(kernel, {tile::ScheduleFields().get(&context)}, model);
+    EXPECT_TRUE(succeeded(choices));
+    return choices->front();
+  }
+
+  tile::ScheduleFields chosen(StringRef name) {
+    ScheduleChoice choice = choose(name);
+    EXPECT_TRUE(choice.schedule) << name.str();
+    return choice.schedule ? choice.schedule.getFields() : tile::ScheduleFields();
+  }
+
+  MLIRContext context;
+  CostModel model = h200CostModel;
+};
+} // namespace
+
+TEST_F(CostModelTest, TurnsPayBetweenTheThresholds) {
+  EXPECT_EQ(chosen("attention").pingpong, true);
+  model.mostDotsForTurns = 0;
+  EXPECT_EQ(chosen("attention").pingpong, false);
+}
+
+TEST_F(CostModelTest, PolynomialsWhereSpecialFunctionsLimit) {
+  EXPECT_EQ(chosen("attention").polynomialExp, 0);
+  model.functionUse = 0.1;
+  EXPECT_EQ(chosen("attention").polynomialExp, 16);
+  model.polynomialShares = {2, 4, 6};
+  EXPECT_EQ(chosen("attention").polynomialExp, 6);
+}
+
+TEST_F(CostModelTest, WeightsDecideTheShare) {
+  CycleBudget budget;
+  budget.dots = 1536;
+  budget.functions = 4608;
+  budget.instructions = 2190;
+  budget.exponentials = 1536;
+  budget.polynomials = 1152;
+  EXPECT_EQ(fastestShare(budget, model), 16);
+  model.instructionWeight = 2;
+  EXPECT_EQ(fastestShare(budget, model), 0);
+}
+
+TEST_F(CostModelTest, OrderOfPreference) {
+  EXPECT_EQ(chosen("attention").overlap, 2);
+  model.overlaps = {1, 2};
+  EXPECT_EQ(chosen("attention").overlap, 1);
+}
+
+TEST_F(CostModelTest, MostStages) {
+  EXPECT_EQ(chosen("gemm").stages, tile::StageCounts(4));
+  model.mostStages = 2;
+  EXPECT_EQ(chosen("gemm").stages, tile::StageCounts(2));
+}
+
+TEST_F(CostModelTest, WideAccumulatorsAreScaledBefore) {
+  EXPECT_EQ(chosen("attention").rescale, tile::JoinKind::After);
+  model.wideColumns = 64;
+  EXPECT_EQ(chosen("attention").rescale, tile::JoinKind::Before);
+}
+
+TEST_F(CostModelTest, RegistersOfTheRoles) {
+  EXPECT_EQ(chosen("gemm").producerRegisters, 24);
+  model.registers[1] = {40, 232};
+  EXPECT_EQ(chosen("gemm").producerRegisters, 40);
+  EXPECT_EQ(chosen("gemm").consumerRegisters, 232);
+}
+
+TEST_F(CostModelTest, RegistersBesideTiles) {
+  model.fixedRegisters = 200;
+  ScheduleChoice choice = choose("gemm");
+  EXPECT_FALSE(choice.schedule);
+  bool isSaid = llvm::any_of(choice.rejections, [](const ScheduleRejection &rejection) {
+    return StringRef(rejection.reason).contains("a consumer thread needs 328 registers");
+  });
+  EXPECT_TRUE(isSaid);
+}
+
+TEST_F(CostModelTest, RegistersSparedForPtxas) {
+  model.registersPerSpare = 2;
+  EXPECT_FALSE(choose("gemm").schedule);
+}
+
+TEST_F(CostModelTest, RegistersOfTheWidestDot) {
+  model.besideAccumulators = 130;
+  EXPECT_FALSE(choose("gemm").schedule);
+}
