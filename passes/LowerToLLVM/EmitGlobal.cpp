@@ -19,6 +19,8 @@ using hop::LayoutKind;
 
 /// Elements of 16 bits that a thread stores at once.
 static constexpr int64_t kUnit = hopper::widestAccess / 2;
+/// Columns that the lanes of a row store at once.
+static constexpr int64_t kQuadColumns = hopper::lanesPerRow * kUnit;
 
 /// Where a tile lies in a view.
 struct Emitter::Access {
@@ -207,7 +209,7 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
-  if (!hop::isPacked(type) || type.getDimSize(1) % 32 != 0) {
+  if (!hop::isPacked(type) || type.getDimSize(1) % kQuadColumns != 0) {
     storeElements(access, op);
     return success();
   }
@@ -250,10 +252,10 @@ void Emitter::transposeQuad(MutableArrayRef<Value> units) {
   }
 }
 
-/// After the exchange lane q of a quad holds columns 8q..8q+7 of each 32.
+/// After the exchange lane q of a quad holds columns 8q..8q+7 of each kQuadColumns.
 void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
-  int64_t columns = type.getDimSize(1), perBlock = columns / 4;
+  int64_t columns = type.getDimSize(1), perBlock = columns / hopper::lanesPerRow;
   const Values packed = elements(op.getValue());
   CacheHint hint = cacheHint(op);
   Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
@@ -262,7 +264,7 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
     Place place = placeOf(access, hopper::mmaRows * block + 8 * parity, 0);
     place.column = {};
     Value rowInside = inBounds(access, place);
-    for (int64_t column = 0; column < columns; column += 32) {
+    for (int64_t column = 0; column < columns; column += kQuadColumns) {
       SmallVector<Value> unit;
       for (int64_t j = 0; j < 4; ++j)
         unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);

@@ -22,6 +22,12 @@ struct RegisterSplit {
   int64_t producer, consumer;
 };
 
+/// What an operation takes for each element: results of special functions, and instructions of a
+/// thread.
+struct ElementCost {
+  double functions = 0, instructions = 0;
+};
+
 /// Values are those of an H200 with ptxas 13.0.
 struct CostModel {
   //===--------------------------------------------------------------------===//
@@ -43,6 +49,12 @@ struct CostModel {
   /// descriptors, products, waits and counters.
   /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.
   double loopInstructions = 90;
+  /// Divisions of 1 and of other numbers, tanh, exp and log, and the functions that are a single
+  /// instruction, such as exp2. Counted in SASS by `tessera inspect`.
+  ElementCost reciprocal = {1, 1}, division = {1, 2}, exactTanh = {2, 5}, approximateTanh = {1, 1},
+              exponential = {1, 2}, singleFunction = {1, 1};
+  /// Two elements are rounded to 16 bits at once (PTX ISA 9.7.9.21, cvt.bf16x2).
+  ElementCost rounding = {0, 0.5};
   /// Sixteenths of the exponentials that are tried as polynomials. With 10 to 12 ptxas wants more
   /// registers, and spills where the model has given out all (docs/lab/exponentials.md).
   std::array<int64_t, 3> polynomialShares = {4, 8, 16};

@@ -23,38 +23,29 @@ double CycleBudget::instructionsWith(int64_t share) const {
   return instructions + polynomials * share / kExponentialShares;
 }
 
-namespace {
-/// What an operation takes for each element.
-struct ElementCost {
-  double functions = 0, instructions = 0;
-};
-} // namespace
-
 /// True when `op` becomes part of a fused multiply-add.
 static bool isFused(arith::MulFOp op) {
   return op->hasOneUse() && isa<arith::AddFOp, arith::SubFOp>(*op->user_begin());
 }
 
-static ElementCost costOf(Operation *op) {
+static ElementCost costOf(Operation *op, const CostModel &model) {
   return TypeSwitch<Operation *, ElementCost>(op)
-      .Case([](arith::DivFOp div) -> ElementCost {
-        bool isReciprocal = matchPattern(div.getLhs(), m_OneFloat());
-        return {1, isReciprocal ? 1.0 : 2.0};
+      .Case([&](arith::DivFOp div) -> ElementCost {
+        return matchPattern(div.getLhs(), m_OneFloat()) ? model.reciprocal : model.division;
       })
       .Case([](arith::MulFOp mul) -> ElementCost { return {0, isFused(mul) ? 0.0 : 1.0}; })
-      .Case([](math::TanhOp tanh) -> ElementCost {
+      .Case([&](math::TanhOp tanh) -> ElementCost {
         bool approximate = arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn);
-        return approximate ? ElementCost{1, 1} : ElementCost{2, 5};
+        return approximate ? model.approximateTanh : model.exactTanh;
       })
-      .Case<math::ExpOp, math::LogOp>([](auto) -> ElementCost { return {1, 2}; })
-      // Two elements are rounded at once.
-      .Case<arith::TruncFOp>([](auto) -> ElementCost { return {0, 0.5}; })
+      .Case<math::ExpOp, math::LogOp>([&](auto) -> ElementCost { return model.exponential; })
+      .Case<arith::TruncFOp>([&](auto) -> ElementCost { return model.rounding; })
       // Modifiers of operands.
       .Case<arith::NegFOp, math::AbsFOp>([](auto) -> ElementCost { return {}; })
       .Case<math::FmaOp, math::FloorOp, math::CeilOp>([](auto) -> ElementCost { return {0, 1}; })
-      .Default([](Operation *op) -> ElementCost {
+      .Default([&](Operation *op) -> ElementCost {
         if (isa<math::MathDialect>(op->getDialect()))
-          return {1, 1};
+          return model.singleFunction;
         bool isFloat = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
         bool isWork =
             op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::ConstantOp>(op);
@@ -95,7 +86,7 @@ CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops, const CostModel &mo
       if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
         return;
       double elements = elementsOfTile(op->getResult(0));
-      ElementCost cost = costOf(op);
+      ElementCost cost = costOf(op, model);
       budget.functions += cost.functions * elements / hopper::functionsPerCycle;
       budget.instructions += cost.instructions * elements / hopper::instructionsPerCycle;
       if (!isExponential(op) || findExactUse(op))

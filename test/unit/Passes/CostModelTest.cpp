@@ -51,6 +51,12 @@ TEST_F(CostModelTest, TurnsPayBetweenTheThresholds) {
   EXPECT_EQ(chosen("attention").pingpong, false);
 }
 
+TEST_F(CostModelTest, CostsOfOperationsCount) {
+  EXPECT_EQ(chosen("attention").pingpong, true);
+  model.singleFunction.functions = 10;
+  EXPECT_EQ(chosen("attention").pingpong, false);
+}
+
 TEST_F(CostModelTest, PolynomialsWhereSpecialFunctionsLimit) {
   EXPECT_EQ(chosen("attention").polynomialExp, 0);
   model.functionUse = 0.1;
