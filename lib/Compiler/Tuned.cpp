@@ -2,10 +2,10 @@
 
 #include "lib/Compiler/Tuned.h"
 #include "dialects/Tile/ScheduleFields.h"
+#include "lib/Database/Fingerprint.h"
+#include "lib/Database/ShapeClass.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
-#include "lib/Tuning/Fingerprint.h"
-#include "lib/Tuning/ShapeClass.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"

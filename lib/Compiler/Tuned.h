@@ -4,8 +4,8 @@
 #define TESSERA_LIB_COMPILER_TUNED_H
 
 #include "dialects/Tile/Tile.h"
+#include "lib/Database/Database.h"
 #include "lib/Source/Source.h"
-#include "lib/Tuning/Database.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tessera/Compiler.h"

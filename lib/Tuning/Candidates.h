@@ -3,7 +3,7 @@
 #ifndef TESSERA_LIB_TUNING_CANDIDATES_H
 #define TESSERA_LIB_TUNING_CANDIDATES_H
 
-#include "lib/Tuning/Database.h"
+#include "lib/Database/Database.h"
 #include "tessera/Compiler.h"
 
 namespace tessera::tuning {

@@ -2,9 +2,9 @@
 
 #include "lib/Tuning/Measure.h"
 #include "dialects/Hop/Machine.h"
+#include "lib/Database/Json.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Tuning/Device.h"
-#include "lib/Tuning/Json.h"
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"

@@ -2,9 +2,9 @@
 
 #include "lib/Tuning/Programs.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Database/Fingerprint.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
-#include "lib/Tuning/Fingerprint.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;

@@ -10,8 +10,8 @@
 #ifndef TESSERA_LIB_TUNING_SESSION_H
 #define TESSERA_LIB_TUNING_SESSION_H
 
+#include "lib/Database/ShapeClass.h"
 #include "lib/Tuning/Candidates.h"
-#include "lib/Tuning/ShapeClass.h"
 #include "lib/Tuning/Statistics.h"
 #include <optional>
 

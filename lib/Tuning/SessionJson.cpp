@@ -1,6 +1,6 @@
 //===- SessionJson.cpp - Sessions and lists of targets as JSON ------------===//
 
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Json.h"
 #include "lib/Tuning/Session.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"

@@ -1,7 +1,7 @@
 //===- TuneKernel.cpp - What `tessera tune` does --------------------------===//
 
 #include "tools/tessera/TuneKernel.h"
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Json.h"
 #include "lib/Tuning/Measure.h"
 #include "lib/Tuning/Merge.h"
 #include "lib/Tuning/Programs.h"

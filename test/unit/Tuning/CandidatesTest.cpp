@@ -2,7 +2,7 @@
 
 #include "lib/Tuning/Candidates.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Json.h"
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
 #include <set>

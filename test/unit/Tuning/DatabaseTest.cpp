@@ -1,7 +1,7 @@
 //===- DatabaseTest.cpp ---------------------------------------------------===//
 
-#include "lib/Tuning/Database.h"
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Database.h"
+#include "lib/Database/Json.h"
 #include "tessera/Compiler.h"
 #include "gtest/gtest.h"
 
@@ -177,6 +177,7 @@ TEST(DatabaseTest, ShippedEntriesHold) {
           EXPECT_NE(diagnostic.severity, Severity::Warning) << diagnostic.message;
         });
     EXPECT_EQ(result.status, CompileStatus::Success);
-    EXPECT_TRUE(isUsed) << entry.describe();
+    EXPECT_TRUE(isUsed) << entry.describe() << ": where the kernel is what was measured, and the "
+                        << "compiler changed, run ./dev tune --adopt kernels/*.tile";
   }
 }

@@ -1,7 +1,7 @@
 //===- SessionTest.cpp ----------------------------------------------------===//
 
 #include "lib/Tuning/Session.h"
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Json.h"
 #include "lib/Tuning/Merge.h"
 #include "lib/Tuning/Report.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,8 +1,8 @@
 //===- ShapeClassTest.cpp -------------------------------------------------===//
 
-#include "lib/Tuning/ShapeClass.h"
+#include "lib/Database/ShapeClass.h"
+#include "lib/Database/Json.h"
 #include "lib/Source/Source.h"
-#include "lib/Tuning/Json.h"
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 //===- Json.cpp - Data of the tuner from and to JSON ----------------------===//
 
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Json.h"
 #include "lib/Support/Json.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TUNING_DATABASE_H
-#define TESSERA_LIB_TUNING_DATABASE_H
+#ifndef TESSERA_LIB_DATABASE_DATABASE_H
+#define TESSERA_LIB_DATABASE_DATABASE_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -125,4 +125,4 @@ private:
 
 } // namespace tessera::tuning
 
-#endif // TESSERA_LIB_TUNING_DATABASE_H
+#endif // TESSERA_LIB_DATABASE_DATABASE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TUNING_JSON_H
-#define TESSERA_LIB_TUNING_JSON_H
+#ifndef TESSERA_LIB_DATABASE_JSON_H
+#define TESSERA_LIB_DATABASE_JSON_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -68,4 +68,4 @@ llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text);
 
 } // namespace tessera::tuning
 
-#endif // TESSERA_LIB_TUNING_JSON_H
+#endif // TESSERA_LIB_DATABASE_JSON_H

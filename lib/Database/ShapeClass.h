@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TUNING_SHAPECLASS_H
-#define TESSERA_LIB_TUNING_SHAPECLASS_H
+#ifndef TESSERA_LIB_DATABASE_SHAPECLASS_H
+#define TESSERA_LIB_DATABASE_SHAPECLASS_H
 
 #include "dialects/Tile/Tile.h"
 #include "llvm/ADT/StringMap.h"
@@ -42,4 +42,4 @@ llvm::Expected<ShapeMeasure> measureShape(tile::KernelOp kernel,
 
 } // namespace tessera::tuning
 
-#endif // TESSERA_LIB_TUNING_SHAPECLASS_H
+#endif // TESSERA_LIB_DATABASE_SHAPECLASS_H

@@ -1,6 +1,6 @@
 //===- ShapeClass.cpp - Classes of shapes that share a schedule -----------===//
 
-#include "lib/Tuning/ShapeClass.h"
+#include "lib/Database/ShapeClass.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -1,6 +1,6 @@
 //===- Fingerprint.cpp - Which program a kernel is ------------------------===//
 
-#include "lib/Tuning/Fingerprint.h"
+#include "lib/Database/Fingerprint.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,7 +1,7 @@
 //===- Database.cpp - Measured schedules ----------------------------------===//
 
-#include "lib/Tuning/Database.h"
-#include "lib/Tuning/Json.h"
+#include "lib/Database/Database.h"
+#include "lib/Database/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,6 +1,6 @@
 //===- ShippedDatabase.cpp - The database that was built in ---------------===//
 
-#include "lib/Tuning/Database.h"
+#include "lib/Database/Database.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace tessera::tuning;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TUNING_FINGERPRINT_H
-#define TESSERA_LIB_TUNING_FINGERPRINT_H
+#ifndef TESSERA_LIB_DATABASE_FINGERPRINT_H
+#define TESSERA_LIB_DATABASE_FINGERPRINT_H
 
 #include "dialects/Tile/Tile.h"
 #include <string>
@@ -22,4 +22,4 @@ std::string getFingerprint(tile::KernelOp kernel);
 
 } // namespace tessera::tuning
 
-#endif // TESSERA_LIB_TUNING_FINGERPRINT_H
+#endif // TESSERA_LIB_DATABASE_FINGERPRINT_H
