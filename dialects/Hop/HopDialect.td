@@ -21,10 +21,14 @@ def Hop_Dialect : Dialect {
 
     Between `hop-insert-mbarriers` and the lowering the same program is written with buffers and mbarriers
     in place of pipes.
+
+    One attribute is written on operations of other dialects too, and is verified wherever it is: `hop.cache`, a
+    `#hop.cache`.
   }];
   let dependentDialects = ["::tessera::tile::TileDialect", "::mlir::scf::SCFDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let discardableAttrs = (ins "::tessera::hop::CachePolicyAttr":$cache);
   let hasOperationAttrVerify = 1;
 }
 

@@ -13,6 +13,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::hop;
 
+#include "dialects/Hop/HopInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Hop/HopOps.cpp.inc"
 
@@ -169,6 +170,50 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
   if (type.getElementType() != tile.getElementType())
     return op->emitOpError("copies ") << tile << " from or to a view of " << type.getElementType();
   return tile::verifyBox(op, type, tile, box);
+}
+
+/// Values and mbarriers lie at multiples of 8 bytes (PTX ISA 9.7.13.15).
+constexpr int64_t valueBytes = 4, barrierBytes = 8;
+
+int64_t BufferOp::getSharedBytes() {
+  BufferType type = getBuffer().getType();
+  return type.getSlots() *
+         (type.getTile().getRank() == 2 ? getSharedLayout(type.getTile())->bytes() : valueBytes);
+}
+
+int64_t BufferOp::getSharedAlignment() {
+  RankedTensorType tile = getBuffer().getType().getTile();
+  return tile.getRank() == 2 ? getSharedLayout(tile)->atomBytes() : barrierBytes;
+}
+
+int64_t StagingOp::getSharedBytes() {
+  SharedType type = getTile().getType();
+  return getSharedLayout(type.getTile(), type.getStoredRows())->bytes();
+}
+
+int64_t StagingOp::getSharedAlignment() {
+  SharedType type = getTile().getType();
+  return getSharedLayout(type.getTile(), type.getStoredRows())->atomBytes();
+}
+
+int64_t BarriersOp::getSharedBytes() { return barrierBytes * getBarriers().getType().getSlots(); }
+
+int64_t BarriersOp::getSharedAlignment() { return barrierBytes; }
+
+LogicalResult hop::verifyPlace(Operation *op) {
+  auto memory = cast<SharedMemoryOpInterface>(op);
+  std::optional<uint64_t> offset = memory.getOffset();
+  if (!offset)
+    return success();
+  int64_t alignment = memory.getSharedAlignment();
+  if (*offset % alignment != 0 || *offset > INT32_MAX)
+    return op->emitOpError("starts at a multiple of ")
+           << alignment << " bytes below 2^31, got " << static_cast<int64_t>(*offset);
+  std::optional<uint64_t> all = op->getParentOfType<KernelOp>().getSharedBytes();
+  int64_t end = static_cast<int64_t>(*offset) + memory.getSharedBytes();
+  if (all && end > static_cast<int64_t>(*all))
+    return op->emitOpError("ends at byte ") << end << " of the kernel's " << *all;
+  return success();
 }
 
 LogicalResult BufferOp::verify() {

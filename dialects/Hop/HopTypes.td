@@ -17,10 +17,18 @@ def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
 
     | layout | of | elements of a thread |
     |---|---|---|
-    | `accumulator` | RxC, 64 \| R, 8 \| C | rows 64b + 16w + l/4 (+ 8), columns 8j + 2(l%4) (+ 1): the wgmma D fragment (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for accumulator matrix D"), which for 16-bit types is the A fragment too |
-    | `row` | R | rows 64b + 16w + l/4 (+ 8); the four lanes of a quad hold the same value |
-    | `row_partial` | R | as `row`, but the value is the sum over the quad's lanes |
-    | `column` | C | columns 8j + 2(l%4) (+ 1) |
+    | `accumulator` | RxC, 64 \| R, 8 \| C | rows 64b + 16w + l/4 (+ 8), columns 8j + 2(l%4) (+ 1) |
+    | `row` | R, 64 \| R | rows 64b + 16w + l/4 (+ 8); the four lanes of a quad hold the same value |
+    | `row_partial` | R, 64 \| R | as `row`, but the value is the sum over the quad's lanes |
+    | `column` | C, 8 \| C | columns 8j + 2(l%4) (+ 1) |
+
+    `accumulator` is the D fragment of wgmma (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for
+    accumulator matrix D"), which for 16-bit types is the A fragment too. R is a multiple of 64 in all of them; a tensor
+    of another shape or of other elements than integers and floats is refused.
+
+    ```mlir
+    %s = arith.constant dense<0.0> : tensor<64x128xf32, #hop.layout<accumulator>>
+    ```
   }];
   let assemblyFormat = "`<` $value `>`";
 }
@@ -28,8 +36,9 @@ def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
 def Hop_CacheAttr : EnumAttr<Hop_Dialect, Hop_CachePolicy, "cache"> {
   let summary = "What the L2 cache does with the lines of an access";
   let description = [{
-    The attribute `hop.cache` of a copy between global and shared memory or of a store from registers: its lines
-    are the first or the last to leave the cache (PTX ISA 9.7.9.2, "Cache eviction priority hints").
+    The attribute `hop.cache` of a copy between global and shared memory (`hop.pipe.load`, `hop.bulk_load`,
+    `hop.bulk_store`) or of a `tile.store` from registers, refused elsewhere: its lines are the first or the last to
+    leave the cache (PTX ISA 9.7.9.2, "Cache eviction priority hints").
 
     ```mlir
     #hop.cache<evict_last>
@@ -54,17 +63,30 @@ def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {
     | `store` | stores a result |
 
     `line` and `column` are those of the source, 0 when unknown.
+
+    ```mlir
+    #hop.stage<finish, "s", line = 61, column = 8, products = [3, 4]>
+    ```
   }];
   let parameters = (ins "::tessera::hop::StageKind":$kind, StringRefParameter<>:$label,
     DefaultValuedParameter<"int64_t", "0">:$line, DefaultValuedParameter<"int64_t", "0">:$column,
     OptionalArrayRefParameter<"int64_t">:$products);
   let assemblyFormat =
-    "`<` $kind `,` $label (`,` `line` `=` $line^)? (`,` `column` `=` $column^)? (`,` `products` `=` `[` $products^ `]`)? `>`";
+    "`<` $kind `,` $label (`,` `line` `=` $line^)? (`,` `column` `=` $column^)? "
+    "(`,` `products` `=` `[` $products^ `]`)? `>`";
 }
 
 def Hop_PipeType : TypeDef<Hop_Dialect, "Pipe"> {
   let mnemonic = "pipe";
   let summary = "A ring of shared-memory slots between a role that loads and roles that read";
+  let description = [{
+    Of 1 to 65536 slots, each of a tile as `!hop.shared` has it, or of one `i32` (`tensor<1xi32>`). A value of this type
+    comes straight from its `hop.pipe.create`.
+
+    ```mlir
+    !hop.pipe<tensor<128x64xbf16>, 2>
+    ```
+  }];
   let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$slots);
   let assemblyFormat = "`<` $tile `,` $slots `>`";
   let genVerifyDecl = 1;
@@ -77,7 +99,12 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
     Rows of RxC elements in chunks of columns: byte `chunk * R0 * s + row * s + ((unit ^ (row mod s/16)) * 16)`
     for a swizzle of `s` = 128, 64 or 32 bytes, where a chunk is `s` bytes of a row, `unit` counts its 16-byte
     units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
-    is R0: a slice of rows keeps the buffer's chunk stride.
+    is R0: a slice of rows keeps the buffer's chunk stride. Elements have 2 or 4 bytes, a row a multiple of 32 bytes,
+    and R0 is a multiple of 8; other tiles are refused.
+
+    ```mlir
+    !hop.shared<tensor<64x64xbf16>, rows = 128>
+    ```
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$storedRows);
   let assemblyFormat = "`<` $tile `,` `rows` `=` $storedRows `>`";
@@ -89,7 +116,11 @@ def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
   let summary = "The accumulator of a wgmma that has not been waited for";
   let description = [{
     Used exactly once: by the next product that accumulates into it, by `hop.mma_wait`, or by a loop that
-    carries it.
+    carries it. An f32 tile of rank 2; others are refused.
+
+    ```mlir
+    !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>
+    ```
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $tile `>`";
@@ -99,6 +130,14 @@ def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
 def Hop_BufferType : TypeDef<Hop_Dialect, "Buffer"> {
   let mnemonic = "buffer";
   let summary = "Slots of shared memory, each one tile";
+  let description = [{
+    1 to 65536 slots, each of a tile as `!hop.shared` has it, or of one `i32` (`tensor<1xi32>`). A value of this type
+    comes straight from its `hop.buffer`.
+
+    ```mlir
+    !hop.buffer<tensor<128x64xbf16>, 2>
+    ```
+  }];
   let parameters = (ins "::mlir::RankedTensorType":$tile, "int64_t":$slots);
   let assemblyFormat = "`<` $tile `,` $slots `>`";
   let genVerifyDecl = 1;
@@ -107,6 +146,13 @@ def Hop_BufferType : TypeDef<Hop_Dialect, "Buffer"> {
 def Hop_BarriersType : TypeDef<Hop_Dialect, "Barriers"> {
   let mnemonic = "barriers";
   let summary = "An array of mbarrier objects, one per slot";
+  let description = [{
+    1 to 65536 of them (PTX ISA 9.7.13.15). A value of this type comes straight from its `hop.barriers`.
+
+    ```mlir
+    !hop.barriers<2>
+    ```
+  }];
   let parameters = (ins "int64_t":$slots);
   let assemblyFormat = "`<` $slots `>`";
   let genVerifyDecl = 1;

@@ -14,18 +14,13 @@
 #ifndef TESSERA_DIALECTS_TILE_POLYNOMIALEXP_H
 #define TESSERA_DIALECTS_TILE_POLYNOMIALEXP_H
 
-#include "llvm/ADT/StringRef.h"
 #include <array>
 #include <cstdint>
 
 namespace tessera::tile {
 
-/// The attribute of a math.exp2 or math.exp that says how many of 16 elements are polynomials: an
-/// i64 from 1 to 16, set by tile-polynomial-exp and kept by the passes that copy.
-constexpr llvm::StringLiteral kPolynomialAttrName = "tile.polynomial";
+/// The attribute `tile.polynomial` says how many of so many elements are polynomials.
 constexpr int64_t kExponentialShares = 16;
-/// A unit attribute beside it: the polynomials are those for results that stay f32.
-constexpr llvm::StringLiteral kPrecisePolynomialAttrName = "tile.polynomial_precise";
 
 namespace polynomial_exp {
 /// Exponents from -127, where the power is 0, to 128 are octaves 255 to 0.

@@ -20,6 +20,10 @@ def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
   let description = [{
     `extent` is a StringAttr naming a run-time dimension of the kernel's views or an i64 IntegerAttr;
     `divisor` is the tile size along it, at least 1.
+
+    ```mlir
+    #tile.grid_dim<"SQ", 128>
+    ```
   }];
   let parameters = (ins "::mlir::Attribute":$extent, "int64_t":$divisor);
   let assemblyFormat = "`<` $extent `,` $divisor `>`";
@@ -29,6 +33,13 @@ def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
 def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
   let mnemonic = "divides";
   let summary = "A launch requirement: `factor` times the extent `divisor` divides the extent `dividend`";
+  let description = [{
+    `divisor` and `dividend` name run-time dimensions of the kernel's views; `factor` is at least 1. Checked at launch.
+
+    ```mlir
+    #tile.divides<"HK", "H", 8>
+    ```
+  }];
   let parameters = (ins "::mlir::StringAttr":$divisor, "::mlir::StringAttr":$dividend,
                         DefaultValuedParameter<"int64_t", "1">:$factor);
   let assemblyFormat = "`<` $divisor `,` $dividend (`,` $factor^)? `>`";

@@ -1,10 +1,13 @@
 //===- TileDialect.cpp - Registration of the tile dialect -----------------===//
 
+#include "dialects/Tile/PolynomialExp.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace tessera::tile;
@@ -15,6 +18,48 @@ using namespace tessera::tile;
 #include "dialects/Tile/TileTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Tile/TileAttrs.cpp.inc"
+
+/// What `attribute`, one of the dialect's on operations of others, asks for; nothing where it
+/// holds.
+static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
+                                                    mlir::NamedAttribute attribute) {
+  llvm::StringRef name = attribute.getName();
+  mlir::Attribute value = attribute.getValue();
+  if (name == TileDialect::ParametersAttrHelper::getNameStr() &&
+      !(llvm::isa<mlir::ModuleOp>(op) && llvm::isa<mlir::DictionaryAttr>(value)))
+    return "a dictionary of a module";
+  if (name == TileDialect::BoundaryAttrHelper::getNameStr() &&
+      !(llvm::isa<mlir::scf::ForOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
+    return "a unit of an scf.for";
+  if (name == TileDialect::PolynomialAttrHelper::getNameStr()) {
+    auto share = llvm::dyn_cast<mlir::IntegerAttr>(value);
+    bool isShare = share && share.getType().isSignlessInteger(64) && share.getInt() >= 1 &&
+                   share.getInt() <= kExponentialShares;
+    if (!isShare || !llvm::isa<mlir::math::Exp2Op, mlir::math::ExpOp>(op) ||
+        !mlir::getElementTypeOrSelf(op->getResult(0)).isF32())
+      return "an i64 from 1 to 16 of a math.exp2 or math.exp of f32";
+  }
+  if (name == TileDialect::PolynomialPreciseAttrHelper::getNameStr() &&
+      !(llvm::isa<mlir::UnitAttr>(value) &&
+        op->hasAttr(TileDialect::PolynomialAttrHelper::getNameStr())))
+    return "a unit beside tile.polynomial";
+  return std::nullopt;
+}
+
+mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
+                                                          mlir::NamedAttribute attribute) {
+  constexpr llvm::StringLiteral known[] = {
+      ParametersAttrHelper::getNameStr(), BoundaryAttrHelper::getNameStr(),
+      PolynomialAttrHelper::getNameStr(), PolynomialPreciseAttrHelper::getNameStr()};
+  if (!llvm::is_contained(known, attribute.getName()))
+    return op->emitOpError("has the attribute ")
+           << attribute.getName() << ", which is none of tile; known are "
+           << llvm::join(llvm::ArrayRef(known), ", ");
+  if (std::optional<llvm::StringRef> missing = whatIsMissing(op, attribute))
+    return op->emitOpError("has ")
+           << attribute.getName() << " = " << attribute.getValue() << "; it is " << *missing;
+  return mlir::success();
+}
 
 void TileDialect::initialize() {
   addTypes<

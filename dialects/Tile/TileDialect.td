@@ -23,10 +23,23 @@ def Tile_Dialect : Dialect {
     `math` have the errors that [the language](../language.md#exactness) lists, and those of the machine's
     approximations with `fastmath<afn>`. Exponentials that the schedule computes by polynomials are within 2^-21
     where results of f32 are made of them otherwise than through a rounding to 16 bits.
+
+    These attributes are on operations of other dialects; the verifier refuses them elsewhere and with other values:
+
+    | attribute | on | value |
+    |---|---|---|
+    | `tile.parameters` | the module | a dictionary: the values of the source's parameters |
+    | `tile.boundary` | `scf.for` | a unit: the loop runs only iterations at the boundary of a mask |
+    | `tile.polynomial` | `math.exp2`, `math.exp` of f32 | an i64, 1 to 16: how many of 16 elements are polynomials |
+    | `tile.polynomial_precise` | beside `tile.polynomial` | a unit: its polynomials are for results that stay f32 |
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"
   ];
+  let discardableAttrs = (ins
+    "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial,
+    "::mlir::UnitAttr":$polynomial_precise);
+  let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
 }

@@ -338,6 +338,8 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, si
 }
 
 LogicalResult LoadOp::verify() {
+  if (getAlike() && !getPipe())
+    return emitOpError("is alike in all blocks of a cluster in a pipe, and has none");
   return verifyAccess(*this, getType(), getView(), getIndices().size(), getBox());
 }
 

@@ -30,8 +30,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists divisibilities of run-time dimensions that are checked
-    at launch: `requires(HK divides H)`, or with a factor `requires(8 * HK divides H)`. `schedule` may be partial or absent. Launches pass arguments by name, so that names survive
-    in `argument_names` (and those of the grid indices in `grid_names`).
+    at launch: `requires(HK divides H)`, or with a factor `requires(8 * HK divides H)`. `schedule` may be partial or
+    absent. Launches pass arguments by name, so that names survive in `argument_names` (and those of the grid indices
+    in `grid_names`).
 
     The program runs once per grid point. Two grid points must not store to the same element.
 
@@ -123,17 +124,32 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
     box may reach outside, so that the rows past the end of each `%h` below are 0; along the others all of it
     lies inside. One copy of the tensor memory accelerator moves such a tile as it does any other.
 
+    What passes know about a load is part of it, and copies of it keep it:
+
+    * `site n`: it is one of several places where the source loads a tile of this type from this view; places other than
+      the first are counted from 1 (`tile-inline-functions`). Equal loads of one site may become one, those of two sites
+      stay two.
+    * `pipe n`: its tile goes through the pipe of this number, whose slots it shares with other loads of the number
+      (`tile-choose-schedule`). Loads of one number have one tile type.
+    * `alike`: its pipe gets the same tiles in the same order in all blocks of a cluster (`tile-even-loops`). Passes may
+      move the load within the order of its pipe. A load without a pipe cannot have it.
+
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
     // Row r is row %row + r mod 16 of head %h + r / 16.
     %q = tile.load %Q[%b, %h, %row, %c0] box [1, 8, 16, 64] : !tile.view<[B, H, SQ, 64], bf16> -> tensor<128x64xbf16>
+    // The second place where this tile is loaded, into pipe 2.
+    %v = tile.load %K[%b, %h, %row, %c0] site 1 pipe 2 alike : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box);
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$site,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike);
   let results = (outs AnyTypeOf<[Tile_FloatTile, F16, BF16, F32]>:$result);
   let assemblyFormat =
-    "$view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($view)) `->` type($result)";
+    "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? attr-dict `:` "
+    "qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -270,9 +286,9 @@ def Tile_CommonBoundOp : Tile_Op<"common_bound", [
     Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "A bound of a loop that loads tiles for other grid points too";
   let description = [{
-    Made by `tile-even-loops`. The result is `own`. `loads`, at least as large and the same for all grid points that load together, is the
-    bound in the program that only loads: it runs every load, address and loop that follows from the result
-    as if it were `loads`. The tiles that this grid point does not read are those of a `tile.skip_loads`.
+    Made by `tile-even-loops`. The result is `own`. `loads`, at least as large and the same for all grid points that
+    load together, is the bound in the program that only loads: it runs every load, address and loop that follows from
+    the result as if it were `loads`. The tiles that this grid point does not read are those of a `tile.skip_loads`.
 
     ```mlir
     %n = tile.common_bound %own loads %longest
@@ -289,14 +305,15 @@ def Tile_CommonBoundOp : Tile_Op<"common_bound", [
 def Tile_SkipLoadsOp : Tile_Op<"skip_loads"> {
   let summary = "Tiles that are loaded for other grid points and not read by this one";
   let description = [{
-    Made by `tile-even-loops`. The loads whose `tile.pipe` is one of `pipes` have loaded `times` more tiles each than this grid point reads, in
-    the order of `pipes` each time (`tile.common_bound`). It lets them pass. Computes nothing.
+    Made by `tile-even-loops`. The loads whose `pipe` is one of `pipes` have loaded `times` more tiles each than this
+    grid point reads, in the order of `pipes` each time (`tile.common_bound`). It lets them pass. Computes nothing.
 
     ```mlir
     tile.skip_loads [1, 2] times %rest
     ```
   }];
-  let arguments = (ins DenseI64ArrayAttr:$pipes, Index:$times);
+  let arguments = (ins ConfinedAttr<DenseI64ArrayAttr, [DenseArrayNonNegative<DenseI64ArrayAttr>]>:$pipes,
+                       Index:$times);
   let assemblyFormat = "$pipes `times` $times attr-dict";
 }
 

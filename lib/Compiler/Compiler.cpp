@@ -135,7 +135,8 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
 
 /// The values of the module's parameters.
 CompileStatus Compilation::readParameters() {
-  auto bound = (*module)->getAttrOfType<DictionaryAttr>(parametersAttrName);
+  DictionaryAttr bound =
+      tile::TileDialect::ParametersAttrHelper(module->getContext()).getAttr(*module);
   if (!bound)
     return CompileStatus::Success;
   FailureOr<json::Value> value = toJSON(bound, module->getLoc());

@@ -23,8 +23,9 @@ static void addMarkedExponential(HandlerTable &table, double scale, Fn function)
   table.add<OpT>([scale, function](Frame &frame, Operation *op) {
     ArrayRef<double> x = frame.floats(op->getOperand(0));
     Floats out(x.size());
-    bool isPolynomial = frame.isRounded() && op->hasAttr(tile::kPolynomialAttrName);
-    bool isPrecise = op->hasAttr(tile::kPrecisePolynomialAttrName);
+    bool isPolynomial =
+        frame.isRounded() && op->hasAttr(tile::TileDialect::PolynomialAttrHelper::getNameStr());
+    bool isPrecise = op->hasAttr(tile::TileDialect::PolynomialPreciseAttrHelper::getNameStr());
     auto polynomial = isPrecise ? tile::precisePolynomialExp2 : tile::polynomialExp2;
     for (size_t i = 0, e = x.size(); i != e; ++i)
       out[i] = isPolynomial ? polynomial(scale * x[i]) : function(x[i]);

@@ -168,7 +168,7 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   mapper.mapAll(*module);
   if (failed(verify(*module)) || failed(inlineFunctions(*module)))
     return {CompileStatus::SourceError, nullptr};
-  (*module)->setAttr(parametersAttrName,
-                     getParametersAttr(parameters.table.getParameters(), context));
+  tile::TileDialect::ParametersAttrHelper(&context).setAttr(
+      *module, getParametersAttr(parameters.table.getParameters(), context));
   return {CompileStatus::Success, std::move(module)};
 }

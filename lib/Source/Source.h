@@ -18,10 +18,6 @@
 
 namespace tessera {
 
-/// Name of the module attribute that records the bound parameters: a dictionary of i64, bool,
-/// type and string attributes.
-inline constexpr llvm::StringLiteral parametersAttrName = "tile.parameters";
-
 /// Registers the dialects that a source may use.
 void registerSourceDialects(mlir::DialectRegistry &registry);
 
@@ -47,8 +43,8 @@ struct ReadResult {
 };
 
 /// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module,
-/// inlines its functions and records the parameters in its attribute "tile.parameters". `context`
-/// must know the dialects of registerSourceDialects.
+/// inlines its functions and records the parameters in its attribute "tile.parameters", as i64,
+/// bool, type and string attributes. `context` must know the dialects of registerSourceDialects.
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
                       llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
 

@@ -37,34 +37,28 @@ struct AllocateSharedMemoryPass
     : tessera::impl::AllocateSharedMemoryBase<AllocateSharedMemoryPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    OpBuilder builder(kernel);
     int64_t end = 0;
-    auto place = [&](Operation *op, int64_t bytes, int64_t alignment) {
-      int64_t offset = llvm::alignTo(end, alignment);
-      op->setAttr("offset", builder.getI64IntegerAttr(offset));
-      end = offset + bytes;
+    auto place = [&](hop::SharedMemoryOpInterface op) {
+      int64_t offset = llvm::alignTo(end, op.getSharedAlignment());
+      op.setOffset(offset);
+      end = offset + op.getSharedBytes();
     };
-    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
-      hop::BufferType type = buffer.getBuffer().getType();
-      if (type.getTile().getRank() != 2)
-        continue;
-      hop::SharedLayout layout = *hop::getSharedLayout(type.getTile());
-      place(buffer, layout.bytes() * type.getSlots(), layout.atomBytes());
-    }
+    auto holdsTiles = [](hop::BufferOp buffer) {
+      return buffer.getBuffer().getType().getTile().getRank() == 2;
+    };
+    auto buffers = kernel.getBody().getOps<hop::BufferOp>();
+    for (hop::BufferOp buffer : llvm::make_filter_range(buffers, holdsTiles))
+      place(buffer);
     for (auto staging : kernel.getBody().getOps<hop::StagingOp>()) {
-      if (std::optional<int64_t> offset = findReusable(kernel, staging)) {
+      if (std::optional<int64_t> offset = findReusable(kernel, staging))
         staging.setOffset(*offset);
-        continue;
-      }
-      hop::SharedLayout layout = *hop::getSharedLayout(staging.getTile().getType().getTile());
-      place(staging, layout.bytes(), layout.atomBytes());
+      else
+        place(staging);
     }
-    for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
-      if (buffer.getBuffer().getType().getTile().getRank() != 2)
-        place(buffer, 4 * buffer.getBuffer().getType().getSlots(), 8);
+    for (hop::BufferOp buffer : llvm::make_filter_range(buffers, std::not_fn(holdsTiles)))
+      place(buffer);
     for (auto barriers : kernel.getBody().getOps<hop::BarriersOp>())
-      place(barriers, hopper::mbarrierBytes * barriers.getBarriers().getType().getSlots(),
-            hopper::mbarrierBytes);
+      place(barriers);
     kernel.setSharedBytes(end);
     if (end > hopper::sharedMemoryOfBlock)
       reportTooMuch(kernel, end);

@@ -208,7 +208,8 @@ struct CacheHintsPass : tessera::impl::CacheHintsBase<CacheHintsPass> {
   void apply(const Choice &choice, Operation *op, Operation *place, StringRef label,
              StringRef what) {
     if (choice.policy)
-      op->setAttr(hop::kCacheAttrName, hop::CachePolicyAttr::get(&getContext(), *choice.policy));
+      hop::HopDialect::CacheAttrHelper(&getContext())
+          .setAttr(op, hop::CachePolicyAttr::get(&getContext(), *choice.policy));
     std::string text = llvm::formatv("{0} '{1}' is {2}: {3}", what, label,
                                      choice.policy ? stringifyEnum(*choice.policy)
                                                    : StringRef("left to the cache"),

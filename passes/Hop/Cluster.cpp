@@ -27,7 +27,7 @@ std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
   SmallVector<Operation *> loads =
       llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
   for (Operation *load : loads) {
-    if (load->hasAttr(kAlikeAttrName))
+    if (cast<hop::PipeLoadOp>(load).getAlike())
       continue;
     if (std::optional<std::string> reason = whyPlaceVaries(dependence, load))
       return reason;

@@ -11,7 +11,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     Each role is a slice of the program (FlashAttention-3, section 3.1, Algorithm 1). A tile that is loaded
     and feeds a dot goes through a pipe: the producer keeps the loads, their addresses and the loops around
     them; the consumers keep everything else and wait for the pipe where the load was. A load and the copies that
-    tile-overlap and tile-split-loops made of it (one `tile.pipe` number) share a pipe, with `stages` slots
+    tile-overlap and tile-split-loops made of it (one `pipe` number) share a pipe, with `stages` slots
     when one of them is in a loop. As both roles keep
     the order of the program, a pipe's fills and reads match one to one, and a slot is released after its
     last reader. Whether the pipes have the slots that the roles then need is proved as by `hop-check-pipes`.
@@ -26,22 +26,28 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     is needed, and `hop-prefetch` moves the loads ahead.
 
     ```mlir
-    scf.for %j = %c0 to %n step %c1 {
-      %k = tile.load %K[%j, %c0] : ...
-      %s = tile.dot %q, %k, %acc : ...
+    !Product = tensor<128x64xf32>
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> !Product {
+      %k = tile.load %K[%j, %c0] pipe 1 : !tile.view<[N, 64], bf16> -> tensor<64x64xbf16>
+      %s = tile.dot %q, %k, %acc : tensor<128x64xbf16>, tensor<64x64xbf16> -> !Product
+      scf.yield %s : !Product
     }
-    ==>
-    %k = hop.pipe.create "K" : !hop.pipe<tensor<128x64xbf16>, 2>
+    // becomes, with %q in registers,
+    %k = hop.pipe.create "K" : !hop.pipe<tensor<64x64xbf16>, 2>
     hop.role producer warpgroups(1) registers(24) {
+    ^bb0(%wg: index):
       scf.for %j = %c0 to %n step %c1 {
-        hop.pipe.load %k, %K[%j, %c0] : ...
+        hop.pipe.load %k, %K[%j, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
       }
     }
     hop.role consumer warpgroups(2) registers(240) {
-      scf.for %j = %c0 to %n step %c1 {
-        %t = hop.pipe.wait %k : ...
-        %s = hop.mma %q, %t acc(%acc) : ...
-        hop.pipe.release %k, %t : ...
+    ^bb0(%wg: index):
+      %r = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> tensor<64x64xf32> {
+        %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+        %s = hop.mma %q, %t acc(%acc : tensor<64x64xf32>)
+          : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+        hop.pipe.release %k, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+        scf.yield %s : tensor<64x64xf32>
       }
     }
     ```
@@ -62,16 +68,32 @@ def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
     another load of the loop, stays where it is; a remark says why.
 
     ```mlir
+    !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
     scf.for %j = %c0 to %n step %c1 {
-      scf.if %elected { hop.pipe.load %k, %K[%j, %c0] : ... }
-      %t = hop.pipe.wait %k : ...
+      %elected = hop.elected %wg
+      scf.if %elected {
+        hop.pipe.load %k, %K[%j, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      }
+      %t = hop.pipe.wait %k : !Pipe -> !Shared
+      hop.pipe.release %k, %t : !Pipe, !Shared
     }
-    ==>
-    scf.if %elected_and_0_in_range { hop.pipe.load %k, %K[%c0, %c0] : ... }
+    // becomes
+    %elected = hop.elected %wg
+    %runs = arith.cmpi slt, %c0, %n : index
+    %first = arith.andi %elected, %runs : i1
+    scf.if %first {
+      hop.pipe.load %k, %K[%c0, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+    }
     scf.for %j = %c0 to %n step %c1 {
       %next = arith.addi %j, %c1 : index
-      scf.if %elected_and_next_in_range { hop.pipe.load %k, %K[%next, %c0] : ... }
-      %t = hop.pipe.wait %k : ...
+      %again = arith.cmpi slt, %next, %n : index
+      %ahead = arith.andi %elected, %again : i1
+      scf.if %ahead {
+        hop.pipe.load %k, %K[%next, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      }
+      %t = hop.pipe.wait %k : !Pipe -> !Shared
+      hop.pipe.release %k, %t : !Pipe, !Shared
     }
     ```
   }];
@@ -90,7 +112,7 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     ```mlir
     %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>
     %l2 = arith.addf %l, %r : tensor<64xf32>
-    ==>
+    // becomes
     %r = tile.reduce sum %p axis 1
         : tensor<64x128xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
     %l2 = arith.addf %l, %r : tensor<64xf32, #hop.layout<row_partial>>
@@ -103,28 +125,29 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
   let summary = "Jump over masks of straight-line code where no element needs them";
   let description = [{
     For kernels whose schedule has `split = true`. `tile-split-loops` gives iterations that need no mask a loop of their
-    own; this pass does the same for what is outside of loops, as the first block of a tile, whose scores are needed before
-    the loop. The conditions that a mask combines are taken one by one: where the largest and the smallest value of its
-    affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All threads of
-    a warpgroup jump alike, as scalars are the same for them.
+    own; this pass does the same for what is outside of loops, as the first block of a tile, whose scores are needed
+    before the loop. The conditions that a mask combines are taken one by one: where the largest and the smallest value
+    of its affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All
+    threads of a warpgroup jump alike, as scalars are the same for them.
 
-    What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight cannot
-    stay so over a branch.
+    What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight
+    cannot stay so over a branch.
 
     ```mlir
     %cols = tile.iota %col axis 1 : tensor<64x128xi32>
     %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
     %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
-    ==>
-    %excess = ... : index                        // %col + 128 - %sk
+    // becomes
+    %end = arith.addi %col, %c128 : index
+    %excess = arith.subi %end, %sk : index
     %holds = arith.cmpi sle, %excess, %c0 : index
     %s = scf.if %holds -> tensor<64x128xf32> {
-      scf.yield %x
+      scf.yield %x : tensor<64x128xf32>
     } else {
       %cols = tile.iota %col axis 1 : tensor<64x128xi32>
       %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
       %masked = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
-      scf.yield %masked
+      scf.yield %masked : tensor<64x128xf32>
     }
     ```
   }];
@@ -144,20 +167,24 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
     another value of it, in the same buffer, is still to be read.
 
     ```mlir
-    scf.for ... iter_args(%p = %p0) {
-      %o = hop.mma %p, %v ...
-      %next = arith.truncf %x
-      scf.yield %next
+    !P = tensor<64x64xbf16, #hop.layout<accumulator>>
+    !O = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    !Mine = !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%p = %p0) -> !P {
+      %o = hop.mma %p, %v : !P, !Shared -> !O
+      %next = arith.truncf %o : !O to !P
+      scf.yield %next : !P
     }
-    ==>
-    %s = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-    %mine = hop.slice %s[%wg] : ...
-    hop.stage %p0, %mine
+    // becomes
+    %staged = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %staged[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !Mine
+    hop.stage %p0, %mine : !P, !Mine
     hop.warpgroup_sync
-    scf.for ... {
-      %o = hop.mma %mine, %v ...
-      %next = arith.truncf %x
-      hop.stage %next, %mine
+    scf.for %j = %c0 to %n step %c1 {
+      %o = hop.mma %mine, %v : !Mine, !Shared -> !O
+      %next = arith.truncf %o : !O to !P
+      hop.stage %next, %mine : !P, !Mine
       hop.warpgroup_sync
     }
     ```
@@ -176,7 +203,7 @@ def OrderMemory : Pass<"hop-order-memory", "::tessera::hop::KernelOp"> {
     ```mlir
     tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
     tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
-    ==>
+    // becomes
     tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
     hop.warpgroup_sync
     tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
@@ -196,11 +223,11 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     go from registers and are left alone.
 
     ```mlir
-    tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, ...
-    ==>
-    hop.stage %o, %s : ...
+    tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
+    // becomes
+    hop.stage %o, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.warpgroup_sync
-    hop.bulk_store %s, %O[%row, %c0] : ...
+    hop.bulk_store %s, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
     ```
 
     With `staging = own` the shared memory is the store's own. With `shared` it is that of slots of the pipe that the
@@ -210,24 +237,31 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     producer, where tiles are read after the store, and where no pipe has room; a remark says which pipe lends.
 
     ```mlir
+    !Pipe = !hop.pipe<tensor<128x64xbf16>, 2>
+    !Slot = !hop.shared<tensor<128x64xbf16>, rows = 128>
+    !Mine = !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.role producer warpgroups(1) {
-      hop.pipe.load %v, ...
+    ^bb0(%wg: index):
+      hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
     }
     hop.role consumer warpgroups(2) {
-      tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, ...
+    ^bb0(%wg: index):
+      tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     }
-    ==>
+    // becomes
     hop.role producer warpgroups(1) {
-      hop.pipe.load %v, ...
-      hop.pipe.lend %v
+    ^bb0(%wg: index):
+      hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      hop.pipe.lend %v : !Pipe
     }
     hop.role consumer warpgroups(2) {
-      %slot = hop.pipe.wait %v
-      %mine = hop.overlay %slot[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-      hop.stage %o, %mine : ...
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %v : !Pipe -> !Slot
+      %mine = hop.overlay %slot[%wg] : !Slot -> !Mine
+      hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !Mine
       hop.warpgroup_sync
-      hop.bulk_store %mine, %O[%row, %c0] : ...
-      hop.pipe.release %v, %slot
+      hop.bulk_store %mine, %O[%row, %c0] : !Mine, !tile.view<[M, 64], bf16>
+      hop.pipe.release %v, %slot : !Pipe, !Slot
     }
     ```
   }];
@@ -237,21 +271,24 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
 def CacheHints : Pass<"hop-cache-hints", "::tessera::hop::KernelOp"> {
   let summary = "Tell the L2 cache which tiles are read again";
   let description = [{
-    Only with `l2_hints = true`. A tile whose place does not depend on the first grid index is loaded by the
-    neighbours too: its lines are the last to leave the cache. A tile that no other point of the grid touches is
-    in its way: its lines are the first. Such a tile has, for each grid index, a dimension of its view along
-    which its place is a multiple of that index, at least as large as the tile is wide, plus what depends on
-    no index and no loop; and no loop comes to the same place twice. Other accesses have no hint. The loads of one pipe are
-    copies of one load and have one hint. Remarks say what was chosen, and why.
+    Only with `l2_hints = true`. A tile whose place does not depend on the first grid index is loaded by the neighbours
+    too: its lines are the last to leave the cache. A tile that no other point of the grid touches is in its way: its
+    lines are the first. Such a tile has, for each grid index, a dimension of its view along which its place is a
+    multiple of that index, at least as large as the tile is wide, plus what depends on no index and no loop; and no
+    loop comes to the same place twice. Other accesses have no hint. The loads of one pipe are copies of one load and
+    have one hint. Remarks say what was chosen, and why.
 
     ```mlir
-    hop.pipe.load %q, %Q[%row, %c0] : ...
-    hop.pipe.load %k, %K[%j, %c0] : ...
-    tile.store %o, %O[%row, %c0] : ...
-    ==>
-    hop.pipe.load %q, %Q[%row, %c0] {hop.cache = #hop.cache<evict_first>} : ...
-    hop.pipe.load %k, %K[%j, %c0] {hop.cache = #hop.cache<evict_last>} : ...
-    tile.store %o, %O[%row, %c0] {hop.cache = #hop.cache<evict_first>} : ...
+    !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
+    hop.pipe.load %q, %Q[%row, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %k, %K[%j, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    tile.store %o, %O[%row, %c0] : !Tile, !tile.view<[M, 64], f32>
+    // becomes
+    hop.pipe.load %q, %Q[%row, %c0] {hop.cache = #hop.cache<evict_first>}
+      : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %k, %K[%j, %c0] {hop.cache = #hop.cache<evict_last>}
+      : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    tile.store %o, %O[%row, %c0] {hop.cache = #hop.cache<evict_first>} : !Tile, !tile.view<[M, 64], f32>
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -273,13 +310,17 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
 
     ```mlir
     hop.role consumer warpgroups(2) {
-      %o = f(%m)
+    ^bb0(%wg: index):
+      %row = arith.muli %m, %c128 : index              // %m: the grid index of the block
     }
-    ==>
+    // becomes
     hop.role consumer warpgroups(2) {
+    ^bb0(%wg: index):
+      %block = hop.block_index
+      %blocks = hop.block_count
       scf.for %tile = %block to %tiles step %blocks {
         %m = arith.remui %tile, %extent : index
-        %o = f(%m)
+        %row = arith.muli %m, %c128 : index
       }
     }
     ```
@@ -298,23 +339,47 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
     What was computed twice is stored twice, by the same threads; bulk stores are waited for in between.
 
     ```mlir
-    hop.role consumer warpgroups(2) {
-      scf.while (%tile = %block) ... {
-        hop.attempt { %valid = fast(%tile); hop.doubt %valid } exact { exact(%tile) }
+    !List = !hop.buffer<tensor<1xi32>, 512>
+    !Doubted = !hop.buffer<tensor<1xi32>, 2>
+    %next = scf.while (%tile = %block) : (index) -> index {
+      %left = arith.cmpi ult, %tile, %tiles : index
+      scf.condition(%left) %tile : index
+    } do {
+    ^bb0(%tile: index):
+      hop.attempt {
+        %valid = arith.cmpi ule, %tile, %limit : index                           // the fast program
+        hop.doubt %valid : i1
+      } exact {
+        hop.warpgroup_sync                                                       // the exact one
       }
+      %after = arith.addi %tile, %blocks : index
+      scf.yield %after : index
     }
-    ==>
-    hop.role consumer warpgroups(2) {
-      scf.while (%tile = %block, %phase = 0) ... {
-        %next, %n = scf.while (%tile, %i = 0) ... {      // while tiles are left, and %i < 512
-          %valid = fast(%tile)
-          hop.flag %valid, %tile + 2^31, %list[%i]
-          hop.flag %valid, 1, %doubted[%phase]
-        }
-        hop.barrier.arrive %meet, hop.barrier.wait %meet
-        scf.if %doubted[%phase] != 0 {
-          scf.while (%i = 0) ... { if %list[%i] != 0 { exact(%list[%i] - 2^31) } }
-          ...                                             // and the list is cleared
+    // becomes, for up to 512 tiles,
+    %next:2 = scf.while (%tile = %block, %i = %zero) : (index, i32) -> (index, i32) {
+      %left = arith.cmpi ult, %tile, %tiles : index
+      %room = arith.cmpi ult, %i, %c512 : i32
+      %goes_on = arith.andi %left, %room : i1
+      scf.condition(%goes_on) %tile, %i : index, i32
+    } do {
+    ^bb0(%tile: index, %i: i32):
+      %valid = arith.cmpi ule, %tile, %limit : index
+      hop.flag %valid, %number, %list[%i] : i1, !List                            // %tile + 2^31
+      hop.flag %valid, %one, %doubted[%phase] : i1, !Doubted
+      %after = arith.addi %tile, %blocks : index
+      %place = arith.addi %i, %one : i32
+      scf.yield %after, %place : index, i32
+    }
+    hop.barrier.arrive %meet[%zero] all : !hop.barriers<1>
+    hop.barrier.wait %meet[%zero], %phase : !hop.barriers<1>
+    %any = hop.slot_load %doubted[%phase] : !Doubted
+    %again = arith.cmpi ne, %any, %zero : i32
+    scf.if %again {
+      scf.for %i = %zero to %next#1 step %one : i32 {
+        %entry = hop.slot_load %list[%i] : !List
+        %doubt = arith.cmpi ne, %entry, %zero : i32
+        scf.if %doubt {
+          hop.warpgroup_sync
         }
       }
     }
@@ -328,26 +393,29 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
   let description = [{
     With `cluster = n` the blocks of a cluster run tiles that neighbour in the first grid dimension. A pipe
     whose loads do not depend on that index, in their place or in the control flow around them, or are marked
-    (`tile.alike`), has the same fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part for all. The
-    other pipes stay each block's own. A kernel without such a pipe is refused.
+    (`alike`), has the same fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part
+    for all. The other pipes stay each block's own. A kernel without such a pipe is refused.
 
     The number of tiles need not be a multiple of `n`. The blocks past the end take part like the others, for
     their neighbours wait for their parts of the tiles: they run the last tile again and do not store.
 
     ```mlir
+    !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
     %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>
     hop.role consumer warpgroups(2) {
+    ^bb0(%wg: index):
       %row = arith.muli %m, %bm : index
-      tile.store %o, %O[%row, %c0] : ...
+      tile.store %o, %O[%row, %c0] : !Tile, !tile.view<[M, 64], f32>
     }
-    ==>
+    // becomes
     %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
     hop.role consumer warpgroups(2) {
+    ^bb0(%wg: index):
       %mine = arith.minui %m, %last : index
       %inside = arith.cmpi ule, %m, %last : index
       %row = arith.muli %mine, %bm : index
       scf.if %inside {
-        tile.store %o, %O[%row, %c0] : ...
+        tile.store %o, %O[%row, %c0] : !Tile, !tile.view<[M, 64], f32>
       }
     }
     ```
@@ -365,21 +433,26 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     for, because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
     that read the one before it in the same shared memory.
 
-    Scalars that products do not need, as the place in the grid that a tile's number means, are computed behind the last one
-    issued before a wait, so that nothing delays products. A persistent kernel takes the number of its next tile
-    (`hop.pipe.get`) under the last product of this one, when all loads that the producer sends before it have been waited
-    for.
+    Scalars that products do not need, as the place in the grid that a tile's number means, are computed behind the last
+    one issued before a wait, so that nothing delays products. A persistent kernel takes the number of its next tile
+    (`hop.pipe.get`) under the last product of this one, when all loads that the producer sends before it have been
+    waited for.
 
     ```mlir
-    %s = hop.mma %q, %k ...
-    %o2 = hop.mma %p, %v acc(%o) ...
-    %e = math.exp2 %s
-    ==>
-    %f = hop.mma_issue %q, %k ...
-    %g = hop.mma_issue %p, %v acc(%o) ...
-    %s = hop.mma_wait %f pending 1
-    %e = math.exp2 %s
-    %o2 = hop.mma_wait %g keep %p pending 0
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !P = tensor<64x64xbf16, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %s = hop.mma %q, %k : !Shared, !Shared -> !S
+    %o2 = hop.mma %p, %v acc(%o : !S) : !P, !Shared -> !S
+    %e = math.exp2 %s : !S
+    %sum = arith.addf %o2, %e : !S
+    // becomes
+    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+    %g = hop.mma_issue %p, %v acc(%o : !S) : !P, !Shared -> !hop.flight<!S>
+    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
+    %e = math.exp2 %s : !S
+    %o2 = hop.mma_wait %g keep %p pending 0 : !hop.flight<!S> keep !P -> !S
+    %sum = arith.addf %o2, %e : !S
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -394,13 +467,22 @@ def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
     Figure 1). Only when the schedule says `pingpong = true`; refused when the role has one warpgroup.
 
     ```mlir
-    %f = hop.mma_issue %q, %k ...
-    %g = hop.mma_issue %p, %v acc(%o) ...
-    ==>
-    hop.turn.wait %wg
-    %f = hop.mma_issue %q, %k ...
-    %g = hop.mma_issue %p, %v acc(%o) ...
-    hop.turn.pass %wg
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    scf.for %j = %c0 to %n step %c1 {
+      %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+      %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+      %e = math.exp2 %s : !S
+    }
+    // becomes
+    hop.turn.start %wg
+    scf.for %j = %c0 to %n step %c1 {
+      hop.turn.wait %wg
+      %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+      hop.turn.pass %wg
+      %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+      %e = math.exp2 %s : !S
+    }
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -416,15 +498,17 @@ def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
     its own behind them. Of those tiles the ones that others are computed from are left out.
 
     ```mlir
-    %s = hop.mma_wait %f pending 1
-    %p = math.exp2 %s
-    %sum = tile.reduce sum %p axis 1
-    %o = hop.mma_wait %g keep %p0 pending 0
-    ==>
-    %s = hop.mma_wait %f pending 1
-    %p = math.exp2 %s
-    %sum = tile.reduce sum %p axis 1
-    %o = hop.mma_wait %g keep %p0 behind %sum pending 0
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Row = tensor<64xf32, #hop.layout<row_partial>>
+    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
+    %p = math.exp2 %s : !S
+    %sum = tile.reduce sum %p axis 1 : !S -> !Row
+    %o = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
+    // becomes
+    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
+    %p = math.exp2 %s : !S
+    %sum = tile.reduce sum %p axis 1 : !S -> !Row
+    %o = hop.mma_wait %g behind %sum pending 0 : !hop.flight<!S> behind !Row -> !S
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -445,18 +529,23 @@ def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
 
     ```mlir
     // Refused: the first tile is held over a loop that goes round its ring.
-    %b = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 2>
+    !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.role producer warpgroups(1) registers(24) {
-      hop.pipe.load %b, %B[%c0, %c0] : ...
-      scf.for %j = %c0 to %n step %c1 { hop.pipe.load %b, %B[%j, %c0] : ... }
+    ^bb0(%wg: index):
+      hop.pipe.load %b, %B[%c0, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      scf.for %j = %c0 to %n step %c1 {
+        hop.pipe.load %b, %B[%j, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      }
     }
     hop.role consumer warpgroups(1) registers(240) {
-      %first = hop.pipe.wait %b : ...
+    ^bb0(%wg: index):
+      %first = hop.pipe.wait %b : !Pipe -> !Shared
       scf.for %j = %c0 to %n step %c1 {
-        %t = hop.pipe.wait %b : ...
-        hop.pipe.release %b, %t : ...
+        %t = hop.pipe.wait %b : !Pipe -> !Shared
+        hop.pipe.release %b, %t : !Pipe, !Shared
       }
-      hop.pipe.release %b, %first : ...
+      hop.pipe.release %b, %first : !Pipe, !Shared
     }
     ```
   }];
@@ -479,12 +568,13 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     then no other block reaches for its shared memory any more.
 
     ```mlir
-    %t = hop.pipe.wait %k : ...
-    hop.pipe.release %k, %t : ...
-    ==>
-    hop.barrier.wait %k.full[%i], %parity
-    %t = hop.slot %k.buffer[%i]
-    hop.barrier.arrive %k.empty[%i]
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !Shared
+    hop.pipe.release %k, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !Shared
+    // becomes
+    hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+    %t = hop.slot %buffer[%i] : !hop.buffer<tensor<64x64xbf16>, 2> -> !Shared
+    hop.barrier.arrive %empty[%i] : !hop.barriers<2>
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
@@ -498,10 +588,11 @@ def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelO
     joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes.
 
     ```mlir
-    hop.stage %o, %s : ...
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %o, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !Shared
     hop.warpgroup_sync
-    ==>
-    hop.stage %o, %s : ...
+    // becomes
+    hop.stage %o, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !Shared
     hop.proxy_fence
     hop.warpgroup_sync
     ```
@@ -518,7 +609,7 @@ def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::K
 
     ```mlir
     %k = hop.buffer "K" : !hop.buffer<tensor<128x64xbf16>, 2>
-    ==>
+    // becomes
     %k = hop.buffer "K" at 16384 : !hop.buffer<tensor<128x64xbf16>, 2>
     ```
   }];
@@ -538,24 +629,34 @@ def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::Kernel
     arithmetic the operations that cost most. `hop.timeline` holds them with their lines of the source.
 
     ```mlir
-    scf.for %j = %c0 to %n step %c1 {
-      hop.barrier.wait %k.full[%i], %parity
-      %f = hop.mma_issue %q, %t ...
-      %s = hop.mma_wait %f pending 0
-      %e = math.exp2 %s
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.role consumer warpgroups(1) {
+    ^bb0(%wg: index):
+      scf.for %j = %c0 to %n step %c1 {
+        hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+        %f = hop.mma_issue %q, %t : !Shared, !Shared -> !hop.flight<!S>
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        %e = math.exp2 %s : !S
+      }
     }
-    ==>
-    hop.timeline blocks 4 from 0 events 1024 stages [#hop.stage<wait, "k.full">, #hop.stage<issue, "q x k">,
-      #hop.stage<finish, "q x k", products = [1]>, #hop.stage<compute, "exp2">]
-    scf.for %j = %c0 to %n step %c1 {
-      hop.mark 0 at %j
-      hop.barrier.wait %k.full[%i], %parity
-      hop.mark 1 at %j
-      %f = hop.mma_issue %q, %t ...
-      hop.mark 2 at %j
-      %s = hop.mma_wait %f pending 0
-      hop.mark 3 at %j
-      %e = math.exp2 %s
+    // becomes
+    hop.timeline blocks 4 from 0 events 1024 stages [
+      #hop.stage<wait, "k.full", line = 8, column = 5>, #hop.stage<issue, "q x k", line = 9, column = 5>,
+      #hop.stage<finish, "q x k", line = 9, column = 5, products = [1]>,
+      #hop.stage<compute, "exp2", line = 10, column = 5>]
+    hop.role consumer warpgroups(1) {
+    ^bb0(%wg: index):
+      scf.for %j = %c0 to %n step %c1 {
+        hop.mark 0 at %j : index
+        hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+        hop.mark 1 at %j : index
+        %f = hop.mma_issue %q, %t : !Shared, !Shared -> !hop.flight<!S>
+        hop.mark 2 at %j : index
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        hop.mark 3 at %j : index
+        %e = math.exp2 %s : !S
+      }
     }
     ```
   }];
@@ -576,9 +677,30 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     `tessera.kernel`.
 
     ```mlir
-    hop.kernel @k ... { hop.role consumer warpgroups(1) { ... } }
-    ==>
-    llvm.func @k(%map: !llvm.ptr {llvm.byval = ...}, ...) attributes {nvvm.kernel, tessera.kernel = {...}} { ... }
+    hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
+        schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    ^bb0(%x: i32, %m: index):
+      hop.role consumer warpgroups(1) {
+      ^bb0(%wg: index):
+        hop.warpgroup_sync
+      }
+    }
+    // becomes, with the launch description besides,
+    llvm.func @k(%x: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} {
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %two = llvm.mlir.constant(2 : i32) : i32
+      %seven = llvm.mlir.constant(7 : i32) : i32
+      %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+      %warpgroup = llvm.lshr %thread, %seven : i32
+      %is_consumer = llvm.icmp "ult" %warpgroup, %one : i32
+      llvm.cond_br %is_consumer, ^consumer, ^exit
+    ^consumer:
+      %barrier = llvm.add %warpgroup, %two : i32
+      llvm.inline_asm has_side_effects asm_dialect = att "bar.sync $0, 128;", "r" %barrier : (i32) -> ()
+      llvm.br ^exit
+    ^exit:
+      llvm.return
+    }
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];

@@ -34,7 +34,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   if (failed(emitAffine(op, done)) || done)
     return success(done);
 
-  if (auto share = op->getAttrOfType<IntegerAttr>(tile::kPolynomialAttrName)) {
+  if (IntegerAttr share = tile::TileDialect::PolynomialAttrHelper(op->getContext()).getAttr(op)) {
     emitExponentials(op, share.getInt());
     return success();
   }

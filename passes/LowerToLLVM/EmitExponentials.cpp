@@ -134,7 +134,8 @@ Value Emitter::precisePolynomialExp2(Value exponent) {
 /// the exponent is multiplied with and what is added to it is part of the same instruction.
 void Emitter::emitExponentials(Operation *op, int64_t sixteenths) {
   double scale = isa<math::ExpOp>(op) ? 1.4426950408889634 : 1.0;
-  bool isPrecise = op->hasAttr(tile::kPrecisePolynomialAttrName);
+  bool isPrecise =
+      tile::TileDialect::PolynomialPreciseAttrHelper(op->getContext()).isAttrPresent(op);
   Type f32Type = builder.getF32Type();
   const Values exponents = elements(op->getOperand(0));
   LinearForm form(builder, loc, op->getOperand(0),

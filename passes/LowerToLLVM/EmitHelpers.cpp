@@ -43,7 +43,8 @@ Value Emitter::shuffle(StringRef mode, Value value, Value lane) {
 
 /// PTX ISA 9.7.9.18, createpolicy. ptxas makes the policy once for all accesses of a role.
 Emitter::CacheHint Emitter::cacheHint(Operation *access) {
-  auto policy = access->getAttrOfType<hop::CachePolicyAttr>(hop::kCacheAttrName);
+  hop::CachePolicyAttr policy =
+      hop::HopDialect::CacheAttrHelper(access->getContext()).getAttr(access);
   if (!policy)
     return {};
   return {("{\n.reg .b64 policy;\ncreatepolicy.fractional.L2::" +

@@ -105,7 +105,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       return isa<RankedTensorType>(type) && !hop::getLayout(type);
     };
     WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
-      if (isa<hop::BufferOp, hop::StagingOp, hop::BarriersOp>(op) && !op->hasAttr("offset"))
+      if (auto memory = dyn_cast<hop::SharedMemoryOpInterface>(op); memory && !memory.getOffset())
         return op->emitError(
             "has no offset in shared memory; run hop-allocate-shared-memory first");
       if (llvm::any_of(op->getOperandTypes(), lacksLayout) ||

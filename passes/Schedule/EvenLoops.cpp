@@ -10,7 +10,7 @@ using namespace tessera::tile;
 
 SmallVector<LoadOp> tessera::pipedLoads(scf::ForOp loop) {
   return llvm::filter_to_vector(loop.getBody()->getOps<LoadOp>(),
-                                [](LoadOp load) { return load->hasAttr(kPipeAttrName); });
+                                [](LoadOp load) { return load.getPipe().has_value(); });
 }
 
 /// Whether `value` follows from the index by arithmetic alone, which can be done for another one.
@@ -40,7 +40,7 @@ static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDepende
   if (trend != Trend::Increasing && trend != Trend::Decreasing)
     return "its upper bound neither only grows nor only falls with it";
   WalkResult nested = loop.walk([&](LoadOp load) {
-    bool isNested = load->hasAttr(kPipeAttrName) && load->getBlock() != loop.getBody();
+    bool isNested = load.getPipe() && load->getBlock() != loop.getBody();
     return isNested ? WalkResult::interrupt() : WalkResult::advance();
   });
   if (nested.wasInterrupted())

@@ -13,11 +13,6 @@
 
 namespace tessera {
 
-/// The attribute of a load, of either dialect, whose pipe gets the same tiles in the same order in
-/// all blocks of a cluster: set by tile-even-loops on the loads of the program of a grid point, and
-/// kept by the passes that copy and move them within the order of their pipe.
-constexpr llvm::StringLiteral kAlikeAttrName = "tile.alike";
-
 /// A tile that the blocks of a cluster can load together, or the reason why they cannot.
 struct SharedTile {
   /// Loops around the loads that first have to load as many tiles in all blocks.

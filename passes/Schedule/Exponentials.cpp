@@ -199,7 +199,10 @@ SmallVector<Operation *> tessera::exponentialsInLoops(KernelOp kernel) {
 }
 
 void tessera::markPolynomial(Operation *op, int64_t share) {
-  op->setAttr(kPolynomialAttrName, Builder(op->getContext()).getI64IntegerAttr(share));
+  Builder builder(op->getContext());
+  TileDialect::PolynomialAttrHelper(builder.getContext())
+      .setAttr(op, builder.getI64IntegerAttr(share));
   if (staysPrecise(op))
-    op->setAttr(kPrecisePolynomialAttrName, UnitAttr::get(op->getContext()));
+    TileDialect::PolynomialPreciseAttrHelper(builder.getContext())
+        .setAttr(op, builder.getUnitAttr());
 }

@@ -44,13 +44,13 @@ bool isExponential(mlir::Operation *op);
 mlir::Operation *findExactUse(mlir::Operation *op);
 
 /// True when results of the exponential `op`, of which it has sums, reach an output as f32. Then
-/// its polynomials are those of kPrecisePolynomialAttrName.
+/// its polynomials are those of `tile.polynomial_precise`.
 bool staysPrecise(mlir::Operation *op);
 
 /// The exponentials of tiles in the loops with dots of `kernel`.
 llvm::SmallVector<mlir::Operation *> exponentialsInLoops(tile::KernelOp kernel);
 
-/// Gives `op` the attribute kPolynomialAttrName, and kPrecisePolynomialAttrName where it needs it.
+/// Gives `op` the attribute `tile.polynomial`, and `tile.polynomial_precise` where it needs it.
 void markPolynomial(mlir::Operation *op, int64_t share);
 
 /// The loops with dots that run first for each grid point: those of the fast region where `kernel`

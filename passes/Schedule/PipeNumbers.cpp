@@ -51,8 +51,7 @@ void tessera::numberPipes(KernelOp kernel) {
       }
       pipe->push_back(load);
     }
-  Builder builder(kernel.getContext());
   for (auto [number, loads] : llvm::enumerate(pipes))
     for (LoadOp load : loads)
-      load->setAttr(kPipeAttrName, builder.getI64IntegerAttr(number));
+      load.setPipe(number);
 }

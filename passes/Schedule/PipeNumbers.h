@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Gives each load that feeds a dot the number of its pipe, as kPipeAttrName. Loads of one view and
+/// Gives each load that feeds a dot the number of its pipe. Loads of one view and
 /// tile type in different blocks share a pipe when no tile of one is in use while the other's is.
 void numberPipes(tile::KernelOp kernel);
 

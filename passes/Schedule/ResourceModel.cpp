@@ -42,7 +42,7 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   kernel.walk([&](LoadOp load) {
     if (!loads.contains(load))
       return;
-    Attribute pipe = load->getAttr(kPipeAttrName);
+    Attribute pipe = load.getPipeAttr();
     auto [entry, isNew] = byPipe.try_emplace(pipe, tiles.size());
     if (!pipe || isNew) {
       entry->second = tiles.size();

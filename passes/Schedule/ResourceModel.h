@@ -18,16 +18,12 @@ namespace tessera {
 /// operand is computed. Such a tile lives in shared memory.
 tile::LoadOp loadedOperand(mlir::Value operand);
 
-/// The attribute of a tile.load that names its pipe: an i64 that the copies of
-/// one load share, set by tile-choose-schedule and kept by the passes that copy.
-constexpr llvm::StringLiteral kPipeAttrName = "tile.pipe";
-
 /// Grid points that a thread block runs before it comes back to those whose speculation failed: the
 /// length of the list that it keeps of them in shared memory.
 constexpr int64_t kRetryTiles = 512;
 
 /// A load whose tile lives in shared memory because a dot reads it there, with
-/// the copies of it that carry the same kPipeAttrName.
+/// the copies of it that have the same pipe.
 struct PipedTile {
   llvm::SmallVector<tile::LoadOp, 2> loads;
   /// Bytes of one slot, a multiple of hopper::tileAlignment.

@@ -43,7 +43,7 @@ public:
                                        iterations(loop, own, builder));
     SmallVector<int64_t> pipes;
     for (LoadOp load : pipedLoads(loop))
-      pipes.push_back(load->getAttrOfType<IntegerAttr>(kPipeAttrName).getInt());
+      pipes.push_back(static_cast<int64_t>(*load.getPipe()));
     SkipLoadsOp::create(builder, builder.getDenseI64ArrayAttr(pipes), rest);
     loop.emitRemark("loop loads as many tiles in all ")
         << blocks << " blocks of a cluster as in the one where it is longest";
@@ -117,7 +117,7 @@ private:
       if (shared.refusal)
         continue;
       for (LoadOp load : tile.loads)
-        load->setAttr(kAlikeAttrName, UnitAttr::get(kernel.getContext()));
+        load.setAlike(true);
       uneven.insert(shared.uneven.begin(), shared.uneven.end());
     }
     LoopEvener evener(kernel, dependence, blocks);

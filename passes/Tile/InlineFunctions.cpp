@@ -7,7 +7,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
-#include "passes/Analysis/LoadSites.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -81,22 +80,19 @@ static LogicalResult verifyNoneLeft(ModuleOp module) {
 /// Tells the loads that the source writes from each other, before functions are inlined: an author
 /// who loads a tile a second time wants it in a second place.
 static void numberSites(ModuleOp module) {
-  int64_t count = 0;
-  Builder builder(module.getContext());
-  module.walk(
-      [&](LoadOp load) { load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(count++)); });
+  uint64_t count = 0;
+  module.walk([&](LoadOp load) { load.setSite(count++); });
 }
 
 /// Numbers the sites of `kernel` anew, for each view and type; the first one needs no number.
 static void renumberSites(KernelOp kernel) {
   DenseMap<std::pair<Value, Type>, llvm::SmallSetVector<Attribute, 2>> sites;
-  Builder builder(kernel.getContext());
   kernel.walk([&](LoadOp load) {
     auto &ofView = sites[{load.getView(), load.getType()}];
-    Attribute site = load->removeAttr(kSiteAttrName);
+    Attribute site = load.removeSiteAttr();
     ofView.insert(site);
-    if (int64_t number = llvm::find(ofView, site) - ofView.begin())
-      load->setAttr(kSiteAttrName, builder.getI64IntegerAttr(number));
+    if (uint64_t number = llvm::find(ofView, site) - ofView.begin())
+      load.setSite(number);
   });
 }
 

@@ -234,7 +234,7 @@ void LoopSplitter::appendLoop(Value from, Value to, Part part) {
   copy.getInitArgsMutable().assign(carried);
   foldSelects(copy, part);
   if (part != Part::Middle)
-    copy->setAttr(kBoundaryAttrName, builder.getUnitAttr());
+    TileDialect::BoundaryAttrHelper(builder.getContext()).setAttr(copy, builder.getUnitAttr());
   carried.assign(copy.result_begin(), copy.result_end());
 }
 

@@ -13,9 +13,6 @@
 
 namespace tessera {
 
-/// Marks a loop that runs only iterations at the boundary of a mask.
-constexpr llvm::StringLiteral kBoundaryAttrName = "tile.boundary";
-
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/Tile/TilePasses.h.inc"

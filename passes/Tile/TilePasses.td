@@ -15,7 +15,7 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
 
     Equal loads are one load, unless the source writes them twice: then an author wants the tile in two places, as an
     operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
-    the source, all but those of the first place carry the number of theirs as the attribute `tile.site`.
+    the source, all but those of the first place carry the number of theirs (`site`).
 
     The reader of sources runs this pass, so that nothing after it meets a function.
 
@@ -26,16 +26,18 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
       %e = math.exp2 %y : tensor<64x64xf32>
       func.return %e : tensor<64x64xf32>
     }
-    tile.kernel @k(...) grid(...) {
+    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
+      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
       %p = func.call @exp(%s, %scale) : (tensor<64x64xf32>, f32) -> tensor<64x64xf32>
-      ...
+      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
     }
     // becomes
-    tile.kernel @k(...) grid(...) {
+    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
+      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
       %f = tile.splat %scale : f32 -> tensor<64x64xf32>
       %y = arith.mulf %s, %f : tensor<64x64xf32>
       %p = math.exp2 %y : tensor<64x64xf32>
-      ...
+      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
     }
     ```
 
@@ -56,7 +58,8 @@ def TileOrderMemory : Pass<"tile-order-memory", "::mlir::ModuleOp"> {
     `hop-order-memory` orders them.
 
     Whether two accesses may touch one element is decided from their boxes, by linear arithmetic on grid indices,
-    induction variables and extents (`passes/Analysis/MemoryOrder.h`). Views of different arguments are different memory.
+    induction variables and extents (`passes/Analysis/MemoryOrder.h`). Views of different arguments are different
+    memory.
 
     ```mlir
     tile.store %y, %a[%row, %c0] : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
@@ -74,9 +77,11 @@ def TileOverrideSchedule : Pass<"tile-override-schedule", "::mlir::ModuleOp"> {
     find the fields on the kernels. With `schedule=stages=2`:
 
     ```mlir
-    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 3, overlap = 1> { ... }
+    tile.kernel @none(%x: !tile.view<[M], f32>) grid(%m = M) schedule #tile.schedule<stages = 3, overlap = 1> {
+    }
     // becomes
-    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2, overlap = 1> { ... }
+    tile.kernel @none(%x: !tile.view<[M], f32>) grid(%m = M) schedule #tile.schedule<stages = 2, overlap = 1> {
+    }
     ```
   }];
   let options = [
@@ -87,7 +92,8 @@ def TileOverrideSchedule : Pass<"tile-override-schedule", "::mlir::ModuleOp"> {
 def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Completes the schedule of every kernel from a model of the machine";
   let description = [{
-    Fills in the fields that a kernel's `#tile.schedule` leaves open. Candidates are tried from the most to the least preferred, and the first that fits is taken:
+    Fills in the fields that a kernel's `#tile.schedule` leaves open. Candidates are tried from the most to the least
+    preferred, and the first that fits is taken:
 
     1. warp specialization before none;
     2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel; 3, and `lead = 1` with 2, are
@@ -100,9 +106,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
 
     `polynomial_exp` follows from what an iteration of the loops with dots takes, in cycles: dots (4096 floating-point
     operations a cycle), special functions (16 results) and instructions (128). Where the special functions are what it
-    waits for, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`), whichever
-    should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the instructions of a
-    polynomial cost more than its special function. Of a kernel that speculates the loops of the fast region count.
+    waits for, a quarter, a half or all of the exponentials that may be polynomials are (`tile-polynomial-exp`),
+    whichever should take the least, and a remark tells the numbers; else it is 0: at the card's power limit the
+    instructions of a polynomial cost more than its special function. Of a kernel that speculates the loops of the fast
+    region count.
 
     What each other field becomes is in the table of [`#tile.schedule`](tile.md#scheduleattr). The reasons:
 
@@ -120,19 +127,19 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
 
     The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
 
-    What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that
-    dots read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of
-    stores with `staging = own`, mbarriers) and registers of a
-    consumer thread, by liveness of the kernel as `tile-overlap` would leave it. A remark tells why each
-    preferred candidate was rejected, in numbers. When nothing fits, or a field that is written or
-    overridden cannot hold, the error says what would work. Rejected is also what later passes refuse: turns where the loop with
-    the dots holds another loop, and consumers that cannot divide a tile, such as a transposed first operand of a dot.
+    What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that dots
+    read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of stores with
+    `staging = own`, mbarriers) and registers of a consumer thread, by liveness of the kernel as `tile-overlap` would
+    leave it. A remark tells why each preferred candidate was rejected, in numbers. When nothing fits, or a field that
+    is written or overridden cannot hold, the error says what would work. Rejected is also what later passes refuse:
+    turns where the loop with the dots holds another loop, and consumers that cannot divide a tile, such as a transposed
+    first operand of a dot.
 
     The pass takes the first schedule. Where that does not compile, because a later pass refuses it or ptxas spills,
     `tessera compile` and all other interfaces try the next ones, up to 8 in all: without turns, without polynomials,
     without both, then other overlaps and consumers. Fields that are set stay; what was given up is a remark.
 
-    Each load that feeds a dot gets the number of its pipe as the attribute `tile.pipe`. The copies that later
+    Each load that feeds a dot gets the number of its pipe (`pipe`). The copies that later
     passes make of the load keep it: they share the slots. So do loads of one view and tile type in
     different blocks, such as the two regions of a `tile.speculate` or a loop and what stands before it,
     when no tile of one is in use while the other's is.
@@ -141,10 +148,31 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
     fits both.
 
     ```mlir
-    tile.kernel @attention(...) grid(...) schedule #tile.schedule<stages = 2> { ... }
+    tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, 128], f16>, %c: !tile.view<[M, 128], f32>)
+        grid(%m = M ceildiv 128) schedule #tile.schedule<persistent = none> {
+      %c0 = arith.constant 0 : index
+      %c128 = arith.constant 128 : index
+      %row = arith.muli %m, %c128 : index
+      %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+      %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 128], f16> -> tensor<64x128xf16>
+      %ct = tile.dot %at, %bt : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+      tile.store %ct, %c[%row, %c0] : tensor<128x128xf32>, !tile.view<[M, 128], f32>
+    }
     // becomes
-    tile.kernel @attention(...) grid(...) schedule #tile.schedule<warp_specialize = true, consumers = 2,
-        stages = 2, outer_stages = 2, overlap = 2, ..., producer_registers = 24, consumer_registers = 240> { ... }
+    tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, 128], f16>, %c: !tile.view<[M, 128], f32>)
+        grid(%m = M ceildiv 128) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1,
+          outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers,
+          polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct,
+          staging = own, persistent = none, order = linear, section = 2, cluster = 1, l2_hints = false, pdl = false,
+          producer_registers = 24, consumer_registers = 240> {
+      %c0 = arith.constant 0 : index
+      %c128 = arith.constant 128 : index
+      %row = arith.muli %m, %c128 : index
+      %at = tile.load %a[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+      %bt = tile.load %b[%c0, %c0] pipe 1 : !tile.view<[64, 128], f16> -> tensor<64x128xf16>
+      %ct = tile.dot %at, %bt : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+      tile.store %ct, %c[%row, %c0] : tensor<128x128xf32>, !tile.view<[M, 128], f32>
+    }
     ```
   }];
   let dependentDialects = ["::tessera::tile::TileDialect"];
@@ -157,19 +185,29 @@ def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleO
     results: a grid point whose predicate fails is run again from its loads to its stores.
 
     ```mlir
-    %q = tile.load %Q[%row, %c0]
-    %o = tile.speculate { %f = fast(%q); tile.yield_if %valid, %f } exact { %e = exact(%q); tile.yield %e }
-    tile.store %o, %O[%row, %c0]
+    %q = tile.load %Q[%row] : !tile.view<[M], f32> -> tensor<64xf32>
+    %o = tile.speculate -> tensor<64xf32> {
+      %f = math.exp2 %q : tensor<64xf32>
+      %valid = arith.cmpf ole, %q, %limit : tensor<64xf32>
+      tile.yield_if %valid, %f : tensor<64xi1>, tensor<64xf32>
+    } exact {
+      %least = arith.minnumf %q, %limit : tensor<64xf32>
+      %e = math.exp2 %least : tensor<64xf32>
+      tile.yield %e : tensor<64xf32>
+    }
+    tile.store %o, %O[%row] : tensor<64xf32>, !tile.view<[M], f32>
     // becomes
     tile.speculate {
-      %q = tile.load %Q[%row, %c0]
-      %f = fast(%q)
-      tile.store %f, %O[%row, %c0]
-      tile.yield_if %valid
+      %q = tile.load %Q[%row] : !tile.view<[M], f32> -> tensor<64xf32>
+      %f = math.exp2 %q : tensor<64xf32>
+      %valid = arith.cmpf ole, %q, %limit : tensor<64xf32>
+      tile.store %f, %O[%row] : tensor<64xf32>, !tile.view<[M], f32>
+      tile.yield_if %valid : tensor<64xi1>
     } exact {
-      %q = tile.load %Q[%row, %c0]
-      %e = exact(%q)
-      tile.store %e, %O[%row, %c0]
+      %q = tile.load %Q[%row] : !tile.view<[M], f32> -> tensor<64xf32>
+      %least = arith.minnumf %q, %limit : tensor<64xf32>
+      %e = math.exp2 %least : tensor<64xf32>
+      tile.store %e, %O[%row] : tensor<64xf32>, !tile.view<[M], f32>
       tile.yield
     }
     ```
@@ -190,7 +228,7 @@ def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
       whatever passes in between have made of the loop;
     * behind the loop a `tile.skip_loads` lets the tiles pass that the block itself does not read.
 
-    All loads of a pipe that is filled alike are marked `tile.alike`. The passes that follow copy, rotate and split
+    All loads of a pipe that is filled alike are marked `alike`. The passes that follow copy, rotate and split
     loops, at places that may differ from block to block, but keep the order of the loads of each pipe.
 
     The loop starts at the same iteration in all blocks, the places of its loads do not depend on the index, and its
@@ -200,21 +238,22 @@ def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
     `overlap` iterations, each ring of such a loop has at least `overlap` slots; `tile-choose-schedule` sees to that.
 
     ```mlir
-    %n = arith.ceildivsi %columns, %bn            // of tile %m
-    %r = scf.for %j = %c0 to %n step %c1 iter_args(...) {
-      %k = tile.load %K[%j, %c0] {tile.pipe = 1}
-      ...
+    %n = arith.ceildivsi %columns, %bn : index        // %columns grows with the first grid index, %m
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%s = %s0) -> tensor<64x64xf32> {
+      %k = tile.load %K[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %d = tile.dot %q, %k, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
     }
-    // becomes, with cluster = 2 and columns that grow with %m
-    %cluster = arith.divui %m, %c2
-    %last = ...                                   // 2 * %cluster + 1, or the last tile of the grid
-    %most = arith.ceildivsi ...                   // %n for tile %last
+    // becomes, with cluster = 2 and %last, the last tile of the cluster, in place of %m
+    %n = arith.ceildivsi %columns, %bn : index
+    %most = arith.ceildivsi %columns_of_last, %bn : index
     %bound = tile.common_bound %n loads %most
-    %r = scf.for %j = %c0 to %bound step %c1 iter_args(...) {
-      %k = tile.load %K[%j, %c0] {tile.alike, tile.pipe = 1}
-      ...
+    %r = scf.for %j = %c0 to %bound step %c1 iter_args(%s = %s0) -> tensor<64x64xf32> {
+      %k = tile.load %K[%j, %c0] pipe 1 alike : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %d = tile.dot %q, %k, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
     }
-    %rest = arith.subi %most, %n
+    %rest = arith.subi %most, %n : index
     tile.skip_loads [1] times %rest
     ```
   }];
@@ -248,25 +287,33 @@ def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
     one after another. The result is the same bit for bit.
 
     ```mlir
-    scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) {
-      %s = tile.dot %q, K[%j]
-      %p = f(%s)
-      %o1 = tile.dot %p, V[%j], %o
-      scf.yield %o1
+    !S = tensor<64x64xf32>
+    !P = tensor<64x64xf16>
+    %r = scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) -> !S {
+      %k = tile.load %K[%j, %c0] : !tile.view<[N, 64], f16> -> !P
+      %s = tile.dot %q, %k : !P, !P -> !S
+      %p = arith.truncf %s : !S to !P
+      %v = tile.load %V[%j, %c0] : !tile.view<[N, 64], f16> -> !P
+      %o1 = tile.dot %p, %v, %o : !P, !P -> !S
+      scf.yield %o1 : !S
     }
-    // becomes
-    %s0 = tile.dot %q, K[%lb]
-    %p0 = f(%s0)
-    %j1 = arith.addi %lb, %c1
-    %r:2 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %p = %p0) {
-      %s = tile.dot %q, K[%j]
-      %i = arith.subi %j, %c1
-      %o1 = tile.dot %p, V[%i], %o
-      %pn = f(%s)
-      scf.yield %o1, %pn
+    // becomes, in a loop that runs once or more
+    %k0 = tile.load %K[%lb, %c0] : !tile.view<[N, 64], f16> -> !P
+    %s0 = tile.dot %q, %k0 : !P, !P -> !S
+    %p0 = arith.truncf %s0 : !S to !P
+    %j1 = arith.addi %lb, %c1 : index
+    %r:2 = scf.for %j = %j1 to %ub step %c1 iter_args(%o = %o0, %p = %p0) -> (!S, !P) {
+      %k = tile.load %K[%j, %c0] : !tile.view<[N, 64], f16> -> !P
+      %s = tile.dot %q, %k : !P, !P -> !S
+      %i = arith.subi %j, %c1 : index
+      %v = tile.load %V[%i, %c0] : !tile.view<[N, 64], f16> -> !P
+      %o1 = tile.dot %p, %v, %o : !P, !P -> !S
+      %pn = arith.truncf %s : !S to !P
+      scf.yield %o1, %pn : !S, !P
     }
-    %last = arith.subi %ub, %c1
-    %o1 = tile.dot %r#1, V[%last], %r#0
+    %last = arith.subi %ub, %c1 : index
+    %v = tile.load %V[%last, %c0] : !tile.view<[N, 64], f16> -> !P
+    %o1 = tile.dot %r#1, %v, %r#0 : !P, !P -> !S
     ```
 
     Masks stay affine in the induction variable, and the iter_args hold all the state of the pipeline. So
@@ -303,17 +350,31 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
     extents of views do.
 
     ```mlir
-    %r = scf.for %j = %c0 to %n step %c1 iter_args(%a = %a0) {
+    !S = tensor<64x128xf32>
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%a = %a0) -> !S {
       %col = arith.muli %j, %c128 : index
       %cols = tile.iota %col axis 1 : tensor<64x128xi32>
       %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
-      %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, tensor<64x128xf32>
-      ...
+      %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, !S
+      %b = arith.addf %a, %s : !S
+      scf.yield %b : !S
     }
     // becomes, for the columns below %sk end in a tail of the last block,
-    %full = arith.floordivsi %sk, %c128 : index      // clamped to [%c0, %n]
-    %r0 = scf.for %j = %c0 to %full step %c1 iter_args(%a = %a0) { ... %x in place of %s ... }
-    %r = scf.for %j = %full to %n step %c1 iter_args(%a = %r0) { ... as before ... }
+    %blocks = arith.floordivsi %sk, %c128 : index
+    %some = arith.maxsi %blocks, %c0 : index
+    %full = arith.minsi %some, %n : index
+    %r0 = scf.for %j = %c0 to %full step %c1 iter_args(%a = %a0) -> !S {
+      %b = arith.addf %a, %x : !S
+      scf.yield %b : !S
+    }
+    %r = scf.for %j = %full to %n step %c1 iter_args(%a = %r0) -> !S {
+      %col = arith.muli %j, %c128 : index
+      %cols = tile.iota %col axis 1 : tensor<64x128xi32>
+      %in = arith.cmpi slt, %cols, %sk_splat : tensor<64x128xi32>
+      %s = arith.select %in, %x, %minus_inf : tensor<64x128xi1>, !S
+      %b = arith.addf %a, %s : !S
+      scf.yield %b : !S
+    } {tile.boundary}
     ```
 
     The pass comes after `tile-overlap`. A rotated loop carries all state of the pipeline in its iter_args and
@@ -329,12 +390,12 @@ def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
     A multiprocessor of Hopper evaluates 16 special functions a cycle, and issues 128 instructions of threads. Where the
     special functions are what a loop waits for, a part of its exponentials is computed by polynomials of third degree
     on the pipes of multiply-adds, as FlashAttention-4 does on Blackwell. This pass gives the exponentials of loops with
-    dots the attribute `tile.polynomial` with the schedule's `polynomial_exp`: of 16 neighbouring elements of a thread, how
-    many. Nothing happens where that is 0.
+    dots the attribute `tile.polynomial` with the schedule's `polynomial_exp`: of 16 neighbouring elements of a thread,
+    how many. Nothing happens where that is 0.
 
-    Such a polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16. So
-    only exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and where
-    they are used. Where a sum reaches an output of f32 without having been rounded, as that of a softmax does in
+    Such a polynomial is within 1.2e-4 of the exponential, which is 1/32 of the last bit of bf16 and 1/4 of that of f16.
+    So only exponentials are marked whose results are rounded to 16 bits or summed; a remark says so of the others and
+    where they are used. Where a sum reaches an output of f32 without having been rounded, as that of a softmax does in
     log(sum), the polynomials are of fifth degree and within 2^-21, at three more instructions each: a unit attribute,
     `tile.polynomial_precise`, says so. An exponent of -127 or less, as that of masked elements, gives exactly 0. One
     above 128 gives NaN where the special function gives infinity, and NaN gives NaN.
@@ -345,7 +406,8 @@ def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
     %p16 = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
     // with polynomial_exp = 8 becomes, when the sum is rounded before it is stored,
     %p = math.exp2 %e {tile.polynomial = 8 : i64} : tensor<128x64xf32>
-    ...
+    %sum = tile.reduce sum %p axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+    %p16 = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
     ```
   }];
 }
@@ -353,30 +415,41 @@ def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
 def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {
   let summary = "Runs two iterations a step where a tile and its successor live at once";
   let description = [{
-    A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers
-    for both, and at its end the next value would have to be copied to where the present one was (Algorithm 4 of
-    FlashAttention-3, line 15). So it would where two tiles of the loop take each other's place. Such a loop runs two iterations a step, after which each value is back in its
-    place (modulo variable expansion: Lam, "Software Pipelining", PLDI 1988). An iteration that is left over
-    runs after the loop. Loops that `tile-split-loops` marks as the boundary of a mask (`tile.boundary`) run too
-    few iterations to gain anything, and stay as they are.
+    A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers for both,
+    and at its end the next value would have to be copied to where the present one was (Algorithm 4 of FlashAttention-3,
+    line 15). So it would where two tiles of the loop take each other's place. Such a loop runs two iterations a step,
+    after which each value is back in its place (modulo variable expansion: Lam, "Software Pipelining", PLDI 1988). An
+    iteration that is left over runs after the loop. Loops that `tile-split-loops` marks as the boundary of a mask
+    (`tile.boundary`) run too few iterations to gain anything, and stay as they are.
 
     ```mlir
-    %r = scf.for %j = %lb to %ub step %c1 iter_args(%s = %s0) {
-      %next = tile.dot %q, K[%j]
-      use(%s)
-      scf.yield %next
+    !S = tensor<64x64xf32>
+    %r:2 = scf.for %j = %lb to %ub step %c1 iter_args(%s = %s0, %o = %o0) -> (!S, !S) {
+      %k = tile.load %K[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %next = tile.dot %q, %k : tensor<64x64xf16>, tensor<64x64xf16> -> !S
+      %o1 = arith.addf %o, %s : !S
+      scf.yield %next, %o1 : !S, !S
     }
     // becomes
-    %r0 = scf.for %j = %lb to %middle step %c2 iter_args(%s = %s0) {
-      %a = tile.dot %q, K[%j]
-      use(%s)
-      %j1 = arith.addi %j, %c1
-      %b = tile.dot %q, K[%j1]
-      use(%a)
-      scf.yield %b
+    %even:2 = scf.for %j = %lb to %middle step %c2 iter_args(%s = %s0, %o = %o0) -> (!S, !S) {
+      %k = tile.load %K[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %a = tile.dot %q, %k : tensor<64x64xf16>, tensor<64x64xf16> -> !S
+      %o1 = arith.addf %o, %s : !S
+      %j1 = arith.addi %j, %c1 : index
+      %k1 = tile.load %K[%j1, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %b = tile.dot %q, %k1 : tensor<64x64xf16>, tensor<64x64xf16> -> !S
+      %o2 = arith.addf %o1, %a : !S
+      scf.yield %b, %o2 : !S, !S
     }
-    %odd = arith.cmpi slt, %middle, %ub
-    %r = scf.if %odd { ... the body for %middle and %r0 ... } else { scf.yield %r0 }
+    %odd = arith.cmpi slt, %middle, %ub : index
+    %r:2 = scf.if %odd -> (!S, !S) {
+      %k = tile.load %K[%middle, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+      %next = tile.dot %q, %k : tensor<64x64xf16>, tensor<64x64xf16> -> !S
+      %o1 = arith.addf %even#1, %even#0 : !S
+      scf.yield %next, %o1 : !S, !S
+    } else {
+      scf.yield %even#0, %even#1 : !S, !S
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

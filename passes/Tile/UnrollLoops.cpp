@@ -96,7 +96,8 @@ public:
           loops.push_back(loop);
       });
     for (scf::ForOp loop : loops) {
-      if (loop.getUnsignedCmp() || loop->hasAttr(kBoundaryAttrName))
+      if (loop.getUnsignedCmp() ||
+          TileDialect::BoundaryAttrHelper(&getContext()).isAttrPresent(loop))
         continue;
       loop.emitRemark("loop unrolled: two of its tiles change registers by turns");
       unrollByTwo(loop);

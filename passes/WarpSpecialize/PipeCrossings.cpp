@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/Schedule/EvenLoops.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
 using namespace mlir;
@@ -34,10 +33,8 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
         scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
     inner = guard.getThenBodyBuilder();
   }
-  auto copy = hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()),
-                                      indices, load.getBoxAttr());
-  if (Attribute alike = load->getAttr(kAlikeAttrName))
-    copy->setAttr(kAlikeAttrName, alike);
+  hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()), indices,
+                          load.getBoxAttr(), load.getAlikeAttr());
 }
 
 void Slicer::writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
@@ -60,7 +57,7 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
   for (int64_t number : skip.getPipes()) {
     auto pipe = plan.pipes.find(PipeKey(nullptr, number));
     if (pipe == plan.pipes.end())
-      return skip.emitError("skips tiles of loads with tile.pipe = ")
+      return skip.emitError("skips tiles of loads of pipe ")
              << number << ", of which the kernel has none";
     PipeInfo &info = pipe->second;
     if (info.filler == role)

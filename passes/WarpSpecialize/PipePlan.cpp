@@ -56,7 +56,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
                  "feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; "
                  "got ")
              << tile;
-    auto number = load->getAttrOfType<IntegerAttr>(kPipeAttrName);
+    IntegerAttr number = load.getPipeAttr();
     PipeKey key = number ? PipeKey(nullptr, number.getInt()) : PipeKey(load, 0);
     PipeInfo &info = plan.pipes[key];
     if (info.tile && info.tile != tile)

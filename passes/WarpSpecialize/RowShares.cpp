@@ -54,7 +54,8 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
   }
   auto [indices, box] = shareOf(builder, load, load.getType());
   auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
-                                    whole.lookup(load.getView()), indices, box);
+                                    whole.lookup(load.getView()), indices, box, load.getSiteAttr(),
+                                    load.getPipeAttr(), load.getAlikeAttr());
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   whole.map(load.getResult(), clone.getResult());
 }

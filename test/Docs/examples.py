@@ -1,29 +1,83 @@
 # RUN: %python %s %source/docs %source/README.md
-"""Parses every ```mlir example of the documentation with tessera-opt, compiles every ```tile source as far as the tile
-dialect, and asks an example of each operation of `tile`.
+"""Parses and verifies every ```mlir example of the documentation with tessera-opt, compiles every ```tile source as far
+as the tile dialect, and asks an example of each operation, type and attribute of the dialects and of each pass.
 
-An MLIR example may be a fragment: it is tried as a module, as the body of a tile.kernel and of a hop.kernel, and as an
-attribute or a type. Values that it uses and does not define are given the types that the parser asks for. The page
-of the passes is left out: what a pass does to a loop is shown with details elided.
+An MLIR example may be a fragment: it is tried as a module, as the body of a tile.kernel, of a hop.kernel and of a
+consumer role, and as an attribute or a type. Values that it uses and does not define are given the types that the
+parser asks for: views become arguments of the kernel, pipes, buffers and barriers are declared, all others come from an
+operation that nothing knows. In the page of the passes an example is one program or several, with lines
+`// becomes ...` between them, after the aliases (`!T = ...`) that all of them use.
 """
 
+import concurrent.futures
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-VIEWS = "%view: !tile.view<[B, H, SQ, 64], f16>, %other: !tile.view<[B, HK, SK, 64], f16>"
-SCHEDULE = "#tile.schedule<consumers = 2, cluster = 2>"
-WRAPPERS = [
-    "{}",
-    f"tile.kernel @example({VIEWS}ARGUMENTS) grid(%point = B) {{{{\n{{}}\n}}}}",
-    f"hop.kernel @example attributes {{{{argument_names = [], argument_types = [], grid = [], schedule = {SCHEDULE}}}}}"
-    " {{\n{}\n}}",
-    '"example.attribute"() {{value = {}}} : () -> ()',
-]
+VIEWS = {"%view": "!tile.view<[B, H, SQ, 64], f16>", "%other": "!tile.view<[B, HK, SK, 64], f16>"}
 UNDECLARED = re.compile(r"<stdin>:(\d+):(\d+): error: use of undeclared SSA value name")
 WANTED = re.compile(r"use of value '(%[\w.$-]+)' expects different type than prior uses: '(.*)' vs 'none'")
+ALIASES = re.compile(r"^ *[!#]\w+ = .*\n", re.MULTILINE)
+BECOMES = re.compile(r"^ *// .*\bbecomes\b.*$", re.MULTILINE)
+# What comes straight from its declaration in a hop.kernel, and the declaration.
+DECLARATIONS = {
+    "!hop.pipe<": 'hop.pipe.create "example"',
+    "!hop.buffer<": 'hop.buffer "example"',
+    "!hop.barriers<": 'hop.barriers "example" count 1',
+}
+
+
+def values(types):
+    """Operations that give the values of `types`, a dictionary from names."""
+    return "".join(f'{name} = "example.value"() : () -> ({type})\n' for name, type in types.items())
+
+
+def split(types, prefixes):
+    """Those of `types` that begin with one of the prefixes, and the others."""
+    chosen = {name: type for name, type in types.items() if type.startswith(prefixes)}
+    return chosen, {name: type for name, type in types.items() if name not in chosen}
+
+
+def as_module(fragment, types):
+    return values(types) + fragment
+
+
+def as_tile_kernel(fragment, types):
+    views, others = split(types, ("!tile.view",))
+    arguments = ", ".join(f"{name}: {type}" for name, type in {**VIEWS, **views}.items())
+    return f"tile.kernel @example({arguments}) grid(%point = B) {{\n{values(others)}{fragment}\n}}"
+
+
+def hop_kernel(types, body):
+    """A hop.kernel with `types` declared around `body`, a function of the values that are left."""
+    views, others = split(types, ("!tile.view",))
+    declared, others = split(others, tuple(DECLARATIONS))
+    names = ", ".join(f'"{name[1:]}"' for name in views)
+    arguments = ", ".join(f"{name}: {type}" for name, type in views.items())
+    declarations = "".join(
+        f"{name} = {DECLARATIONS[type[:type.index('<') + 1]]} : {type}\n" for name, type in declared.items())
+    return (f"hop.kernel @example attributes {{argument_names = [{names}], argument_types = [{', '.join(views.values())}],"
+            f" grid = [], schedule = #tile.schedule<consumers = 2, cluster = 2>}} {{\n^bb0({arguments}):\n"
+            f"{declarations}{body(values(others))}\n}}")
+
+
+def as_hop_kernel(fragment, types):
+    return hop_kernel(types, lambda given: given + fragment)
+
+
+def as_role(fragment, types):
+    role = "hop.role consumer warpgroups(2) {{\n^bb0(%wg: index):\n{}{}\n}}"
+    types = {name: type for name, type in types.items() if name != "%wg"}
+    return hop_kernel(types, lambda given: role.format(given, fragment))
+
+
+def as_attribute(fragment, types):
+    return f'"example.attribute"() {{value = {fragment}}} : () -> ()'
+
+
+WRAPPERS = [as_module, as_tile_kernel, as_hop_kernel, as_role, as_attribute]
 
 
 def parse(text):
@@ -33,14 +87,10 @@ def parse(text):
     return done.stderr if done.returncode else ""
 
 
-def parse_fragment(fragment, wrapper):
-    types = {}
+def parse_fragment(fragment, wrapper, aliases, types):
+    """Returns the diagnostics of the fragment in `wrapper`; adds to `types` those of the values that it lacks."""
     while True:
-        # Views are arguments of the kernel, and nothing else.
-        views = {name: type for name, type in types.items() if type.startswith("!tile.view") and "ARGUMENTS" in wrapper}
-        values = [f'{name} = "example.value"() : () -> ({type})\n' for name, type in types.items() if name not in views]
-        arguments = "".join(f", {name}: {type}" for name, type in views.items())
-        text = wrapper.replace("ARGUMENTS", arguments).format("".join(values) + fragment)
+        text = aliases + wrapper(fragment, types)
         errors = parse(text)
         if wanted := WANTED.search(errors):
             types[wanted[1]] = wanted[2]
@@ -54,6 +104,17 @@ def parse_fragment(fragment, wrapper):
             return errors
 
 
+def parse_example(text, aliases):
+    """Returns diagnostics, empty when some wrapper makes a valid program of the text."""
+    all_errors, types = [], {}
+    for wrapper in WRAPPERS:
+        errors = parse_fragment(text, wrapper, aliases, types)
+        if not errors:
+            return ""
+        all_errors.append(errors)
+    return "\n".join(all_errors)
+
+
 def compile_source(text):
     """Returns the diagnostics of tessera, empty when it accepts the text."""
     with tempfile.NamedTemporaryFile("w", suffix=".tile") as file:
@@ -64,30 +125,45 @@ def compile_source(text):
     return done.stderr if done.returncode else ""
 
 
+def check(example):
+    """Returns what is wrong with an example: its kind and its text."""
+    kind, text = example
+    if kind == "tile":
+        return compile_source(text)
+    aliases = "".join(ALIASES.findall(text))
+    programs = BECOMES.split(ALIASES.sub("", text))
+    return "\n".join(errors for program in programs if (errors := parse_example(program, aliases)))
+
+
+def find_missing(page, text):
+    """Yields what the page describes without an example."""
+    for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
+        if chapter.startswith("Enums"):
+            continue
+        for section in re.split(r"^### ", chapter, flags=re.MULTILINE)[1:]:
+            if "```mlir" not in section:
+                yield section.split("\n")[0]
+
+
 def main(paths):
-    failures = examples = 0
+    examples, failures = [], 0
     for path in map(pathlib.Path, paths):
         for page in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
-            if page.name == "passes.md":
-                continue
             text = page.read_text()
-            for block in re.finditer(r"^```(mlir|tile)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-                examples += 1
-                if block[1] == "tile":
-                    errors = [compile_source(block[2])]
-                else:
-                    errors = [parse_fragment(block[2], wrapper) for wrapper in WRAPPERS]
-                if all(errors):
+            for block in re.finditer(r"^ *```(mlir|tile)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
+                line = text.count("\n", 0, block.start()) + 1
+                examples.append((f"{page}:{line}", (block[1], block[2])))
+            if page.parent.name == "generated":
+                for section in find_missing(page, text):
                     failures += 1
-                    line = text.count("\n", 0, block.start()) + 1
-                    print(f"{page}:{line}: no valid example:\n{block[2]}\n" + "\n".join(errors))
-            if page.name == "tile.md":
-                for section in re.split(r"^### ", text, flags=re.MULTILINE):
-                    if section.startswith("`tile.") and "```mlir" not in section:
-                        failures += 1
-                        print(f"{page}: no example of {section.split()[0]}")
-    print(f"{examples} examples, {failures} failures")
-    return failures > 0 or examples == 0
+                    print(f"{page}: no example of {section}")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for (place, (_, text)), errors in zip(examples, pool.map(check, [example for _, example in examples])):
+            if errors:
+                failures += 1
+                print(f"{place}: no valid example:\n{text}\n{errors}")
+    print(f"{len(examples)} examples, {failures} failures")
+    return failures > 0 or not examples
 
 
 if __name__ == "__main__":

@@ -1185,3 +1185,35 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
   }
 }
+
+// -----
+
+// Places in shared memory.
+
+hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
+  // expected-error@+1 {{starts at a multiple of 1024 bytes below 2^31, got 512}}
+  %b = hop.buffer "k" at 512 : !hop.buffer<tensor<64x64xbf16>, 2>
+}
+
+// -----
+
+hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
+  // expected-error@+1 {{starts at a multiple of 512 bytes below 2^31, got -512}}
+  %s = hop.staging "o" at -512 : !hop.shared<tensor<64x32xbf16>, rows = 64>
+}
+
+// -----
+
+hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
+  // expected-error@+1 {{starts at a multiple of 8 bytes below 2^31, got 4}}
+  %full = hop.barriers "full" count 1 at 4 : !hop.barriers<2>
+}
+
+// -----
+
+hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>,
+    shared_bytes = 1048 : i64} {
+  %fits = hop.barriers "full" count 1 at 1032 : !hop.barriers<2>
+  // expected-error@+1 {{ends at byte 1056 of the kernel's 1048}}
+  %full = hop.barriers "empty" count 1 at 1040 : !hop.barriers<2>
+}

@@ -14,6 +14,11 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
   tile.store %t, %y[%row, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] : !tile.view<[M, 64], f16> -> f16
   %e = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> f16
+  // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] site 1 pipe 2 alike : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %marked = tile.load %x[%row, %c0] site 1 pipe 2 alike : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // CHECK: math.exp2 %{{.*}} {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32
+  %f = arith.constant 1.0 : f32
+  %p = math.exp2 %f {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32
   // CHECK: tile.common_bound %{{.*}} loads %{{.*}}{{$}}
   %n = tile.common_bound %m loads %row
   // CHECK: tile.skip_loads [1, 2] times %{{.*}}

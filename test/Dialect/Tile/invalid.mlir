@@ -551,3 +551,99 @@ tile.kernel @stores_no_view(%x: i64, %y: !tile.view<[M], f32>) grid(%m = M ceild
   // expected-error@+1 {{'tile.store' op operand #1 must be A strided tensor in global memory, but got 'i64'}}
   "tile.store"(%r, %x, %m) : (tensor<64xf32>, i64, index) -> ()
 }
+
+// -----
+
+// What passes know about loads.
+
+tile.kernel @alike(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{is alike in all blocks of a cluster in a pipe, and has none}}
+  %t = tile.load %x[%m, %m] alike : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @pipe(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{attribute 'pipe' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %t = tile.load %x[%m, %m] pipe -1 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @site(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{attribute 'site' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %t = tile.load %x[%m, %m] site -1 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{attribute 'pipes' failed to satisfy constraint: i64 dense array attribute whose value is non-negative}}
+  tile.skip_loads [-1] times %m
+}
+
+// -----
+
+// Attributes of the dialect on operations of others.
+
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
+"test.op"() {tile.pipe = 1 : i64} : () -> ()
+
+// -----
+
+// expected-error@+1 {{has "tile.boundary" = unit; it is a unit of an scf.for}}
+"test.op"() {tile.boundary} : () -> ()
+
+// -----
+
+func.func @boundary(%n: index) {
+  // expected-error@+1 {{has "tile.boundary" = 1 : i64; it is a unit of an scf.for}}
+  scf.for %i = %n to %n step %n {
+  } {tile.boundary = 1 : i64}
+  func.return
+}
+
+// -----
+
+func.func @polynomial(%x: f32) {
+  // expected-error@+1 {{has "tile.polynomial" = 17 : i64; it is an i64 from 1 to 16 of a math.exp2 or math.exp of f32}}
+  %y = math.exp2 %x {tile.polynomial = 17 : i64} : f32
+  func.return
+}
+
+// -----
+
+func.func @polynomial(%x: f16) {
+  // expected-error@+1 {{has "tile.polynomial" = 8 : i64; it is an i64 from 1 to 16 of a math.exp2 or math.exp of f32}}
+  %y = math.exp2 %x {tile.polynomial = 8 : i64} : f16
+  func.return
+}
+
+// -----
+
+func.func @polynomial(%x: f32) {
+  // expected-error@+1 {{has "tile.polynomial" = 8 : i32; it is an i64 from 1 to 16 of a math.exp2 or math.exp of f32}}
+  %y = math.exp %x {tile.polynomial = 8 : i32} : f32
+  func.return
+}
+
+// -----
+
+func.func @polynomial(%x: f32) {
+  // expected-error@+1 {{has "tile.polynomial" = 8 : i64; it is an i64 from 1 to 16 of a math.exp2 or math.exp of f32}}
+  %y = math.tanh %x {tile.polynomial = 8 : i64} : f32
+  func.return
+}
+
+// -----
+
+func.func @precise(%x: f32) {
+  // expected-error@+1 {{has "tile.polynomial_precise" = unit; it is a unit beside tile.polynomial}}
+  %y = math.exp2 %x {tile.polynomial_precise} : f32
+  func.return
+}
+
+// -----
+
+// expected-error@+1 {{has "tile.parameters" = {D = 64 : i64}; it is a dictionary of a module}}
+"test.op"() {tile.parameters = {D = 64 : i64}} : () -> ()

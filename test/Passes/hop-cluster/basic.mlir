@@ -140,11 +140,11 @@ hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.vi
     %c1 = arith.constant 1 : index
     %n = tile.dim "M"
     scf.for %i = %c0 to %m step %c1 {
-      hop.pipe.load %p0, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
-      hop.pipe.load %p1, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p0, %x[%i, %c0] alike : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p1, %x[%i, %c0] alike : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
     }
     scf.for %i = %m to %n step %c1 {
-      hop.pipe.load %p0, %x[%i, %c0] {tile.alike} : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p0, %x[%i, %c0] alike : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
       hop.pipe.load %p1, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
     }
   }

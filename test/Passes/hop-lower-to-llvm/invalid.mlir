@@ -67,7 +67,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 65536 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" at 0 : !hop.shared<tensor<512x64xbf16>, rows = 512>
   hop.role consumer warpgroups(1) {
@@ -165,7 +165,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %q = hop.buffer "q" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
   hop.role consumer warpgroups(1) {

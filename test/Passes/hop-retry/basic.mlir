@@ -4,8 +4,8 @@
 // RUN: tessera-opt %S/../Inputs/speculation.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none,order=linear},tile-choose-schedule,tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=NONE
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=static,order=linear},tile-choose-schedule,tile-complete-speculation,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-stage-stores,hop-persistent,hop-retry))" | FileCheck %s --check-prefix=PLAIN
 
-// STATIC-DAG: %[[LIST:.*]] = hop.buffer "retry.list" {zeroed} : !hop.buffer<tensor<1xi32>, 512>
-// STATIC-DAG: %[[DOUBTED:.*]] = hop.buffer "retry.doubted" {zeroed} : !hop.buffer<tensor<1xi32>, 2>
+// STATIC-DAG: %[[LIST:.*]] = hop.buffer "retry.list" zeroed : !hop.buffer<tensor<1xi32>, 512>
+// STATIC-DAG: %[[DOUBTED:.*]] = hop.buffer "retry.doubted" zeroed : !hop.buffer<tensor<1xi32>, 2>
 // 128 threads of the consumer and one of the producer.
 // STATIC-DAG: %[[MEET:.*]] = hop.barriers "retry.meet" count 129
 // Both regions fill the slots of one pipe for B.

@@ -11,10 +11,10 @@
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
 // ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true, split = true, speculate = false, store = direct, staging = own, persistent = dynamic, order = linear, section = 2, cluster = 1, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240>
-// ATTENTION: tile.load %{{.*}} {tile.pipe = 0 : i64}
+// ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
-// ATTENTION: tile.load %{{.*}} {tile.pipe = 1 : i64}
-// ATTENTION: tile.load %{{.*}} {tile.pipe = 2 : i64}
+// ATTENTION: tile.load %{{.*}} pipe 1
+// ATTENTION: tile.load %{{.*}} pipe 2
 
 // PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 131136 bytes of shared memory (tiles 131072, staging of stores 0, mbarriers 64) of 232448
 // PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true,

@@ -12,8 +12,8 @@
 // CHECK:       %[[N:.*]] = tile.dim "N"
 // CHECK:       %[[SEEN:.*]] = arith.minsi %{{.*}}, %[[N]]
 // CHECK:       %[[OWN:.*]] = arith.ceildivsi %[[SEEN]], %c32
-// CHECK:       tile.load %x[%{{.*}}] {tile.pipe = 0 : i64}
-// CHECK:       tile.load %y[%c0, %c0] {tile.alike, tile.pipe = 1 : i64}
+// CHECK:       tile.load %x[%{{.*}}] pipe 0
+// CHECK:       tile.load %y[%c0, %c0] pipe 1 alike
 // CHECK:       %[[CLUSTER:.*]] = arith.divui %[[M]], %[[C2:.*]] : index
 // CHECK:       %[[FIRST:.*]] = arith.muli %[[CLUSTER]], %[[C2]] : index
 // CHECK:       %[[NEXT:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
@@ -26,8 +26,8 @@
 // CHECK:       %[[ALL:.*]] = arith.ceildivsi %[[MOST]], %c32 : index
 // CHECK:       %[[BOUND:.*]] = tile.common_bound %[[OWN]] loads %[[ALL]]
 // CHECK:       scf.for %{{.*}} = %c0 to %[[BOUND]] step %c1
-// CHECK:         tile.load %y[%{{.*}}, %c0] {tile.alike, tile.pipe = 1 : i64}
-// CHECK:         tile.load %x[%{{.*}}, %c0] {tile.pipe = 2 : i64}
+// CHECK:         tile.load %y[%{{.*}}, %c0] pipe 1 alike
+// CHECK:         tile.load %x[%{{.*}}, %c0] pipe 2
 // CHECK:       }
 // CHECK:       %[[D0:.*]] = arith.subi %[[ALL]], %c0 : index
 // CHECK:       %[[S0:.*]] = arith.maxsi %[[D0]], %{{.*}} : index
@@ -48,16 +48,16 @@ tile.kernel @grows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   %below = arith.addi %row, %c64 : index
   %seen = arith.minsi %below, %n : index
   %blocks = arith.ceildivsi %seen, %c32 : index
-  %a = tile.load %x[%row, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  %first = tile.load %y[%c0, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %first = tile.load %y[%c0, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %start = tile.dot %a, %first : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   // expected-remark@+1 {{loop loads as many tiles in all 2 blocks of a cluster as in the one where it is longest}}
   %sum = scf.for %j = %c0 to %blocks step %c1 iter_args(%s = %start) -> tensor<64x64xf32> {
     %col = arith.muli %j, %c32 : index
-    %t = tile.load %y[%col, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%col, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     // What a block loads for itself is loaded as often.
     %at = arith.addi %row, %col : index
-    %o = tile.load %x[%at, %c0] {tile.pipe = 2} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+    %o = tile.load %x[%at, %c0] pipe 2 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %o, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
@@ -84,10 +84,10 @@ tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   %row = arith.muli %m, %c64 : index
   %end = arith.subi %n, %m : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %x[%row, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // expected-remark@+1 {{loop loads as many tiles in all 4 blocks}}
   %sum = scf.for %j = %c0 to %end step %c64 iter_args(%s = %zero) -> tensor<64x64xf32> {
-    %t = tile.load %y[%j, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
@@ -101,7 +101,7 @@ tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK-LABEL: tile.kernel @same
 // CHECK-NOT:   tile.common_bound
 // CHECK:       scf.for
-// CHECK-NEXT:    tile.load %y[%{{.*}}] {tile.alike, tile.pipe = 1 : i64}
+// CHECK-NEXT:    tile.load %y[%{{.*}}] pipe 1 alike
 // CHECK-NOT:   tile.skip_loads
 tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
@@ -110,16 +110,16 @@ tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z
   %n = tile.dim "N"
   %row = arith.muli %m, %c64 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %x[%row, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %sum = scf.for %j = %c0 to %n step %c64 iter_args(%s = %zero) -> tensor<64x64xf32> {
-    %t = tile.load %y[%j, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %sum, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 // CHECK-LABEL: tile.kernel @backward
-// CHECK-NOT:   tile.alike
+// CHECK-NOT:   alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
@@ -127,42 +127,42 @@ tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>
   %c1 = arith.constant 1 : index
   %row = arith.muli %m, %m : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %x[%row, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
     %col = arith.subi %m, %j : index
-    %t = tile.load %y[%col, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%col, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %sum, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 // CHECK-LABEL: tile.kernel @consumers_load
-// CHECK-NOT:   tile.alike
+// CHECK-NOT:   alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @consumers_load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = false, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
-    %t = tile.load %y[%j, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 // CHECK-LABEL: tile.kernel @alone
-// CHECK-NOT:   tile.alike
+// CHECK-NOT:   alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @alone(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 1> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
-    %t = tile.load %y[%j, %c0] {tile.pipe = 1} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %t = tile.load %y[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
     %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }

@@ -12,13 +12,13 @@ func.func @first(%x: !tile.view<[M, 64], f16>) -> tensor<64x64xf16> {
 // CHECK-LABEL: tile.kernel @k
 // CHECK: %[[A:.*]] = tile.load %x[%{{.*}}] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
 // CHECK: %[[B:.*]] = tile.load %x[%{{.*}}] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-// CHECK: %[[C:.*]] = tile.load %x[%{{.*}}] {tile.site = 1 : i64} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+// CHECK: %[[C:.*]] = tile.load %x[%{{.*}}] site 1 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
 // Of another type or view, at one place each.
 // CHECK: tile.load %x[%{{.*}}] : !tile.view<[M, 64], f16> -> tensor<64xf16>
 // CHECK: tile.load %y[%{{.*}}] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
 // CHECK: arith.addf %[[A]], %[[B]]
 // CSE: %[[A:.*]] = tile.load %x[%c0, %c0] : {{.*}} -> tensor<64x64xf16>
-// CSE: %[[C:.*]] = tile.load %x[%c0, %c0] {tile.site = 1 : i64}
+// CSE: %[[C:.*]] = tile.load %x[%c0, %c0] site 1
 // CSE: arith.addf %[[A]], %[[A]]
 // CSE: arith.mulf %{{.*}}, %[[C]]
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {

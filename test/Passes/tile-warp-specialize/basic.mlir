@@ -59,8 +59,8 @@
 // EVEN: arith.muli %[[LAST]], %c64
 // EVEN: %[[ALL:.*]] = arith.ceildivsi
 // EVEN: scf.for %{{.*}} = %c0 to %[[ALL]] step %c1 {
-// EVEN: hop.pipe.load %[[K]], %{{.*}} {tile.alike}
-// EVEN: hop.pipe.load %[[V]], %{{.*}} {tile.alike}
+// EVEN: hop.pipe.load %[[K]], %{{.*}} alike
+// EVEN: hop.pipe.load %[[V]], %{{.*}} alike
 // EVEN-NEXT: }
 // EVEN: hop.role consumer
 // EVEN-NOT: tile.common_bound

@@ -61,9 +61,9 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0 : i64} : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   // expected-error@+1 {{shares a pipe with loads of 'tensor<128x64xf16>', but loads 'tensor<64x64xf16>'}}
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 0 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] pipe 0 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }
 
@@ -282,9 +282,9 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %n = tile.dim "N"
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   // expected-note@+1 {{this tile keeps its slot}}
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] pipe 7 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   // expected-error@+1 {{needs 2 slots of 'y' at once, and it has 1; use outer_stages = 2}}
-  %e = tile.load %y[%c64, %c0] {tile.pipe = 7 : i64} : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %e = tile.load %y[%c64, %c0] pipe 7 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %e : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %f = tile.dot %a, %b, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }
@@ -338,8 +338,8 @@ tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
 #s = #tile.schedule<warp_specialize = false, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2>
 tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] pipe 1 : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   // expected-error@+1 {{skips tiles that a producer loads for other grid points, and warp_specialize = false has none; use warp_specialize = true}}
   tile.skip_loads [1] times %m
@@ -351,10 +351,10 @@ tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], 
 #s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, l2_hints = false, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2>
 tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.load %y[%c0, %c0] pipe 1 : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
-  // expected-error@+1 {{skips tiles of loads with tile.pipe = 7, of which the kernel has none}}
+  // expected-error@+1 {{skips tiles of loads of pipe 7, of which the kernel has none}}
   tile.skip_loads [7] times %m
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }

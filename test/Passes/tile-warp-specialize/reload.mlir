@@ -31,13 +31,13 @@
 tile.kernel @behind(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !V -> !T
+  %a = tile.load %x[%m, %c0] pipe 0 : !V -> !T
   // expected-remark@+1 {{the tile is loaded again for a use behind a loop that goes round the slots of its pipe}}
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !V -> !T
+  %b = tile.load %y[%c0, %c0] pipe 1 : !V -> !T
   %bt = tile.transpose %b : !T -> !T
   %first = tile.dot %a, %bt : !T, !T -> !F
   %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %first) -> (!F) {
-    %t = tile.load %y[%i, %c0] {tile.pipe = 1} : !V -> !T
+    %t = tile.load %y[%i, %c0] pipe 1 : !V -> !T
     %d = tile.dot %a, %t, %s : !T, !T -> !F
     scf.yield %d : !F
   }
@@ -69,9 +69,9 @@ tile.kernel @behind(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
 tile.kernel @inside(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !V -> !T
+  %a = tile.load %x[%m, %c0] pipe 0 : !V -> !T
   // expected-remark@+1 {{the tile is loaded again for a use behind a loop that goes round the slots of its pipe}}
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !V -> !T
+  %b = tile.load %y[%c0, %c0] pipe 1 : !V -> !T
   %first = tile.dot %a, %b : !T, !T -> !F
   %more = arith.cmpi slt, %c0, %m : index
   %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %first) -> (!F) {
@@ -82,7 +82,7 @@ tile.kernel @inside(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
     } else {
       scf.yield %s : !F
     }
-    %t = tile.load %y[%i, %c0] {tile.pipe = 1} : !V -> !T
+    %t = tile.load %y[%i, %c0] pipe 1 : !V -> !T
     %d = tile.dot %a, %t, %r : !T, !T -> !F
     scf.yield %d : !F
   }
@@ -101,13 +101,13 @@ tile.kernel @inside(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
 tile.kernel @stored(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %a = tile.load %x[%m, %c0] {tile.pipe = 0} : !V -> !T
+  %a = tile.load %x[%m, %c0] pipe 0 : !V -> !T
   // expected-note@+1 {{this tile keeps its slot}}
-  %b = tile.load %y[%c0, %c0] {tile.pipe = 1} : !V -> !T
+  %b = tile.load %y[%c0, %c0] pipe 1 : !V -> !T
   %first = tile.dot %a, %b : !T, !T -> !F
   %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %first) -> (!F) {
     // expected-error@+1 {{goes round the 2 slots of 'y' while a tile keeps one of them, and no number of slots is enough; load that tile again where it is used after the loop}}
-    %t = tile.load %y[%i, %c0] {tile.pipe = 1} : !V -> !T
+    %t = tile.load %y[%i, %c0] pipe 1 : !V -> !T
     %d = tile.dot %a, %t, %s : !T, !T -> !F
     scf.yield %d : !F
   }

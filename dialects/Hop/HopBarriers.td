@@ -1,0 +1,191 @@
+// Buffers and mbarriers: what hop-insert-mbarriers makes of pipes.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPBARRIERS_TD
+#define TESSERA_DIALECTS_HOP_HOPBARRIERS_TD
+
+include "dialects/Hop/HopOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+def Hop_BufferOp : Hop_Op<"buffer", [
+    HasParent<"KernelOp">,
+    DeclareOpInterfaceMethods<Hop_SharedMemoryOpInterface, ["getSharedBytes", "getSharedAlignment"]>]> {
+  let summary = "Declares slots of shared memory";
+  let description = [{
+    Slots of a tile of rank 2, or of one i32. They lie one behind the other, `offset` bytes from the start of shared
+    memory once `hop-allocate-shared-memory` has run: a multiple of the bytes after which the swizzle of a tile repeats
+    (PTX ISA 5.5.7), of 8 for values. With `zeroed`, which slots of one value may have, the kernel starts with zeros in
+    them. `label` names it in reports.
+
+    ```mlir
+    %k = hop.buffer "k" at 0 : !hop.buffer<tensor<128x64xbf16>, 2>
+    %doubted = hop.buffer "doubted" zeroed : !hop.buffer<tensor<1xi32>, 2>
+    ```
+  }];
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset, UnitAttr:$zeroed);
+  let results = (outs Hop_BufferType:$buffer);
+  let assemblyFormat = "$label (`at` $offset^)? (`zeroed` $zeroed^)? attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Hop_BarriersOp : Hop_Op<"barriers", [
+    HasParent<"KernelOp">,
+    DeclareOpInterfaceMethods<Hop_SharedMemoryOpInterface, ["getSharedBytes", "getSharedAlignment"]>]> {
+  let summary = "Declares mbarriers, each completing after `count` arrivals (and its bytes)";
+  let description = [{
+    8 bytes each, at a multiple of 8 (PTX ISA 9.7.13.15). One thread makes them before the roles start
+    (`mbarrier.init`, PTX ISA 9.7.13.15.9). `label` names them in reports and timelines.
+
+    ```mlir
+    %full = hop.barriers "k.full" count 1 at 32768 : !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins StrAttr:$label, I64Attr:$count, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Hop_BarriersType:$barriers);
+  let assemblyFormat = "$label `count` $count (`at` $offset^)? attr-dict `:` qualified(type($barriers))";
+}
+
+//===----------------------------------------------------------------------===//
+// mbarriers
+//===----------------------------------------------------------------------===//
+
+def Hop_BarrierWaitOp : Hop_Op<"barrier.wait"> {
+  let summary = "Waits for the phase of the given parity to complete";
+  let description = [{
+    mbarrier.try_wait.parity in a loop (PTX ISA 9.7.13.15.16), by each thread that runs it. `index` is the mbarrier's
+    place in the array, `parity` 0 or 1. With `cluster` what other blocks of the cluster wrote before it completed is
+    visible; copies of the async proxy always are.
+
+    ```mlir
+    hop.barrier.wait %full[%slot], %parity : !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I32:$parity, UnitAttr:$cluster);
+  let assemblyFormat =
+    "$barriers `[` $index `]` `,` $parity (`cluster` $cluster^)? attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
+  let summary = "Arrives and adds bytes to what the current phase waits for";
+  let description = [{
+    On the one thread that starts the copy: mbarrier.arrive.expect_tx (PTX ISA 9.7.13.15.13). The phase completes when
+    all have arrived and the bytes have been written.
+
+    ```mlir
+    hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, I64Attr:$bytes);
+  let assemblyFormat = "$barriers `[` $index `]` `bytes` $bytes attr-dict `:` qualified(type($barriers))";
+}
+
+def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
+  let summary = "One thread of the warpgroup arrives, or every running one with `all`";
+  let description = [{
+    At the barrier of this block, or with `blocks` at that of each of the first so many blocks of the cluster
+    (PTX ISA 9.7.13.15.13, on the addresses that `mapa` gives). More blocks than the cluster has are refused.
+
+    ```mlir
+    hop.barrier.arrive %empty[%slot] : !hop.barriers<2>
+    hop.barrier.arrive %empty[%slot] blocks 2 : !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all, OptionalAttr<I64Attr>:$blocks);
+  let assemblyFormat =
+    "$barriers `[` $index `]` (`all` $all^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($barriers))";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+def Hop_SlotOp : Hop_Op<"slot", [Pure]> {
+  let summary = "The tile in slot `index` of a buffer";
+  let description = [{
+    An address, on any threads. The result is the buffer's tile with all its rows; a slot of one value has no tile, and
+    is refused.
+
+    ```mlir
+    %t = hop.slot %k[%slot] : !hop.buffer<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_BufferType:$buffer, I32:$index);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
+def Hop_SlotStoreOp : Hop_Op<"slot_store"> {
+  let summary = "Writes the one value of a slot";
+  let description = [{
+    Of a buffer of `tensor<1xi32>`, by each thread that runs it (PTX ISA 9.7.9, st.shared): the one of a producer, or
+    consumers that all write the same.
+
+    ```mlir
+    hop.slot_store %zero, %list[%place] : !hop.buffer<tensor<1xi32>, 512>
+    ```
+  }];
+  let arguments = (ins I32:$value, Hop_BufferType:$buffer, I32:$index);
+  let assemblyFormat = "$value `,` $buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
+}
+
+def Hop_SlotMulticastOp : Hop_Op<"slot_multicast"> {
+  let summary = "Writes the one value of a slot in every block of the cluster";
+  let description = [{
+    Its 4 bytes are counted on the mbarrier of each block (st.async, PTX ISA 9.7.9.12). On the one thread of the
+    producer of the first block.
+
+    ```mlir
+    hop.slot_multicast %next, %tiles, %full[%slot] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins I32:$value, Hop_BufferType:$buffer, Hop_BarriersType:$barriers, I32:$index);
+  let assemblyFormat =
+    "$value `,` $buffer `,` $barriers `[` $index `]` attr-dict `:` qualified(type($buffer)) `,` "
+    "qualified(type($barriers))";
+}
+
+def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
+  let summary = "Reads the one value of a slot, the same in all threads";
+  let description = [{
+    Of a buffer of `tensor<1xi32>`. In a consumer role lane 0 of each warp hands it to the others, so that ptxas knows
+    it to be the same in a whole warp (PTX ISA 9.7.9.8, ld.shared; 9.7.9.6, shfl.sync).
+
+    ```mlir
+    %next = hop.slot_load %tiles[%slot] : !hop.buffer<tensor<1xi32>, 2>
+    ```
+  }];
+  let arguments = (ins Hop_BufferType:$buffer, I32:$index);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
+}
+
+def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
+  let summary = "Starts a bulk tensor copy of a tile into shared memory";
+  let description = [{
+    Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With `multicast` the
+    block copies its part of the tile, one of as many as the cluster has blocks, to the same place in each of them,
+    where the bytes are counted on the block's own mbarrier. Indices and `box` as for `tile.load`; the view, of rank 2
+    or more and of the tile's element type, is an argument of the kernel. On one thread: that of a producer, or the
+    elected one of consumers.
+
+    ```mlir
+    hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>
+    hop.bulk_load %K[%row, %c0], %t, %full[%slot] : !tile.view<[N, 64], bf16>,
+      !hop.shared<tensor<128x64xbf16>, rows = 128>, !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
+                       Hop_SharedType:$destination, Hop_BarriersType:$barriers, I32:$barrier,
+                       UnitAttr:$multicast);
+  let assemblyFormat =
+    "$view `[` $indices `]` (`box` $box^)? `,` $destination `,` $barriers `[` $barrier `]` "
+    "(`multicast` $multicast^)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
+    "qualified(type($barriers))";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPBARRIERS_TD

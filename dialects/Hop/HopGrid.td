@@ -1,0 +1,72 @@
+// Which tiles of the grid a thread block computes.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPGRID_TD
+#define TESSERA_DIALECTS_HOP_HOPGRID_TD
+
+include "dialects/Hop/HopOpBase.td"
+
+class Hop_GridValueOp<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, traits> {
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BlockIndexOp : Hop_GridValueOp<"block_index", [Pure]> {
+  let summary = "The index of this thread block in the launch";
+  let description = [{
+    Of a persistent kernel, whose launch has one dimension (`%ctaid.x`, PTX ISA 10). The same on all threads.
+
+    ```mlir
+    %tile = hop.block_index
+    ```
+  }];
+}
+
+def Hop_BlockCountOp : Hop_GridValueOp<"block_count", [Pure]> {
+  let summary = "The number of thread blocks of the launch";
+  let description = [{
+    Of a persistent kernel, whose launch has one dimension (`%nctaid.x`, PTX ISA 10). The same on all threads.
+
+    ```mlir
+    %blocks = hop.block_count
+    ```
+  }];
+}
+
+def Hop_ClusterRankOp : Hop_GridValueOp<"cluster_rank", [Pure]> {
+  let summary = "The index of this thread block in its cluster";
+  let description = [{
+    `%cluster_ctarank`, PTX ISA 10. The same on all threads.
+
+    ```mlir
+    %rank = hop.cluster_rank
+    ```
+  }];
+}
+
+def Hop_NextTileOp : Hop_GridValueOp<"next_tile"> {
+  let summary = "Takes the number of a tile from the launch's counter";
+  let description = [{
+    Numbers from the number of thread blocks on, in order; each is given out once in a launch. In clusters the first
+    block of each takes a number, from the number of clusters on; the result of the others is undefined. On the one
+    thread of a producer, an addition to global memory (PTX ISA 9.7.13.5, atom).
+
+    ```mlir
+    %next = hop.next_tile
+    ```
+  }];
+}
+
+def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
+  let summary = "Leaves the launch's counter at zero once every thread block is here";
+  let description = [{
+    On the one thread of a producer, after its last `hop.next_tile`: the last thread block to come sets the counter
+    back, so that the next launch finds it as this one did.
+
+    ```mlir
+    hop.reset_tiles
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPGRID_TD

@@ -1,0 +1,171 @@
+// Pipes, and the tiles of shared memory that they give.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPPIPES_TD
+#define TESSERA_DIALECTS_HOP_HOPPIPES_TD
+
+include "dialects/Hop/HopOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Pipes
+//===----------------------------------------------------------------------===//
+
+def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
+  let summary = "Declares a pipe";
+  let description = [{
+    With `multicast` the fills of all blocks of a cluster are the same, in number and in content: each block loads its
+    part of a tile for all of them, and the first block's value is every block's. That takes a schedule with `cluster =
+    2` or `4` and a tile that divides among as many blocks, in whole chunks of columns or multiples of 8 rows. `label`
+    names the pipe in reports.
+
+    ```mlir
+    %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
+    %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let arguments = (ins StrAttr:$label, UnitAttr:$multicast);
+  let results = (outs Hop_PipeType:$pipe);
+  let assemblyFormat = "$label (`multicast` $multicast^)? attr-dict `:` qualified(type($pipe))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
+  let summary = "Acquires the next slot and starts the load of a tile into it";
+  let description = [{
+    Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
+    the readers when its bytes have arrived. Runs on one thread: that of a producer, or the elected one of consumers.
+    Indices and `box` as for `tile.load`; the view, of rank 2 or more, is an argument of the kernel.
+
+    `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
+    proved it, on the program of a grid point; `hop-cluster` takes its word.
+
+    ```mlir
+    hop.pipe.load %k, %K[%row, %c0] : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    hop.pipe.load %k, %K[%next, %c0] alike : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$alike);
+  let assemblyFormat =
+    "$pipe `,` $view `[` $indices `]` (`box` $box^)? (`alike` $alike^)? attr-dict `:` "
+    "qualified(type($pipe)) `,` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
+  let summary = "Waits for the next slot to be filled";
+  let description = [{
+    On all threads of a consumer role. The result is the tile in the slot, to be read until `hop.pipe.release`; its type
+    is that of the pipe's tile with all its rows, and another one is refused.
+
+    ```mlir
+    %t = hop.pipe.wait %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
+  let summary = "Gives a slot back to the role that fills it";
+  let description = [{
+    `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for, and
+    what lies over it (`hop.overlay`) must have been stored. The verifier refuses a release that comes before either.
+    On all threads of a consumer role; each warpgroup gives back for itself.
+
+    ```mlir
+    %t = hop.pipe.wait %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    hop.pipe.release %k, %t : !hop.pipe<tensor<128x64xbf16>, 2>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeLendOp : Hop_Op<"pipe.lend"> {
+  let summary = "Acquires the next slot and hands it to the readers without a load";
+  let description = [{
+    Waits until every reader has released the slot. What the slot holds is undefined: the readers, who wait for it
+    and release it as they do after a load, may write it meanwhile (`hop.overlay`). Of a multicast pipe each
+    block lends a slot of its own. Runs on the one thread of a producer.
+
+    ```mlir
+    hop.pipe.lend %v : !hop.pipe<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
+}
+
+def Hop_PipePutOp : Hop_Op<"pipe.put"> {
+  let summary = "Acquires the next slot and writes one value into it";
+  let description = [{
+    Of a pipe of `tensor<1xi32>`, by the one thread of a producer. Of a multicast pipe the producers of all
+    blocks of the cluster take part, and the value of the first one counts.
+
+    ```mlir
+    hop.pipe.put %tiles, %next : !hop.pipe<tensor<1xi32>, 2>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, I32:$value);
+  let assemblyFormat = "$pipe `,` $value attr-dict `:` qualified(type($pipe))";
+}
+
+def Hop_PipeGetOp : Hop_Op<"pipe.get"> {
+  let summary = "Waits for the next slot, reads its value and releases it";
+  let description = [{
+    Of a pipe of `tensor<1xi32>`, on all threads of a consumer role, which all get the value.
+
+    ```mlir
+    %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of slots
+//===----------------------------------------------------------------------===//
+
+def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
+  let summary = "Rows `index * R` to `(index + 1) * R - 1` of a tile in shared memory, for a result of R rows";
+  let description = [{
+    R divides the rows of the source and is a multiple of 8, where a repeat of the swizzle starts. Columns, element type
+    and stored rows are those of the source. An address, on any threads; it moves nothing.
+
+    ```mlir
+    %mine = hop.slice %q[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128>
+      -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_SharedType:$source, Index:$index);
+  let results = (outs Hop_SharedType:$result);
+  let assemblyFormat =
+    "$source `[` $index `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Hop_OverlayOp : Hop_Op<"overlay", [Pure]> {
+  let summary = "Room for tile number `index` in slots that hold something else otherwise";
+  let description = [{
+    Each slot has room for as many whole tiles of the result's type as fit in its bytes; they are numbered slot by
+    slot. The slots are of one type, and their bytes repeat in multiples of the result's swizzle. An address, on any
+    threads. Refused where not even one tile fits.
+
+    ```mlir
+    %part = hop.overlay %a, %b[%wg] : !hop.shared<tensor<80x256xbf16>, rows = 80>,
+      !hop.shared<tensor<80x256xbf16>, rows = 80> -> !hop.shared<tensor<64x256xbf16>, rows = 64>
+    ```
+  }];
+  let arguments = (ins Variadic<Hop_SharedType>:$slots, Index:$index);
+  let results = (outs Hop_SharedType:$result);
+  let assemblyFormat =
+    "$slots `[` $index `]` attr-dict `:` qualified(type($slots)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPPIPES_TD

@@ -1,0 +1,120 @@
+// Matrix products, and tiles in registers.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPPRODUCTS_TD
+#define TESSERA_DIALECTS_HOP_HOPPRODUCTS_TD
+
+include "dialects/Hop/HopOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+class Hop_MmaBase<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+def Hop_MmaOp : Hop_MmaBase<"mma", [MemoryEffects<[MemRead]>]> {
+  let summary = "Matrix product of a warpgroup, complete when the operation is";
+  let description = [{
+    `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
+    shared memory, MxN f32 `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say
+    that the tile in shared memory is stored as KxM, NxK; an operand in registers cannot be transposed. `a` and `b` are
+    both f16 or both bf16; M is a multiple of 64, K of 16 and N of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes
+    and types are refused. On all threads of a consumer role; each warpgroup computes a product of its own.
+
+    ```mlir
+    %s = hop.mma %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
+      !hop.shared<tensor<128x64xbf16>, rows = 128> -> tensor<64x128xf32, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+                       Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat =
+    "$a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) "
+    "`->` type($result)";
+}
+
+def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue"> {
+  let summary = "Starts a matrix product (wgmma.mma_async) as a group of its own";
+  let description = [{
+    As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
+    which they were issued. Registers of `a` and of the accumulator must not change until the wait (PTX ISA 9.7.15). A
+    flight that has not exactly one use is refused.
+
+    ```mlir
+    %f = hop.mma_issue %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
+      !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>
+      -> tensor<64x128xf32, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+                       Optional<AnyTypeOf<[Hop_Fragment, Hop_FlightType]>>:$acc,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let results = (outs Hop_FlightType:$flight);
+  let assemblyFormat =
+    "$a `,` $b (`acc` `(` $acc^ `:` qualified(type($acc)) `)`)? attr-dict `:` qualified(type($a)) `,` "
+    "qualified(type($b)) `->` qualified(type($flight))";
+}
+
+def Hop_MmaWaitOp : Hop_Op<"mma_wait", [AttrSizedOperandSegments]> {
+  let summary = "Waits until at most `pending` later groups are in flight";
+  let description = [{
+    Turns flights into tiles (wgmma.wait_group, PTX ISA 9.7.15.7.3), each into one of its type. `kept` are register
+    operands of the products waited for, which must stay alive until here. `behind` are tiles that are complete before
+    the wait, and that nothing may move behind it (`hop-pin-waits`). On all threads of a consumer role.
+
+    ```mlir
+    %o = hop.mma_wait %f keep %p pending 1 : !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>
+      keep tensor<64x64xbf16, #hop.layout<accumulator>> -> tensor<64x128xf32, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins Variadic<Hop_FlightType>:$flights, Variadic<Hop_Fragment>:$kept,
+                       Variadic<Hop_Fragment>:$behind, I64Attr:$pending);
+  let results = (outs Variadic<Hop_Fragment>:$tiles);
+  let assemblyFormat =
+    "$flights (`keep` $kept^)? (`behind` $behind^)? `pending` $pending attr-dict `:` qualified(type($flights)) "
+    "(`keep` type($kept)^)? (`behind` type($behind)^)? `->` type($tiles)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
+  let summary = "Changes how a rank-1 tile is spread over the warpgroup";
+  let description = [{
+    From `row_partial` to `row`: the four lanes of a quad are combined, by a sum or as a maximum or minimum (PTX ISA
+    9.7.9.6, shfl.sync). Or back: of a sum all but one lane of a quad become 0, and a maximum or minimum is one in every
+    lane. Shape and element type stay; other conversions are refused. On all threads of a consumer role.
+
+    ```mlir
+    %sum = hop.convert_layout sum %partial : tensor<64xf32, #hop.layout<row_partial>>
+      -> tensor<64xf32, #hop.layout<row>>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
+  let summary = "A row tile as the factor of partial sums";
+  let description = [{
+    The same elements: a sum over a quad is scaled by scaling each part. The result is typed `row_partial` so
+    that it can be multiplied with partial sums. No instruction is made of it.
+
+    ```mlir
+    %factor = hop.row_factor %scale : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>
+    ```
+  }];
+  let arguments = (ins Hop_Fragment:$source);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPPRODUCTS_TD

@@ -1,0 +1,184 @@
+// Results and operands that consumers write to shared memory, and turns.
+
+#ifndef TESSERA_DIALECTS_HOP_HOPSTORES_TD
+#define TESSERA_DIALECTS_HOP_HOPSTORES_TD
+
+include "dialects/Hop/HopOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Results through shared memory
+//===----------------------------------------------------------------------===//
+
+def Hop_StagingOp : Hop_Op<"staging", [
+    HasParent<"KernelOp">,
+    DeclareOpInterfaceMethods<Hop_SharedMemoryOpInterface, ["getSharedBytes", "getSharedAlignment"]>]> {
+  let summary = "Declares shared memory that consumers write: results on their way, operands of products";
+  let description = [{
+    One tile, which lies `offset` bytes from the start of shared memory once `hop-allocate-shared-memory` has run: a
+    multiple of the bytes after which its swizzle repeats (PTX ISA 5.5.7). Results may lie where a tile was that the
+    products have read. `label` names it in reports.
+
+    ```mlir
+    %staged = hop.staging "o" at 16384 : !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";
+}
+
+def Hop_StageOp : Hop_Op<"stage"> {
+  let summary = "Writes a tile of registers into shared memory";
+  let description = [{
+    `tile` is in the accumulator layout, of a 16-bit type; shape and type of the destination are the same. The writes
+    are of the generic proxy (stmatrix, PTX ISA 9.7.15.3). Every product that reads the destination has been waited for.
+    On all threads of a consumer role; each warpgroup writes a tile of its own.
+
+    ```mlir
+    hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination);
+  let assemblyFormat = "$tile `,` $destination attr-dict `:` type($tile) `,` qualified(type($destination))";
+  let hasVerifier = 1;
+}
+
+def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
+  let summary = "Makes earlier writes to shared memory visible to the async proxy";
+  let description = [{
+    PTX ISA 9.7.13.4, `fence.proxy.async.shared::cta`, by each thread that wrote, before the barrier that joins them.
+    `hop-insert-proxy-fences` puts it in.
+
+    ```mlir
+    hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.proxy_fence
+    hop.warpgroup_sync
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync"> {
+  let summary = "Waits for the 128 threads of the warpgroup (a named barrier)";
+  let description = [{
+    What they read and wrote before comes before what they do after (PTX ISA 9.7.13.1, `bar.sync`). On all threads of a
+    consumer role; each warpgroup has a barrier of its own.
+
+    ```mlir
+    hop.warpgroup_sync
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_RoleSyncOp : Hop_Op<"role_sync"> {
+  let summary = "Waits for the threads of all warpgroups of the role (a named barrier)";
+  let description = [{
+    What they read and wrote before, in global memory too, comes before what they do after (PTX ISA 9.7.13.1,
+    `bar.sync`). Not inside of a loop with turns.
+
+    ```mlir
+    tile.store %x, %c[%c1, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    hop.role_sync
+    tile.store %r, %c[%row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
+  let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
+  let description = [{
+    One thread of the warpgroup starts the copy and waits until shared memory has been read (PTX ISA
+    9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`; the view, of rank 2 or
+    more and of the tile's element type, is an argument of the kernel.
+
+    ```mlir
+    hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
+    ```
+  }];
+  let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       OptionalAttr<DenseI64ArrayAttr>:$box);
+  let assemblyFormat =
+    "$source `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($source)) `,` "
+    "qualified(type($view))";
+  let hasVerifier = 1;
+}
+
+def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
+  let summary = "Waits until the bulk stores of this thread have been written";
+  let description = [{
+    PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group`. Before the same tile is stored once more (`hop-retry`).
+
+    ```mlir
+    hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
+    hop.bulk_store_wait
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_ClusterFenceOp : Hop_Op<"cluster_fence"> {
+  let summary = "Orders what this thread did before and after for all blocks of a cluster";
+  let description = [{
+    PTX ISA 9.7.13.4, `fence.acq_rel.cluster`. Before an arrival at the mbarriers of other blocks, which has no order of
+    its own.
+
+    ```mlir
+    hop.cluster_fence
+    hop.barrier.arrive %meet[%slot] all blocks 2 : !hop.barriers<1>
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+class Hop_TurnOp<string mnemonic> : Hop_Op<mnemonic> {
+  let arguments = (ins Index:$warpgroup);
+  let assemblyFormat = "$warpgroup attr-dict";
+  let hasVerifier = 1;
+}
+
+def Hop_TurnStartOp : Hop_TurnOp<"turn.start"> {
+  let summary = "Gives the first turn to the first warpgroup of the role";
+  let description = [{
+    Before the first loop with turns, on all threads of a consumer role: the last warpgroup arrives at the barrier of
+    the first one (PTX ISA 9.7.13.1, bar.arrive). `warpgroup` is the argument of the role around it; another value is
+    refused.
+
+    ```mlir
+    hop.turn.start %wg
+    ```
+  }];
+}
+
+def Hop_TurnWaitOp : Hop_TurnOp<"turn.wait"> {
+  let summary = "Waits for this warpgroup's turn";
+  let description = [{
+    Warpgroup `i` of a role waits on a named barrier of its own that the warpgroup before it arrives at
+    (bar.sync and bar.arrive, PTX ISA 9.7.13.1; FlashAttention-3, section 3.1). `warpgroup` is the argument of the role
+    around it; another value is refused.
+
+    ```mlir
+    hop.turn.wait %wg
+    ```
+  }];
+}
+
+def Hop_TurnPassOp : Hop_TurnOp<"turn.pass"> {
+  let summary = "Passes the turn to the next warpgroup of the role";
+  let description = [{
+    The last one passes it to the first (PTX ISA 9.7.13.1, bar.arrive). `warpgroup` is the argument of the role around
+    it; another value is refused.
+
+    ```mlir
+    hop.turn.wait %wg
+    hop.turn.pass %wg
+    ```
+  }];
+}
+
+#endif // TESSERA_DIALECTS_HOP_HOPSTORES_TD
