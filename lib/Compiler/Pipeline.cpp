@@ -25,17 +25,18 @@ static void addCleanup(OpPassManager &pm) {
 void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
 
 void buildSchedulePhase(OpPassManager &pm) {
-  pm.addPass(createTileOrderMemory());
-  pm.addPass(createTileChooseSchedule());
-  pm.addPass(createTilePolynomialExp());
-  pm.addPass(createTileCompleteSpeculation());
-  addCleanup(pm);
-  pm.addPass(createTileEvenLoops());
-  pm.addPass(createTileOverlap());
-  addCleanup(pm);
-  pm.addPass(createTileSplitLoops());
-  pm.addPass(createTileUnrollLoops());
-  addCleanup(pm);
+  OpPassManager &kernels = pm.nest<tile::KernelOp>();
+  kernels.addPass(createTileOrderMemory());
+  kernels.addPass(createTileChooseSchedule());
+  kernels.addPass(createTilePolynomialExp());
+  kernels.addPass(createTileCompleteSpeculation());
+  addCleanup(kernels);
+  kernels.addPass(createTileEvenLoops());
+  kernels.addPass(createTileOverlap());
+  addCleanup(kernels);
+  kernels.addPass(createTileSplitLoops());
+  kernels.addPass(createTileUnrollLoops());
+  addCleanup(kernels);
 }
 
 void buildHopPhase(OpPassManager &pm) {

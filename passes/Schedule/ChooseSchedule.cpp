@@ -239,9 +239,8 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      if (failed(choose(kernel)))
-        return signalPassFailure();
+    if (failed(choose(getOperation())))
+      signalPassFailure();
   }
 
 private:

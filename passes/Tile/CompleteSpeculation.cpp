@@ -21,9 +21,8 @@ namespace {
 struct TileCompleteSpeculationPass
     : public tessera::impl::TileCompleteSpeculationBase<TileCompleteSpeculationPass> {
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      if (SpeculateOp speculation = findSpeculation(kernel))
-        complete(kernel, speculation);
+    if (SpeculateOp speculation = findSpeculation(getOperation()))
+      complete(getOperation(), speculation);
   }
 
   /// Copies what stands around the speculation into both of its regions.

@@ -96,16 +96,15 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleFields schedule = kernel.getScheduleFields();
-      if (failed(schedule.require(kernel, &ScheduleFields::cluster)) ||
-          (*schedule.cluster > 1 &&
-           failed(schedule.require(kernel, &ScheduleFields::warpSpecialize))))
-        return signalPassFailure();
-      // Without a producer the loads are the consumers', who have no order in common.
-      if (*schedule.cluster > 1 && *schedule.warpSpecialize)
-        makeAlike(kernel, *schedule.cluster);
-    }
+    KernelOp kernel = getOperation();
+    ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel, &ScheduleFields::cluster)) ||
+        (*schedule.cluster > 1 &&
+         failed(schedule.require(kernel, &ScheduleFields::warpSpecialize))))
+      return signalPassFailure();
+    // Without a producer the loads are the consumers', who have no order in common.
+    if (*schedule.cluster > 1 && *schedule.warpSpecialize)
+      makeAlike(kernel, *schedule.cluster);
   }
 
 private:

@@ -20,12 +20,11 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleFields schedule = kernel.getScheduleFields();
-      if (failed(schedule.require(kernel, &ScheduleFields::overlap)) ||
-          (*schedule.overlap > 1 && failed(overlap(kernel, schedule))))
-        return signalPassFailure();
-    }
+    KernelOp kernel = getOperation();
+    ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel, &ScheduleFields::overlap)) ||
+        (*schedule.overlap > 1 && failed(overlap(kernel, schedule))))
+      signalPassFailure();
   }
 
 private:

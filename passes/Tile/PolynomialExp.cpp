@@ -33,15 +33,14 @@ void mark(Operation *op, int64_t share) {
 
 struct TilePolynomialExpPass : tessera::impl::TilePolynomialExpBase<TilePolynomialExpPass> {
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleFields schedule = kernel.getScheduleFields();
-      if (failed(schedule.require(kernel, &ScheduleFields::polynomialExp)))
-        return signalPassFailure();
-      if (*schedule.polynomialExp == 0)
-        continue;
-      for (Operation *op : exponentialsInLoops(kernel))
-        mark(op, *schedule.polynomialExp);
-    }
+    KernelOp kernel = getOperation();
+    ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel, &ScheduleFields::polynomialExp)))
+      return signalPassFailure();
+    if (*schedule.polynomialExp == 0)
+      return;
+    for (Operation *op : exponentialsInLoops(kernel))
+      mark(op, *schedule.polynomialExp);
   }
 };
 } // namespace

@@ -281,17 +281,16 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      ScheduleFields schedule = kernel.getScheduleFields();
-      if (failed(schedule.require(kernel, &ScheduleFields::split)))
-        return signalPassFailure();
-      if (!*schedule.split)
-        continue;
-      SmallVector<scf::ForOp> loops;
-      kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-      for (scf::ForOp loop : loops)
-        split(loop);
-    }
+    KernelOp kernel = getOperation();
+    ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel, &ScheduleFields::split)))
+      return signalPassFailure();
+    if (!*schedule.split)
+      return;
+    SmallVector<scf::ForOp> loops;
+    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      split(loop);
   }
 
 private:

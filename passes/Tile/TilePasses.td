@@ -46,7 +46,7 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
   }];
 }
 
-def TileOrderMemory : Pass<"tile-order-memory", "::mlir::ModuleOp"> {
+def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
   let summary = "Refuses loads that would have to wait for stores of the same grid point";
   let description = [{
     A grid point runs from top to bottom, also where it loads what it has stored. Tiles that dots read are loaded ahead
@@ -89,7 +89,7 @@ def TileOverrideSchedule : Pass<"tile-override-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tessera::tile::TileDialect"];
 }
 
-def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
+def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp"> {
   let summary = "Completes the schedule of every kernel from a model of the machine";
   let description = [{
     Fills in the fields that a kernel's `#tile.schedule` leaves open. Candidates are tried from the most to the least
@@ -178,7 +178,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tessera::tile::TileDialect"];
 }
 
-def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleOp"> {
+def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::tessera::tile::KernelOp"> {
   let summary = "Makes each region of a speculation the whole program of a grid point";
   let description = [{
     What stands before and after a `tile.speculate` is copied into both of its regions, which then have no
@@ -214,7 +214,7 @@ def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::mlir::ModuleO
   }];
 }
 
-def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
+def TileEvenLoops : Pass<"tile-even-loops", "::tessera::tile::KernelOp"> {
   let summary = "Lets all thread blocks of a cluster load as many tiles as the one that needs most";
   let description = [{
     For kernels whose schedule has `cluster = n` and a producer. The blocks of a cluster, neighbours in the first grid
@@ -260,7 +260,7 @@ def TileEvenLoops : Pass<"tile-even-loops", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
+def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let summary = "Runs the dots of some iterations under the elementwise work of another";
   let description = [{
     Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
@@ -326,7 +326,7 @@ def TileOverlap : Pass<"tile-overlap", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
+def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
   let summary = "Gives the iterations that need no mask a loop without one";
   let description = [{
     For kernels whose schedule has `split = true`. A mask is an `arith.select` of tiles whose condition
@@ -384,7 +384,7 @@ def TileSplitLoops : Pass<"tile-split-loops", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
+def TilePolynomialExp : Pass<"tile-polynomial-exp", "::tessera::tile::KernelOp"> {
   let summary = "Marks exponentials that are computed without special functions";
   let description = [{
     A multiprocessor of Hopper evaluates 16 special functions a cycle, and issues 128 instructions of threads. Where the
@@ -412,7 +412,7 @@ def TilePolynomialExp : Pass<"tile-polynomial-exp", "::mlir::ModuleOp"> {
   }];
 }
 
-def TileUnrollLoops : Pass<"tile-unroll-loops", "::mlir::ModuleOp"> {
+def TileUnrollLoops : Pass<"tile-unroll-loops", "::tessera::tile::KernelOp"> {
   let summary = "Runs two iterations a step where a tile and its successor live at once";
   let description = [{
     A loop that makes the next value of a tile of rank 2 while it still reads the present one needs registers for both,

@@ -89,12 +89,11 @@ public:
 
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      kernel.walk([&](scf::ForOp loop) {
-        if (llvm::any_of(loop.getRegionIterArgs(),
-                         [&](BlockArgument argument) { return changesPlaces(loop, argument); }))
-          loops.push_back(loop);
-      });
+    getOperation().walk([&](scf::ForOp loop) {
+      if (llvm::any_of(loop.getRegionIterArgs(),
+                       [&](BlockArgument argument) { return changesPlaces(loop, argument); }))
+        loops.push_back(loop);
+    });
     for (scf::ForOp loop : loops) {
       if (loop.getUnsignedCmp() ||
           TileDialect::BoundaryAttrHelper(&getContext()).isAttrPresent(loop))

@@ -1,7 +1,7 @@
 // Offsets of buffers, staging and mbarriers.
 //
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=tma,stages=2},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=tma,stages=2},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores,hop-async-mma,hop-pingpong,hop-insert-mbarriers,hop-allocate-shared-memory),canonicalize,cse)' | FileCheck %s --check-prefix=ATTENTION
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-allocate-shared-memory))' | FileCheck %s
 

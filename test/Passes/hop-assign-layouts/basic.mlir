@@ -1,6 +1,6 @@
 // The layout of every tile of a consumer.
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1},tile-choose-schedule,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,cse)' \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,cse)' \
 // RUN:   | FileCheck %s --check-prefix=ATTENTION
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-assign-layouts),canonicalize,cse)' | FileCheck %s
 

@@ -1,10 +1,10 @@
 // Products in flight, and where they are waited for.
 //
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=false},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=false},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma))' | FileCheck %s --check-prefix=OVERLAP
 // RUN: tessera-opt %S/../Inputs/gemm.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,stages=2},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,stages=2},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma))' | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma))' | FileCheck %s
 

@@ -1,7 +1,7 @@
 // What of a kernel is read again, and what is not.
 //
-// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,l2_hints=true,store=tma,persistent=none},tile-choose-schedule,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,hop.kernel(hop-stage-stores,hop-cache-hints))" 2>&1 | FileCheck %s --check-prefix=SMALL
-// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-assign-layouts,hop-cache-hints))" | FileCheck %s --check-prefix=WITHOUT
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,l2_hints=true,store=tma,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts),canonicalize,hop.kernel(hop-stage-stores,hop-cache-hints))" 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-assign-layouts,hop-cache-hints))" | FileCheck %s --check-prefix=WITHOUT
 // RUN: tessera-opt %s -split-input-file --pass-pipeline="builtin.module(hop.kernel(hop-cache-hints))" -verify-diagnostics | FileCheck %s
 
 // SMALL: remark: load of 'q' is evict_first: no other tile of the grid loads it

@@ -1,7 +1,7 @@
 // Which loads the blocks of a cluster share, and what the blocks past the end do.
 //
-// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,cluster=2,persistent=none},tile-choose-schedule,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" 2>&1 | FileCheck %s --check-prefix=SMALL
-// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile-choose-schedule,tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" | FileCheck %s --check-prefix=ALONE
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,cluster=2,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster))" | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %s -split-input-file --pass-pipeline="builtin.module(hop.kernel(hop-cluster))" -verify-diagnostics | FileCheck %s
 
 // K and V are the same for neighbours along m, Q is not.

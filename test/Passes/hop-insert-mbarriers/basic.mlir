@@ -1,7 +1,7 @@
 // Pipes as buffers and mbarriers, and the places that the roles count.
 //
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,stages=2,pingpong=false},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,stages=2,pingpong=false},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores,hop-async-mma,hop-pingpong,hop-insert-mbarriers),canonicalize,cse)' | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers),cse)' | FileCheck %s --check-prefix=PLACES
 

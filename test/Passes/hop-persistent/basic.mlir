@@ -1,10 +1,10 @@
 // Each role's program becomes the body of a loop over tiles; the order says which tile a number means.
 //
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=static,order=linear},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=STATIC
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=DYNAMIC
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=NONE
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,cluster=2},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=CLUSTER
-// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,section=8},tile-choose-schedule,tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=SECTION
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=static,order=linear},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=STATIC
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=DYNAMIC
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=NONE
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,cluster=2},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=CLUSTER
+// RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,section=8},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=SECTION
 
 // STATIC: hop.role producer
 // STATIC: %[[FIRST:.*]] = hop.block_index

@@ -1,13 +1,13 @@
 // Turns of two consumers around the products of a loop.
 //
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=true},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=true},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma,hop-pingpong))' | FileCheck %s
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,pingpong=true},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,pingpong=true},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma,hop-pingpong))' | FileCheck %s --check-prefix=BACK
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=false},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=2,pingpong=false},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma,hop-pingpong))' | FileCheck %s --check-prefix=NONE
 
 // With both products together a turn lies within an iteration.

@@ -1,10 +1,10 @@
 // Results leave through shared memory when the schedule says so.
 //
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=tma},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=tma},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores))' | FileCheck %s
 // RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=direct},tile-choose-schedule,tile-overlap,canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
+// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,store=direct},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores))' | FileCheck %s --check-prefix=DIRECT
 
 // CHECK: %[[S:.*]] = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
