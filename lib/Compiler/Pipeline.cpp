@@ -56,6 +56,8 @@ void buildHopPhase(OpPassManager &pm) {
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());
+  kernels.addPass(createSinkScalars());
+  kernels.addPass(createTakeNumberEarly());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
   kernels.addPass(createCheckPipes());

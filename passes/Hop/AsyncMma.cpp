@@ -67,8 +67,6 @@ public:
     sinkPacks();
     for (Operation &op : llvm::make_early_inc_range(block))
       visit(&op);
-    sinkScalars();
-    takeNumbersEarly();
   }
 
 private:
@@ -87,50 +85,6 @@ private:
       }
       if (first)
         pack->moveBefore(first);
-    }
-  }
-
-  /// What products that are issued together do not need is computed behind them: where a tile
-  /// begins, the divisions that say which one it is run under its first product.
-  void sinkScalars() {
-    hop::MmaIssueOp last;
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
-        last = issue;
-      if (isa<hop::MmaWaitOp>(op) && last)
-        sinkBehind(std::exchange(last, nullptr));
-    }
-  }
-
-  void sinkBehind(hop::MmaIssueOp issue) {
-    llvm::SmallPtrSet<Operation *, 16> needed = {issue};
-    SmallVector<Operation *> others; // the last one first
-    for (Operation *op = issue->getPrevNode(); op; op = op->getPrevNode()) {
-      bool isScalar =
-          op->getNumRegions() == 0 && !op->hasTrait<OpTrait::ConstantLike>() &&
-          isMemoryEffectFree(op) &&
-          llvm::all_of(op->getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
-      bool isUsed = llvm::any_of(op->getUsers(), [&](Operation *user) {
-        return needed.contains(block.findAncestorOpInBlock(*user));
-      });
-      if (isScalar && !isUsed)
-        others.push_back(op);
-      else
-        needed.insert(op);
-    }
-    for (Operation *op : others)
-      op->moveAfter(issue);
-  }
-
-  /// The producer sends the number of the next tile after the loads of this one. Once all of those
-  /// have been waited for, the number is taken under the last product.
-  void takeNumbersEarly() {
-    for (auto get : llvm::to_vector(block.getOps<hop::PipeGetOp>())) {
-      Operation *op = get->getPrevNode();
-      while (op && op->getNumRegions() == 0 && !isa<hop::PipeWaitOp, hop::MmaIssueOp>(op))
-        op = op->getPrevNode();
-      if (isa_and_nonnull<hop::MmaIssueOp>(op))
-        get->moveAfter(op);
     }
   }
 

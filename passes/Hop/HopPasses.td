@@ -433,11 +433,6 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     for, because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
     that read the one before it in the same shared memory.
 
-    Scalars that products do not need, as the place in the grid that a tile's number means, are computed behind the last
-    one issued before a wait, so that nothing delays products. A persistent kernel takes the number of its next tile
-    (`hop.pipe.get`) under the last product of this one, when all loads that the producer sends before it have been
-    waited for.
-
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !P = tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -453,6 +448,54 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     %e = math.exp2 %s : !S
     %o2 = hop.mma_wait %g keep %p pending 0 : !hop.flight<!S> keep !P -> !S
     %sum = arith.addf %o2, %e : !S
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def SinkScalars : Pass<"hop-sink-scalars", "::tessera::hop::KernelOp"> {
+  let summary = "Compute scalars that products do not need under the products";
+  let description = [{
+    A scalar moves behind the last product that is issued before a wait when nothing up to that product needs it. Where a
+    tile begins nothing is in flight. So the divisions that turn the number of a tile into its place in the grid then run
+    under the first product and do not delay it.
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %row = arith.remui %tile, %rows : index
+    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
+    // becomes
+    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+    %row = arith.remui %tile, %rows : index
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def TakeNumberEarly : Pass<"hop-take-number-early", "::tessera::hop::KernelOp"> {
+  let summary = "Take the number of the next tile under the last product of this one";
+  let description = [{
+    The producer of a persistent kernel sends the number of the next tile behind the loads of this one. Once the consumers
+    have waited for all of those loads, they take the number (`hop.pipe.get`) right behind the product that was issued
+    last.
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
+    %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+    // becomes
+    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
+    %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];

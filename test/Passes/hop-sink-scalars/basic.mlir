@@ -1,20 +1,17 @@
-// What runs under products besides their tiles' arithmetic: scalars that they do not need, and the number of the next tile.
+// Scalars that products do not need are computed under the products.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma))' --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma,hop-sink-scalars))' --split-input-file | FileCheck %s
 
 !acc = tensor<64x64xf32, #hop.layout<accumulator>>
-!packed = tensor<64x64xbf16, #hop.layout<accumulator>>
 !slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
 
-// The place of the result is computed under the product; the one that it reads at stays before it. A load that is waited
-// for after the product holds the number back.
+// The place of the result is computed under the product; the one that it reads at stays before it.
 // CHECK-LABEL: hop.kernel @scalars
 // CHECK: hop.role consumer
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
 // CHECK: arith.divui %{{.*}}, %[[WG]] : index
 // CHECK: hop.slice
 // CHECK: hop.mma_issue
-// CHECK-NEXT: %[[N:.*]] = hop.pipe.get
 // CHECK-NEXT: tile.dim
 // CHECK-NEXT: %[[Q:.*]] = arith.remui
 // CHECK-NEXT: %[[ROW:.*]] = arith.addi %[[Q]]
@@ -25,7 +22,6 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
 ^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
   %qp = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 2>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
   hop.role consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
@@ -40,7 +36,6 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
     hop.pipe.release %kp, %k : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
     %e = math.exp2 %s : !acc
     tile.store %e, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
-    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
   }
 }
 
@@ -49,8 +44,7 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
 !acc = tensor<64x64xf32, #hop.layout<accumulator>>
 !slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
 
-// The producer sends the number after the load of what the epilogue adds, for which it may wait: the number is not taken
-// before that tile is. A scalar stays before a loop that needs it, and goes under the product behind the loop otherwise.
+// A scalar stays before a loop that needs it, and goes under the product behind the loop otherwise.
 // CHECK-LABEL: hop.kernel @later
 // CHECK: %[[N:.*]] = arith.muli
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[N]]
@@ -59,13 +53,11 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
 // CHECK: hop.pipe.wait
 // CHECK-NOT: hop.mma_issue
 // CHECK: tile.store %{{.*}}, %{{.*}}[%[[ROW]],
-// CHECK: hop.pipe.get
 hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 64], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %cp = hop.pipe.create "c" : !hop.pipe<tensor<64x64xbf16>, 2>
-  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
   hop.role consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
@@ -82,6 +74,5 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
     %c = hop.pipe.wait %cp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
     hop.pipe.release %cp, %c : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
     tile.store %s, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
-    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
   }
 }
