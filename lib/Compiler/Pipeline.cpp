@@ -53,6 +53,7 @@ void buildHopPhase(OpPassManager &pm) {
   kernels.addPass(createOrderMemory());
   kernels.addPass(createCacheHints());
   kernels.addPass(createCluster());
+  kernels.addPass(createGuardGridEnd());
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
   kernels.addPass(createAsyncMma());

@@ -1,0 +1,163 @@
+// Passes from pipes to mbarriers, and from there to LLVM.
+
+#ifndef TESSERA_PASSES_HOP_BARRIERPASSES_TD
+#define TESSERA_PASSES_HOP_BARRIERPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
+  let summary = "Turn pipes into buffers with full and empty mbarriers";
+  let description = [{
+    A pipe becomes a buffer and two arrays of mbarriers: `full`, completed by the producer's arrival and the
+    bytes of the copy, and `empty`, completed by one arrival of each consumer warpgroup, or of each of their
+    threads where neither a product nor a barrier joins the warps of a warpgroup between the wait for a slot and
+    its release (a tile without iterations): a warp that comes late would find `full` two phases on. Each role counts
+    its position in each ring as a slot index and a parity, both derived from one count of fills or reads and
+    carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
+    wait on an empty slot passes.
+
+    A multicast pipe has the same ring in every block of a cluster. Each block's `full` expects the whole tile,
+    of which each block copies its part to all; `empty` counts the releases of the consumers of all blocks, who
+    arrive at the barriers of all. Before its end a role that fills one waits until all its slots are empty: by
+    then no other block reaches for its shared memory any more.
+
+    ```mlir
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !Shared
+    hop.pipe.release %k, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !Shared
+    // becomes
+    hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+    %t = hop.slot %buffer[%i] : !hop.buffer<tensor<64x64xbf16>, 2> -> !Shared
+    hop.barrier.arrive %empty[%i] : !hop.barriers<2>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
+}
+
+def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelOp"> {
+  let summary = "Order generic writes to shared memory before async reads";
+  let description = [{
+    Shared memory that a thread wrote (`hop.stage`) and that the async proxy reads next (`hop.bulk_store`,
+    products from shared memory) needs `fence.proxy.async` in every writing thread before the barrier that
+    joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes.
+
+    ```mlir
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %o, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !Shared
+    hop.warpgroup_sync
+    // becomes
+    hop.stage %o, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !Shared
+    hop.proxy_fence
+    hop.warpgroup_sync
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::KernelOp"> {
+  let summary = "Place buffers and mbarriers in shared memory";
+  let description = [{
+    Buffers start at multiples of their swizzle's repeat (1024 bytes for 128-byte swizzles), mbarriers follow.
+    Staging of results reuses the slots of a buffer that only the same warpgroup's earlier products read.
+    More than 232448 bytes (the opt-in limit of sm_90) is an error with the map of what takes them.
+
+    ```mlir
+    %k = hop.buffer "K" : !hop.buffer<tensor<128x64xbf16>, 2>
+    // becomes
+    %k = hop.buffer "K" at 16384 : !hop.buffer<tensor<128x64xbf16>, 2>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::KernelOp"> {
+  let summary = "Record when each warpgroup enters each stage of its program";
+  let description = [{
+    Only with `--instrument=timeline`. A stage is what lies between two points of synchronisation: a wait for an
+    mbarrier, for a turn, for the warps of the warpgroup or for products in flight, the issue of a product or a
+    copy, a store, or a stretch of arithmetic on tiles. Each begins with a `hop.mark`, which ends the one before
+    it; a stretch that only computes addresses belongs to the stage before it. A product runs from its issue to
+    the end of the wait that names it, beside what the warpgroup does in between.
+
+    The labels come from the program: of a wait the mbarrier, of a product the buffers of its operands, of
+    arithmetic the operations that cost most. `hop.timeline` holds them with their lines of the source.
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.role consumer warpgroups(1) {
+    ^bb0(%wg: index):
+      scf.for %j = %c0 to %n step %c1 {
+        hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+        %f = hop.mma_issue %q, %t : !Shared, !Shared -> !hop.flight<!S>
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        %e = math.exp2 %s : !S
+      }
+    }
+    // becomes
+    hop.timeline blocks 4 from 0 events 1024 stages [
+      #hop.stage<wait, "k.full", line = 8, column = 5>, #hop.stage<issue, "q x k", line = 9, column = 5>,
+      #hop.stage<finish, "q x k", line = 9, column = 5, products = [1]>,
+      #hop.stage<compute, "exp2", line = 10, column = 5>]
+    hop.role consumer warpgroups(1) {
+    ^bb0(%wg: index):
+      scf.for %j = %c0 to %n step %c1 {
+        hop.mark 0 at %j : index
+        hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
+        hop.mark 1 at %j : index
+        %f = hop.mma_issue %q, %t : !Shared, !Shared -> !hop.flight<!S>
+        hop.mark 2 at %j : index
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        hop.mark 3 at %j : index
+        %e = math.exp2 %s : !S
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", "4", "Thread blocks that are recorded">,
+    Option<"first", "first", "int64_t", "0", "Number of the first of them, x varies fastest">,
+    Option<"events", "events", "int64_t", "1024",
+           "Stages that are kept of each warpgroup, the last ones; a power of two">];
+}
+
+def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Write each kernel as the program of one thread, in the LLVM and NVVM dialects";
+  let description = [{
+    A tile in registers becomes the thread's elements, 16-bit ones packed in pairs; roles become branches on
+    the warpgroup index; views become tensor maps, pointers and strides. wgmma instructions are inline
+    assembly with their accumulators tied in and out, and so is every wait, so that no pass between here and
+    the machine can move a use across it. The launch description is left on the function as
+    `tessera.kernel`.
+
+    ```mlir
+    hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
+        schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+    ^bb0(%x: i32, %m: index):
+      hop.role consumer warpgroups(1) {
+      ^bb0(%wg: index):
+        hop.warpgroup_sync
+      }
+    }
+    // becomes, with the launch description besides,
+    llvm.func @k(%x: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} {
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %two = llvm.mlir.constant(2 : i32) : i32
+      %seven = llvm.mlir.constant(7 : i32) : i32
+      %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+      %warpgroup = llvm.lshr %thread, %seven : i32
+      %is_consumer = llvm.icmp "ult" %warpgroup, %one : i32
+      llvm.cond_br %is_consumer, ^consumer, ^exit
+    ^consumer:
+      %barrier = llvm.add %warpgroup, %two : i32
+      llvm.inline_asm has_side_effects asm_dialect = att "bar.sync $0, 128;", "r" %barrier : (i32) -> ()
+      llvm.br ^exit
+    ^exit:
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+#endif // TESSERA_PASSES_HOP_BARRIERPASSES_TD

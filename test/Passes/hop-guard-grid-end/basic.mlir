@@ -1,0 +1,38 @@
+// What the thread blocks past the end of the grid do.
+//
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,cluster=2,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster,hop-guard-grid-end))" | FileCheck %s --check-prefix=SMALL
+// RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=none},tile.kernel(tile-choose-schedule),tile-warp-specialize,canonicalize,cse,hop.kernel(hop-assign-layouts,hop-cluster,hop-guard-grid-end))" | FileCheck %s --check-prefix=ALONE
+// RUN: tessera-opt %s --pass-pipeline="builtin.module(hop.kernel(hop-guard-grid-end))" | FileCheck %s
+
+// SMALL: ^bb0({{.*}}, %[[M:[^ ]*]]: index):
+// SMALL: hop.role producer
+// SMALL: %[[COUNT:.*]] = arith.ceildivui
+// SMALL: %[[LAST:.*]] = arith.subi %[[COUNT]], %{{.*}}
+// SMALL: %[[MINE:.*]] = arith.minui %[[M]], %[[LAST]]
+// SMALL: arith.muli %[[MINE]],
+// SMALL-NOT: %[[M]],
+// SMALL: hop.role consumer
+// SMALL: arith.minui %[[M]]
+// SMALL: %[[INSIDE:.*]] = arith.cmpi ule, %[[M]], %{{.*}} : index
+// SMALL-NEXT: scf.if %[[INSIDE]] {
+// SMALL-NEXT: tile.store
+// SMALL-NEXT: }
+// SMALL: arith.cmpi ule, %[[M]], %{{.*}} : index
+// SMALL-NEXT: scf.if
+// SMALL-NEXT: tile.store
+
+// ALONE-NOT: arith.minui
+
+// Six tiles are three clusters: no block is past the end.
+// CHECK-LABEL: hop.kernel @whole
+// CHECK-NOT: arith.minui
+hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<350, 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" multicast : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role producer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
