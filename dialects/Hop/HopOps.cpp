@@ -172,8 +172,8 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
   return tile::verifyBox(op, type, tile, box);
 }
 
-/// Values and mbarriers lie at multiples of 8 bytes (PTX ISA 9.7.13.15).
-constexpr int64_t valueBytes = 4, barrierBytes = 8;
+/// Slots of one value, which lie at a multiple of 8 bytes as mbarriers do.
+constexpr int64_t valueBytes = 4, valueAlignment = 8;
 
 int64_t BufferOp::getSharedBytes() {
   BufferType type = getBuffer().getType();
@@ -183,7 +183,7 @@ int64_t BufferOp::getSharedBytes() {
 
 int64_t BufferOp::getSharedAlignment() {
   RankedTensorType tile = getBuffer().getType().getTile();
-  return tile.getRank() == 2 ? getSharedLayout(tile)->atomBytes() : barrierBytes;
+  return tile.getRank() == 2 ? getSharedLayout(tile)->atomBytes() : valueAlignment;
 }
 
 int64_t StagingOp::getSharedBytes() {
@@ -196,9 +196,11 @@ int64_t StagingOp::getSharedAlignment() {
   return getSharedLayout(type.getTile(), type.getStoredRows())->atomBytes();
 }
 
-int64_t BarriersOp::getSharedBytes() { return barrierBytes * getBarriers().getType().getSlots(); }
+int64_t BarriersOp::getSharedBytes() {
+  return hopper::mbarrierBytes * getBarriers().getType().getSlots();
+}
 
-int64_t BarriersOp::getSharedAlignment() { return barrierBytes; }
+int64_t BarriersOp::getSharedAlignment() { return hopper::mbarrierBytes; }
 
 LogicalResult hop::verifyPlace(Operation *op) {
   auto memory = cast<SharedMemoryOpInterface>(op);

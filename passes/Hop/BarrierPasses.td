@@ -132,7 +132,7 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
 
     ```mlir
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
-        schedule = #tile.schedule<>, shared_bytes = 0 : i64} {
+        schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
     ^bb0(%x: i32, %m: index):
       hop.role consumer warpgroups(1) {
       ^bb0(%wg: index):
