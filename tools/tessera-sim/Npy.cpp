@@ -44,6 +44,8 @@ llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path)
   if (descr.size() < 4 || descr[0] != '\'')
     return bad(path, "structured types are not read");
   descr = descr.drop_front().take_until([](char c) { return c == '\''; });
+  if (descr.size() < 3)
+    return bad(path, "the header has no element type");
   if (descr.starts_with(">"))
     return bad(path, "big-endian data");
   a.descr = descr.drop_front().str();

@@ -37,7 +37,8 @@ Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup
   GlobalMemory memory;
   uint64_t out = llvm::cantFail(memory.allocate(setup.outWords * 4, "out"));
   std::vector<uint8_t> bytes(setup.outWords * 4);
-  memcpy(bytes.data(), setup.in.data(), std::min(bytes.size(), setup.in.size() * 4));
+  if (!setup.in.empty())
+    memcpy(bytes.data(), setup.in.data(), std::min(bytes.size(), setup.in.size() * 4));
   llvm::cantFail(memory.write(out, bytes));
   Launch launch;
   launch.kernel = "k";
