@@ -91,7 +91,10 @@ KINDS = {
 
 
 def kind_of(result, path):
-    """The benchmark's name; of results that do not say it, by the name of the file."""
+    """The benchmark's name; of results that do not say it, by the name of the file. Counts of instructions, a list, are no
+    results of a benchmark."""
+    if not isinstance(result, dict):
+        return ""
     match = re.search(r"-([a-z]+)\.json$", path)
     return result.get("benchmark") or (match.group(1) if match else "")
 
