@@ -6,27 +6,19 @@ is refused with numbers or with what would work, or runs and computes what the i
 
 import concurrent.futures
 import itertools
+import json
 import os
 import re
 import subprocess
 import sys
 
 REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
-PART = re.compile(r"(\d+)\.\.(\d+)")
 
 
-def documented(table):
-    """Yields each field of the table of schedule fields with its values."""
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
-        if len(cells) < 3 or not cells[0].startswith("`"):
-            continue
-        values = ["true", "false"] if cells[1] == "bool" else cells[1].split(", ")
-        if span := PART.search(cells[1]):
-            low, high = map(int, span.groups())
-            values = range(low, high + 1, 8 if "multiples of 8" in cells[1] else 1)
-        for field in re.findall(r"`(\w+)`", cells[0]):
-            yield field, [str(value) for value in values]
+def documented():
+    """The values of each field, as the tool names them; the table of docs/generated/tile.md is made of the same records."""
+    command = ["tessera", "params", "--schedule-fields", "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def configurations(fields):
@@ -64,9 +56,7 @@ def run(kernel, consumers, schedule):
 
 
 def main(source):
-    with open(os.path.join(source, "docs/generated/tile.md")) as page:
-        table = page.read().split("### ScheduleAttr")[1].split("#### Parameters")[0]
-    fields = dict(documented(table))
+    fields = documented()
     assert len(fields) == 24, fields.keys()
     kernel = os.path.join(source, "kernels/attention_fwd.tile")
     jobs = list(configurations(fields))
