@@ -34,12 +34,13 @@ struct CostModel {
   // Time of an iteration
   //===--------------------------------------------------------------------===//
 
-  /// The part of their rate that special functions reach.
-  /// bench/fit_cost_model.py, record 2026-11-21-nvidia-h200-8cc165e-tuning-polynomials.
+  /// The part of their rate that special functions reach. Fitted by hand to record
+  /// 2026-11-21-nvidia-h200-8cc165e-tuning-polynomials, to 8%; bench/fit_cost_model.py finds 0.86
+  /// there, and 0.80, 0.35 and 0.84 for the weights, to 4%, which has not been tried on a GPU.
   double functionUse = 0.85;
   /// Cycles of an iteration for each cycle that its dots, special functions and instructions would
   /// take by themselves, below that: the power that the card may draw divides among them.
-  /// The same fit (docs/lab/exponentials.md).
+  /// The same fit by hand (docs/lab/exponentials.md).
   double dotWeight = 0.88, functionWeight = 0.31, instructionWeight = 0.65;
   /// Instructions of a thread that an exponential by a polynomial takes more than by a special
   /// function; and one whose results stay f32, of fifth degree.
@@ -56,7 +57,8 @@ struct CostModel {
   /// Two elements are rounded to 16 bits at once (PTX ISA 9.7.9.21, cvt.bf16x2).
   ElementCost rounding = {0, 0.5};
   /// Sixteenths of the exponentials that are tried as polynomials. With 10 to 12 ptxas wants more
-  /// registers, and spills where the model has given out all (docs/lab/exponentials.md).
+  /// registers, and spills where the model has given out all (docs/lab/exponentials.md). The tuner
+  /// tries their neighbours too: 9 is ahead of 8 by 9% for an exact soft cap at d = 64.
   std::array<int64_t, 3> polynomialShares = {4, 8, 16};
 
   //===--------------------------------------------------------------------===//
