@@ -1,5 +1,6 @@
-// Precompiled for every library of the compiler (cmake/TesseraMLIR.cmake): what most of their files include, and nothing of
-// ours, so that it is made once. A file includes what it uses all the same; -DTESSERA_PRECOMPILE=OFF shows where one does not.
+// Precompiled for every library of the compiler (cmake/TesseraMLIR.cmake): what most of their files
+// include, and nothing of ours, so that it is made once. A file includes what it uses all the same;
+// -DTESSERA_PRECOMPILE=OFF shows where one does not.
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
