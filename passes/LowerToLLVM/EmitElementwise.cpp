@@ -95,6 +95,22 @@ LogicalResult Emitter::emitConstant(Operation *op) {
   return success();
 }
 
+/// Whether the elements of `tile` are made of those of vectors, numbers and indices alone, so that
+/// a tile of another shape may have the same.
+static bool isMadeOfVectors(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  if (isa_and_nonnull<tile::BroadcastOp, tile::SplatOp, tile::IotaOp, arith::ConstantOp>(op))
+    return true;
+  return op && OpTrait::hasElementwiseMappableTraits(op) &&
+         llvm::all_of(op->getOperands(), isMadeOfVectors);
+}
+
+/// Whether equal registers of `tile` and of another value must stay two: a product reads the tile
+/// from registers, and nothing else may use these before it ends.
+static bool needsOwnRegisters(Value tile) {
+  return llvm::any_of(tile.getUsers(), llvm::IsaPred<hop::MmaIssueOp>) && isMadeOfVectors(tile);
+}
+
 /// Rounds pairs of neighbouring columns into one register each (PTX ISA 9.7.9.21, cvt). Of
 /// integers, canonicalization makes one conversion of that to f32 and its rounding; it is two again
 /// here, and rounds once as far as f32 is exact (2^24).
@@ -108,11 +124,14 @@ LogicalResult Emitter::emitPack(Operation *op) {
       element = isa<arith::SIToFPOp>(op)
                     ? Value(LLVM::SIToFPOp::create(builder, loc, builder.getF32Type(), element))
                     : Value(LLVM::UIToFPOp::create(builder, loc, builder.getF32Type(), element));
+  bool owns = needsOwnRegisters(op->getResult(0));
+  Type i32Type = builder.getI32Type();
   Values packed;
   for (size_t i = 0; i < source.size(); i += 2) {
     Value value = intrinsic(isBf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", pair,
                             {source[i + 1], source[i]});
-    packed.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value));
+    Value bits = LLVM::BitcastOp::create(builder, loc, i32Type, value);
+    packed.push_back(owns ? assembly("mov.b32 $0, $1;", "=r,r", bits, i32Type).front() : bits);
   }
   bind(op->getResult(0), std::move(packed));
   return success();
@@ -368,7 +387,14 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
-      .Case([&](arith::SubFOp) { return binary(LLVM::FSubOp()); })
+      .Case([&](arith::SubFOp) -> Value {
+        // Fused with the product that it is, a value less itself would be that product's rounding
+        // error. An addition with a rounding mode is not fused (PTX ISA 9.7.3.3).
+        if (v[0] == v[1])
+          return intrinsic("llvm.nvvm.add.rn.ftz.f", v[0].getType(),
+                           {v[0], LLVM::FNegOp::create(builder, loc, v[0])});
+        return binary(LLVM::FSubOp());
+      })
       .Case([&](arith::MulFOp) { return binary(LLVM::FMulOp()); })
       .Case([&](arith::DivFOp div) { return emitDivision(div, v[0], v[1]); })
       .Case([&](arith::NegFOp) { return Value(LLVM::FNegOp::create(builder, loc, v[0])); })

@@ -359,6 +359,8 @@ class Values:
                 b = self.pick(scope, *dims)
                 return self.apply(scope, "arith.divf", [b, above], dims, self.bound[b])
             return self.apply(scope, "math.rsqrt" if op == "root" else "math.log", [above], dims, 12)
+        if op == "math.tanh":  # its error is one of 1, whatever its result (docs/language.md, Exactness)
+            a = self.apply(scope, "arith.addf", [a, self.constant(scope, dims, 1)], dims, self.bound[a] + 1)
         bound = {"math.exp2": 64, "math.exp": 64}.get(op, self.bound[a])
         return self.apply(scope, op, [a], dims, bound)
 
