@@ -91,8 +91,8 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_load(const void *data, size
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_load_file(const char *path,
                                                                tessera_bundle **bundle);
 
-/** Waits for the devices where its kernels ran, unloads its modules and frees the bundle. CUDA
- * graphs that hold its kernels must be gone. Null is allowed. */
+/** Waits for the devices where its kernels ran, which no stream may be capturing then, and frees
+ * the bundle. A module that CUDA graphs hold stays loaded as long as they do. Null is allowed. */
 TESSERA_EXPORT void tessera_bundle_destroy(tessera_bundle *bundle);
 
 /** The number of kernels of a bundle. */
@@ -113,8 +113,8 @@ TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
  */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
 
-/** Loads the kernel's module on a device ahead of the first launch, for instance before a CUDA
- * graph is captured. Errors: NO_DEVICE, DRIVER_ERROR. */
+/** Loads the kernel's module on a device ahead of the first launch, which then takes no longer than
+ * others. Errors: NO_DEVICE, DRIVER_ERROR. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device);
 
 /** The most blocks that a launch of a persistent kernel has on a device; a launch with less work
@@ -140,10 +140,12 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_capacity(tessera_kernel *ke
  * A grid of size 0 launches nothing and is a success.
  *
  *  A kernel with a workspace allocates it at the first launch on each stream and keeps it, for
- * streams of the same handle, until the bundle is destroyed. That launch must not be one that a
- * CUDA graph captures (INVALID_ARGUMENT). A captured launch keeps the workspace of the stream on
- * which it was captured, so such graphs must run neither beside each other nor beside launches on
- * that stream.
+ * streams of the same handle, until the bundle is destroyed.
+ *
+ *  Any launch, the first included, may be one that a CUDA graph captures. It has a workspace of its
+ * own, and the graph holds that and the kernel's module: such graphs may run beside each other and
+ * beside launches, and may outlive the bundle. Executable graphs that are instantiated from one
+ * graph must not run beside each other.
  *
  *  Errors: INVALID_ARGUMENT, TYPE_MISMATCH, NO_DEVICE, DRIVER_ERROR. Faults inside the kernel come
  *  later, from whoever synchronizes. */

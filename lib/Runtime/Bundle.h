@@ -22,6 +22,9 @@
 
 namespace tessera::runtime {
 
+/// The C interface's structure is used as it is: a launch copies nothing.
+using Argument = tessera_argument;
+
 /// The most bytes of parameters a kernel takes (CUDA C++ Programming Guide, "Function Parameters",
 /// before CUDA 12.1).
 constexpr unsigned kMaxParameterBytes = 4096;

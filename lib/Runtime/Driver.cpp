@@ -94,6 +94,28 @@ llvm::Expected<const Driver &> tessera::runtime::cuda::getDriver() {
   return state.driver;
 }
 
+llvm::Error tessera::runtime::cuda::callDuringCaptures(const Driver &driver,
+                                                       llvm::function_ref<llvm::Error()> act) {
+  int mode = kCaptureModeRelaxed;
+  if (llvm::Error error = driver.check(driver.threadExchangeStreamCaptureMode(&mode),
+                                       "cuThreadExchangeStreamCaptureMode"))
+    return error;
+  llvm::Error result = act();
+  driver.threadExchangeStreamCaptureMode(&mode);
+  return result;
+}
+
+llvm::Expected<Graph> tessera::runtime::cuda::findCapturedGraph(const Driver &driver,
+                                                                Stream stream) {
+  int status = 0;
+  Graph graph = nullptr;
+  if (llvm::Error error = driver.check(
+          driver.streamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr),
+          "cuStreamGetCaptureInfo"))
+    return error;
+  return status == kCaptureStatusActive ? graph : nullptr;
+}
+
 /// The primary context of a device, which is retained for the rest of the process: it belongs to
 /// the application as much as to this library, and releasing it last would destroy the
 /// application's memory.

@@ -9,6 +9,7 @@
 #ifndef TESSERA_LIB_RUNTIME_DRIVER_H
 #define TESSERA_LIB_RUNTIME_DRIVER_H
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
 #include <cstddef>
@@ -25,6 +26,8 @@ using Module = struct OpaqueModule *;
 using Function = struct OpaqueFunction *;
 using Stream = struct OpaqueStream *;
 using Event = struct OpaqueEvent *;
+using Graph = struct OpaqueGraph *;
+using UserObject = struct OpaqueUserObject *;
 
 /// CUDA_ERROR_NOT_READY, which cuEventQuery returns for work that is under way.
 constexpr Result kNotReady = 600;
@@ -49,7 +52,14 @@ constexpr int kJitErrorLogBufferSizeBytes = 6;
 // CUmemorytype
 constexpr unsigned kMemoryTypeDevice = 2;
 // CUstreamCaptureStatus
-constexpr int kCaptureStatusNone = 0;
+constexpr int kCaptureStatusActive = 1;
+// CUstreamCaptureMode
+constexpr int kCaptureModeRelaxed = 2;
+// CUstream_flags
+constexpr unsigned kStreamNonBlocking = 1;
+// CUuserObject_flags, CUuserObjectRetain_flags
+constexpr unsigned kUserObjectNoDestructorSync = 1;
+constexpr unsigned kGraphUserObjectMove = 1;
 // CUlaunchAttributeID
 constexpr int kLaunchAttributeClusterDimension = 4;
 constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
@@ -119,7 +129,19 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
   X(funcSetAttribute, "cuFuncSetAttribute", Result(Function function, int attribute, int value))   \
   X(occupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",                                    \
     Result(int *clusters, Function function, const LaunchConfig *config))                          \
-  X(streamIsCapturing, "cuStreamIsCapturing", Result(Stream stream, int *status))                  \
+  X(streamCreate, "cuStreamCreate", Result(Stream *stream, unsigned flags))                        \
+  X(streamDestroy, "cuStreamDestroy", Result(Stream stream))                                       \
+  X(streamSynchronize, "cuStreamSynchronize", Result(Stream stream))                               \
+  X(streamGetCaptureInfo, "cuStreamGetCaptureInfo",                                                \
+    Result(Stream stream, int *status, uint64_t *id, Graph *graph, const void **dependencies,      \
+           size_t *dependencyCount))                                                               \
+  X(threadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", Result(int *mode))       \
+  X(userObjectCreate, "cuUserObjectCreate",                                                        \
+    Result(UserObject *object, void *value, void (*destroy)(void *value), unsigned references,     \
+           unsigned flags))                                                                        \
+  X(userObjectRelease, "cuUserObjectRelease", Result(UserObject object, unsigned references))      \
+  X(graphRetainUserObject, "cuGraphRetainUserObject",                                              \
+    Result(Graph graph, UserObject object, unsigned references, unsigned flags))                   \
   X(pointerGetAttribute, "cuPointerGetAttribute",                                                  \
     Result(void *data, int attribute, DevicePointer pointer))                                      \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                \
@@ -159,6 +181,14 @@ struct Driver {
 /// status NO_DEVICE when there is no driver, when it is older than CUDA 12.0, or when it finds no
 /// device; the failure is remembered.
 llvm::Expected<const Driver &> getDriver();
+
+/// Calls `act` with calls of the driver allowed that the capture of a CUDA graph, on any stream of
+/// any thread, forbids otherwise: allocations, loading, synchronization of streams outside the
+/// capture.
+llvm::Error callDuringCaptures(const Driver &driver, llvm::function_ref<llvm::Error()> act);
+
+/// The graph that a stream captures, null when it captures none.
+llvm::Expected<Graph> findCapturedGraph(const Driver &driver, Stream stream);
 
 /// Makes a context of a device current for the lifetime of the object, unless one is already.
 class ContextScope {

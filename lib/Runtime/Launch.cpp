@@ -13,12 +13,8 @@
 using namespace tessera::runtime;
 using namespace tessera::runtime::cuda;
 
-/// Dynamic shared memory above this must be asked for (CUDA C++ Programming Guide, compute
-/// capability 9.x).
-static constexpr unsigned kDefaultSharedMemory = 48 * 1024;
-
 //===----------------------------------------------------------------------===//
-// Bundle: modules
+// Bundle
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<std::unique_ptr<Bundle>> Bundle::create(llvm::StringRef text, const Driver *driver) {
@@ -35,20 +31,11 @@ Bundle::Bundle(BundleInfo bundleInfo, const Driver *driver)
 }
 
 Bundle::~Bundle() {
-  for (const std::unique_ptr<ContextState> &state : contexts) {
-    // The application may have destroyed the context, and the module with it.
-    unsigned long long id = 0;
-    if (!state->module || driver->ctxGetId(state->context, &id) != 0 || id != state->id ||
-        driver->ctxPushCurrent(state->context) != 0)
-      continue;
-    // The last launch may still run, and its caller may have no more use for the bundle.
-    Context popped = nullptr;
-    driver->ctxSynchronize();
-    for (KernelState &kernel : state->kernels)
-      kernel.workspaces.free(*driver);
-    driver->moduleUnload(state->module);
-    driver->ctxPopCurrent(&popped);
-  }
+  // The last launch may still run, and its caller may have no more use for the bundle.
+  for (const std::shared_ptr<LoadedModule> &module : modules)
+    module->synchronize();
+  modules.clear();
+  LoadedModule::sweep();
 }
 
 llvm::Expected<const Driver &> Bundle::resolveDriver() {
@@ -62,159 +49,16 @@ llvm::Expected<const Driver &> Bundle::resolveDriver() {
   return *driver;
 }
 
-/// True when a device of this compute capability runs code for `target` ("sm_90a": exactly 9.0).
-static bool runsTarget(llvm::StringRef target, int major, int minor) {
-  unsigned number = 0;
-  if (!target.consume_front("sm_") || target.consumeInteger(10, number))
-    return false;
-  int targetMajor = number / 10, targetMinor = number % 10;
-  return target.empty() ? major == targetMajor && minor >= targetMinor
-                        : major == targetMajor && minor == targetMinor;
-}
-
-/// Refuses a device that cannot run the bundle before the driver does so in fewer words.
-static llvm::Error checkDevice(const Driver &driver, const BundleInfo &info, Device device) {
-  int major = 0, minor = 0, sharedMemory = 0;
-  char name[256] = "";
-  for (auto [attribute, value] :
-       {std::pair(kComputeCapabilityMajor, &major), std::pair(kComputeCapabilityMinor, &minor),
-        std::pair(kMaxSharedMemoryPerBlockOptin, &sharedMemory)})
-    if (llvm::Error error = driver.check(driver.deviceGetAttribute(value, attribute, device),
-                                         "cuDeviceGetAttribute"))
-      return error;
-  if (llvm::Error error =
-          driver.check(driver.deviceGetName(name, sizeof(name), device), "cuDeviceGetName"))
-    return error;
-  if (!runsTarget(info.target, major, minor))
-    return makeError(TESSERA_RUNTIME_NO_DEVICE,
-                     "the bundle is compiled for {0}; device {1} ({2}) has compute capability "
-                     "{3}.{4}",
-                     info.target, device, name, major, minor);
-  for (const KernelInfo &kernel : info.kernels)
-    if (kernel.sharedMemory > static_cast<unsigned>(sharedMemory))
-      return makeError(TESSERA_RUNTIME_NO_DEVICE,
-                       "kernel '{0}' needs {1} bytes of shared memory; a block on device {2} ({3}) "
-                       "has at most {4}",
-                       kernel.name, kernel.sharedMemory, device, name, sharedMemory);
-  return llvm::Error::success();
-}
-
-static llvm::Error loadModule(const Driver &driver, const BundleInfo &info, Module &module) {
-  char log[8192] = "";
-  int options[] = {kJitErrorLogBuffer, kJitErrorLogBufferSizeBytes};
-  void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
-  Result result = driver.moduleLoadDataEx(&module, info.image.data(), 2, options, values);
-  log[sizeof(log) - 1] = '\0';
-  return driver.check(result, llvm::Twine("cuModuleLoadDataEx of the ") +
-                                  (info.isPtx ? "PTX" : "cubin") + " for " + info.target +
-                                  (log[0] ? llvm::Twine(" (") + log + ")" : llvm::Twine()));
-}
-
-using LaunchAttributes = std::array<LaunchAttribute, 2>;
-
-/// Fills `attributes`, which the result points to.
-static LaunchConfig makeConfig(const KernelInfo &kernel, std::array<unsigned, 3> grid,
-                               Stream stream, LaunchAttributes &attributes) {
-  attributes = {};
-  unsigned count = 0;
-  if (kernel.cluster != std::array<unsigned, 3>{1, 1, 1}) {
-    LaunchAttribute &cluster = attributes[count++];
-    cluster.id = kLaunchAttributeClusterDimension;
-    cluster.value.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
-  }
-  if (kernel.pdl) {
-    LaunchAttribute &serialization = attributes[count++];
-    serialization.id = kLaunchAttributeProgrammaticStreamSerialization;
-    serialization.value.programmaticStreamSerializationAllowed = 1;
-  }
-  return {grid[0],
-          grid[1],
-          grid[2],
-          kernel.block[0],
-          kernel.block[1],
-          kernel.block[2],
-          kernel.sharedMemory,
-          stream,
-          count ? attributes.data() : nullptr,
-          count};
-}
-
-/// How many clusters of a persistent kernel the device runs at a time, with one block on a
-/// multiprocessor.
-static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelInfo &kernel,
-                                             Function function, Device device) {
-  int multiprocessors = 0, clusters = 0;
-  if (llvm::Error error =
-          driver.check(driver.deviceGetAttribute(&multiprocessors, kMultiprocessorCount, device),
-                       "cuDeviceGetAttribute"))
-    return error;
-  unsigned size = kernel.cluster[0], most = multiprocessors / size;
-  if (size == 1)
-    return most;
-  // Multiprocessors come in groups that a cluster does not straddle, and the groups are not equal.
-  LaunchAttributes attributes;
-  LaunchConfig config = makeConfig(kernel, {most * size, 1, 1}, nullptr, attributes);
-  if (llvm::Error error =
-          driver.check(driver.occupancyMaxActiveClusters(&clusters, function, &config),
-                       "kernel '" + kernel.name + "': cuOccupancyMaxActiveClusters"))
-    return error;
-  most = std::min(most, static_cast<unsigned>(clusters));
-  if (most == 0)
-    return makeError(TESSERA_RUNTIME_NO_DEVICE,
-                     "kernel '{0}': no cluster of {1} blocks fits on device {2}; compile with a "
-                     "smaller cluster",
-                     kernel.name, size, device);
-  return most;
-}
-
-llvm::Error Bundle::loadKernel(const Driver &driver, const ContextScope &scope,
-                               const KernelInfo &kernel, Module module, KernelState &state) {
-  if (llvm::Error error =
-          driver.check(driver.moduleGetFunction(&state.function, module, kernel.symbol.c_str()),
-                       "cuModuleGetFunction of '" + kernel.symbol + "'"))
-    return error;
-  if (kernel.sharedMemory > kDefaultSharedMemory)
-    if (llvm::Error error =
-            driver.check(driver.funcSetAttribute(state.function, kMaxDynamicSharedSizeBytes,
-                                                 kernel.sharedMemory),
-                         "kernel '" + kernel.name + "': cuFuncSetAttribute of " +
-                             llvm::Twine(kernel.sharedMemory) + " bytes of shared memory"))
-      return error;
-  for (const ArgumentInfo &argument : kernel.arguments)
-    state.caches.emplace_back(argument.dims.size(), argument.tensorMaps.size());
-  if (!kernel.persistent)
-    return llvm::Error::success();
-  return findCapacity(driver, kernel, state.function, scope.getDevice()).moveInto(state.capacity);
-}
-
-llvm::Error Bundle::load(const Driver &driver, const ContextScope &scope, ContextState &state) {
-  if (llvm::Error error = checkDevice(driver, info, scope.getDevice()))
-    return error;
-  if (llvm::Error error = loadModule(driver, info, state.module))
-    return error;
-  for (auto [kernel, kernelState] : llvm::zip_equal(info.kernels, state.kernels))
-    if (llvm::Error error = loadKernel(driver, scope, kernel, state.module, kernelState))
-      return error;
-  return llvm::Error::success();
-}
-
-llvm::Expected<Bundle::ContextState &> Bundle::resolveContext(const Driver &driver,
-                                                              const ContextScope &scope) {
+llvm::Expected<LoadedModule &> Bundle::resolveModule(const Driver &driver,
+                                                     const ContextScope &scope) {
   std::lock_guard<std::mutex> lock(mutex);
-  for (const std::unique_ptr<ContextState> &state : contexts)
-    if (state->id == scope.getId())
-      return *state;
-  auto state = std::make_unique<ContextState>();
-  state->id = scope.getId();
-  state->context = scope.getContext();
-  state->kernels = std::vector<KernelState>(info.kernels.size());
-  if (llvm::Error error = load(driver, scope, *state)) {
-    if (state->module)
-      driver.moduleUnload(state->module);
-    return error;
-  }
-  contexts.push_back(std::move(state));
-  return *contexts.back();
+  for (const std::shared_ptr<LoadedModule> &module : modules)
+    if (module->getContextId() == scope.getId())
+      return *module;
+  llvm::Expected<std::shared_ptr<LoadedModule>> loaded = LoadedModule::load(driver, scope, info);
+  if (!loaded)
+    return loaded.takeError();
+  return *modules.emplace_back(std::move(*loaded));
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,15 +150,20 @@ static llvm::Expected<unsigned> resolveArgument(const Driver &driver, const Kern
 
 const KernelInfo &Kernel::getInfo() const { return bundle.getInfo().kernels[index]; }
 
-llvm::Error Kernel::prepare(int device) {
+llvm::Expected<Kernel::Place> Kernel::enter(int device) {
   llvm::Expected<const Driver &> driver = bundle.resolveDriver();
   if (!driver)
     return driver.takeError();
   llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
   if (!scope)
     return scope.takeError();
-  return bundle.resolveContext(*driver, *scope).takeError();
+  llvm::Expected<LoadedModule &> module = bundle.resolveModule(*driver, *scope);
+  if (!module)
+    return module.takeError();
+  return Place{*driver, std::move(*scope), *module, module->getKernel(index)};
 }
+
+llvm::Error Kernel::prepare(int device) { return enter(device).takeError(); }
 
 llvm::Expected<unsigned> Kernel::getCapacity(int device) {
   const KernelInfo &kernel = getInfo();
@@ -322,23 +171,56 @@ llvm::Expected<unsigned> Kernel::getCapacity(int device) {
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                      "kernel '{0}' is not persistent: its grid does not depend on the device",
                      kernel.name);
-  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
-  if (!driver)
-    return driver.takeError();
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
-  if (!scope)
-    return scope.takeError();
-  llvm::Expected<Bundle::ContextState &> context = bundle.resolveContext(*driver, *scope);
-  if (!context)
-    return context.takeError();
-  return context->kernels[index].capacity * kernel.cluster[0];
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  return place->kernel.capacity * kernel.cluster[0];
+}
+
+llvm::Error Kernel::fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments,
+                                   llvm::ArrayRef<int64_t> dims, ParameterBlock &block) {
+  const KernelInfo &kernel = getInfo();
+  std::lock_guard<std::mutex> lock(place.kernel.mutex);
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    if (!kernel.arguments[i].isView)
+      continue;
+    ArgumentCache &cache = place.kernel.caches[i];
+    llvm::Expected<unsigned> slot = resolveArgument(place.driver, kernel, i, arguments[i], dims,
+                                                    place.scope.getDevice(), cache);
+    if (!slot)
+      return slot.takeError();
+    for (const LaunchParameter &parameter : kernel.parameters)
+      if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
+        block.setTensorMap(parameter, &cache.getMap(*slot, parameter.mapOfArgument));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Kernel::fillWorkspaces(const Place &place, Stream stream, ParameterBlock &block) {
+  const KernelInfo &kernel = getInfo();
+  llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
+  if (!graph)
+    return graph.takeError();
+  DevicePointer ofGraph = 0, ofStream = 0;
+  if (*graph)
+    if (llvm::Error error =
+            place.module.retainInGraph(*graph, kernel, place.kernel).moveInto(ofGraph))
+      return error;
+  // Timelines are read by stream, so captured launches record where others of their stream do.
+  if (*graph ? kernel.timelineBytes : kernel.workspaceBytes) {
+    std::lock_guard<std::mutex> lock(place.kernel.mutex);
+    if (llvm::Error error =
+            place.kernel.workspaces.resolve(place.driver, kernel, stream).moveInto(ofStream))
+      return error;
+  }
+  block.setWorkspaces(*graph ? ofGraph : ofStream, ofStream);
+  return llvm::Error::success();
 }
 
 static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel, Function function,
                                   std::array<unsigned, 3> grid, Stream stream, void **parameters) {
-  LaunchAttributes attributes;
-  LaunchConfig config = makeConfig(kernel, grid, stream, attributes);
-  Result result = driver.launchKernelEx(&config, function, parameters, nullptr);
+  LaunchSetup setup(kernel, grid, stream);
+  Result result = driver.launchKernelEx(&setup.config, function, parameters, nullptr);
   if (result == 0)
     return llvm::Error::success();
   return makeError(TESSERA_RUNTIME_DRIVER_ERROR,
@@ -366,39 +248,17 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
   if (llvm::Error error = block.fill(arguments, dims))
     return error;
 
-  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
-  if (!driver)
-    return driver.takeError();
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
-  if (!scope)
-    return scope.takeError();
-  llvm::Expected<Bundle::ContextState &> context = bundle.resolveContext(*driver, *scope);
-  if (!context)
-    return context.takeError();
-  Bundle::KernelState &state = context->kernels[index];
-  {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    for (unsigned i = 0; i < arguments.size(); ++i) {
-      if (!kernel.arguments[i].isView)
-        continue;
-      llvm::Expected<unsigned> slot = resolveArgument(*driver, kernel, i, arguments[i], dims,
-                                                      scope->getDevice(), state.caches[i]);
-      if (!slot)
-        return slot.takeError();
-      for (const LaunchParameter &parameter : kernel.parameters)
-        if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
-          block.setTensorMap(parameter, &state.caches[i].getMap(*slot, parameter.mapOfArgument));
-    }
-    if (kernel.workspaceBytes) {
-      llvm::Expected<DevicePointer> memory = state.workspaces.resolve(*driver, kernel, stream);
-      if (!memory)
-        return memory.takeError();
-      block.setWorkspaces(*memory);
-    }
-  }
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  if (llvm::Error error = fillTensorMaps(*place, arguments, dims, block))
+    return error;
+  if (llvm::Error error = fillWorkspaces(*place, stream, block))
+    return error;
   if (kernel.persistent)
-    (*grid)[0] = std::min((*grid)[0], state.capacity) * kernel.cluster[0];
-  return launchFunction(*driver, kernel, state.function, *grid, stream, block.getPointers());
+    (*grid)[0] = std::min((*grid)[0], place->kernel.capacity) * kernel.cluster[0];
+  return launchFunction(place->driver, kernel, place->kernel.function, *grid, stream,
+                        block.getPointers());
 }
 
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {
@@ -408,30 +268,24 @@ llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamH
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                      "kernel '{0}' records no timeline; compile it with --instrument=timeline",
                      kernel.name);
-  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
-  if (!driver)
-    return driver.takeError();
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
-  if (!scope)
-    return scope.takeError();
-  llvm::Expected<Bundle::ContextState &> context = bundle.resolveContext(*driver, *scope);
-  if (!context)
-    return context.takeError();
-  Bundle::KernelState &state = context->kernels[index];
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  const Driver &driver = place->driver;
   std::vector<char> contents(kernel.timelineBytes);
-  std::lock_guard<std::mutex> lock(state.mutex);
-  DevicePointer memory = state.workspaces.find(stream);
+  std::lock_guard<std::mutex> lock(place->kernel.mutex);
+  DevicePointer memory = place->kernel.workspaces.find(stream);
   if (!memory)
     return contents;
   DevicePointer timeline = memory + kernel.timelineOffset;
-  if (llvm::Error error = driver->check(driver->ctxSynchronize(), "cuCtxSynchronize"))
+  if (llvm::Error error = driver.check(driver.ctxSynchronize(), "cuCtxSynchronize"))
     return error;
   if (llvm::Error error =
-          driver->check(driver->memcpyDtoH(contents.data(), timeline, contents.size()),
-                        "cuMemcpyDtoH of the timeline"))
+          driver.check(driver.memcpyDtoH(contents.data(), timeline, contents.size()),
+                       "cuMemcpyDtoH of the timeline"))
     return error;
-  if (llvm::Error error = driver->check(driver->memsetD8Async(timeline, 0, contents.size(), stream),
-                                        "cuMemsetD8Async of the timeline"))
+  if (llvm::Error error = driver.check(driver.memsetD8Async(timeline, 0, contents.size(), stream),
+                                       "cuMemsetD8Async of the timeline"))
     return error;
   return contents;
 }

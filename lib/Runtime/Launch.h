@@ -9,9 +9,10 @@
 
 #include "lib/Runtime/Bundle.h"
 #include "lib/Runtime/Driver.h"
+#include "lib/Runtime/LoadedModule.h"
+#include "lib/Runtime/TensorMap.h"
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/DenseMap.h"
 
 #include <array>
 #include <cstring>
@@ -20,9 +21,6 @@
 #include <vector>
 
 namespace tessera::runtime {
-
-/// The C interface's structure is used as it is: a launch copies nothing.
-using Argument = tessera_argument;
 
 using DimValues = llvm::SmallVector<int64_t, 16>;
 
@@ -59,10 +57,13 @@ public:
   void setTensorMap(const LaunchParameter &parameter, const void *map) {
     std::memcpy(bytes + parameter.offset, map, sizeof(cuda::TensorMap));
   }
-  void setWorkspaces(uint64_t memory) {
+  /// Gives the workspaces their places in `workspace` and the timeline its place in `timeline`.
+  void setWorkspaces(uint64_t workspace, uint64_t timeline) {
     for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::Workspace || parameter.kind == ParameterKind::Timeline)
-        set(parameter, memory + parameter.workspaceOffset);
+      if (parameter.kind == ParameterKind::Workspace)
+        set(parameter, workspace + parameter.workspaceOffset);
+      else if (parameter.kind == ParameterKind::Timeline)
+        set(parameter, timeline + parameter.workspaceOffset);
   }
   /// The values in the order of KernelInfo::parameters, each LaunchParameter::bytes long.
   void **getPointers() { return pointers.data(); }
@@ -77,61 +78,6 @@ private:
   const KernelInfo &kernel;
   llvm::SmallVector<void *, 64> pointers;
   alignas(64) char bytes[kMaxParameterBytes];
-};
-
-/// The parameters of a tensor map that depend on the launch.
-struct TensorMapExtents {
-  uint64_t dims[kMaxTensorMapRank];
-  uint64_t strides[kMaxTensorMapRank]; ///< bytes, of dimensions 1 and up
-};
-TensorMapExtents evaluateTensorMap(const TensorMapRecipe &recipe, const Argument &argument,
-                                   llvm::ArrayRef<int64_t> dims);
-
-/// Encodes a tensor map over checked arguments of which no extent is 0. Errors: DRIVER_ERROR, with
-/// the whole recipe in the text.
-llvm::Error encodeTensorMap(const cuda::Driver &driver, const KernelInfo &kernel,
-                            const TensorMapRecipe &recipe, const Argument &argument,
-                            llvm::ArrayRef<int64_t> dims, cuda::TensorMap &map);
-
-/// The tensor maps of recent values of one argument, and the knowledge that the device reaches
-/// them. Replaces by position (hash modulo size), so that a look-up neither searches nor allocates.
-class ArgumentCache {
-public:
-  ArgumentCache(unsigned rank, unsigned mapCount);
-
-  /// The slot that holds, or is to hold, what belongs to these values of the argument.
-  unsigned getSlot(const Argument &argument) const;
-  bool holds(unsigned slot, const Argument &argument) const;
-  /// Marks the slot as holding these values, whose maps are `maps`.
-  void fill(unsigned slot, const Argument &argument, llvm::ArrayRef<cuda::TensorMap> maps);
-  const cuda::TensorMap &getMap(unsigned slot, unsigned index) const {
-    return maps[slot * mapCount + index];
-  }
-
-private:
-  unsigned rank, mapCount;
-  std::vector<bool> used;
-  /// For each slot the address, the extents and the strides.
-  std::vector<int64_t> keys;
-  std::vector<cuda::TensorMap> maps;
-};
-
-/// The workspaces of a kernel in one context, one for each stream.
-class WorkspaceCache {
-public:
-  /// The memory of `stream` for the kernel's workspaces: KernelInfo::workspaceBytes, zeroed on the
-  /// stream before the first use. The context is current. Errors: DRIVER_ERROR, INVALID_ARGUMENT
-  /// when the stream is capturing and has no memory yet.
-  llvm::Expected<cuda::DevicePointer> resolve(const cuda::Driver &driver, const KernelInfo &kernel,
-                                              cuda::Stream stream);
-  /// The memory of `stream` when it has some, otherwise 0.
-  cuda::DevicePointer find(cuda::Stream stream) const;
-  /// Frees the memory, of which there is no use any more. The context is current.
-  void free(const cuda::Driver &driver);
-
-private:
-  /// By stream and, for the stream that each thread has of its own, thread.
-  llvm::DenseMap<std::pair<cuda::Stream, uint64_t>, cuda::DevicePointer> memory;
 };
 
 class Bundle;
@@ -154,6 +100,18 @@ public:
   llvm::Expected<std::vector<char>> readTimeline(int device, void *stream);
 
 private:
+  /// Where a call works: the context that is current as long as this lives, and the kernel in it.
+  struct Place {
+    const cuda::Driver &driver;
+    cuda::ContextScope scope;
+    LoadedModule &module;
+    LoadedKernel &kernel;
+  };
+  llvm::Expected<Place> enter(int device);
+  llvm::Error fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments,
+                             llvm::ArrayRef<int64_t> dims, ParameterBlock &block);
+  llvm::Error fillWorkspaces(const Place &place, cuda::Stream stream, ParameterBlock &block);
+
   Bundle &bundle;
   unsigned index;
 };
@@ -174,37 +132,16 @@ public:
 private:
   friend class Kernel;
 
-  /// A kernel in one context.
-  struct KernelState {
-    cuda::Function function = nullptr;
-    /// Of a persistent kernel: the clusters of a launch, at most.
-    unsigned capacity = 0;
-    std::mutex mutex; ///< guards the caches
-    std::vector<ArgumentCache> caches;
-    WorkspaceCache workspaces;
-  };
-  /// The module in one context.
-  struct ContextState {
-    unsigned long long id = 0;
-    cuda::Context context = nullptr;
-    cuda::Module module = nullptr;
-    std::vector<KernelState> kernels;
-  };
-
   Bundle(BundleInfo info, const cuda::Driver *driver);
   llvm::Expected<const cuda::Driver &> resolveDriver();
-  llvm::Error loadKernel(const cuda::Driver &driver, const cuda::ContextScope &scope,
-                         const KernelInfo &kernel, cuda::Module module, KernelState &state);
-  llvm::Expected<ContextState &> resolveContext(const cuda::Driver &driver,
-                                                const cuda::ContextScope &scope);
-  llvm::Error load(const cuda::Driver &driver, const cuda::ContextScope &scope,
-                   ContextState &state);
+  llvm::Expected<LoadedModule &> resolveModule(const cuda::Driver &driver,
+                                               const cuda::ContextScope &scope);
 
   BundleInfo info;
   std::vector<Kernel> kernels;
   const cuda::Driver *driver;
-  std::mutex mutex; ///< guards `driver` and `contexts`
-  std::vector<std::unique_ptr<ContextState>> contexts;
+  std::mutex mutex; ///< guards `driver` and `modules`
+  std::vector<std::shared_ptr<LoadedModule>> modules;
 };
 
 } // namespace tessera::runtime

@@ -1,7 +1,8 @@
 //===- TensorMap.cpp - Tensor maps and their cache ------------------------===//
 
+#include "lib/Runtime/TensorMap.h"
+
 #include "lib/Runtime/Error.h"
-#include "lib/Runtime/Launch.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"

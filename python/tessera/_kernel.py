@@ -192,6 +192,8 @@ class Kernel:
 
     What a kernel writes may share no memory with its other arguments.
 
+    Calls may be captured in CUDA graphs, the first one too; the graphs hold what they need of the kernel.
+
     Raises TypeError (kind or element type), ValueError (shape, strides, device, numbers that do not fit, tensors that
     overlap), DeviceError, DriverError.
     """
@@ -265,7 +267,7 @@ class Kernel:
         return blocks.value
 
     def prepare(self, device=_library.CURRENT_DEVICE):
-        """Loads the code on a device, so that the first launch does not (before a graph's capture)."""
+        """Loads the code on a device, so that the first launch does not."""
         _library.check(_library.runtime().tessera_kernel_prepare(self._handle, _check_device(device)))
 
     def read_timeline(self, device=_library.CURRENT_DEVICE, stream=None):

@@ -13,6 +13,7 @@ library = ctypes.CDLL("libcuda.so.1")
 library.fake_cuda_launch_count.restype = ctypes.c_size_t
 library.fake_cuda_encode_count.restype = ctypes.c_size_t
 library.fake_cuda_allocation_count.restype = ctypes.c_size_t
+library.fake_cuda_end_capture.restype = ctypes.c_void_p
 
 PARAMETERS = [ctypes.c_char * 128, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_int64]
 
@@ -28,9 +29,18 @@ def set_parameters(types):
     library.fake_cuda_set_parameter_sizes(sizes, ctypes.c_size_t(len(sizes)))
 
 
-def set_capturing(stream):
-    """A stream captures a graph from now on; 0: none does."""
-    library.fake_cuda_set_capturing(ctypes.c_void_p(stream))
+def begin_capture(stream):
+    """A stream captures a graph from now on."""
+    library.fake_cuda_begin_capture(ctypes.c_void_p(stream))
+
+
+def end_capture():
+    """The graph that was captured, to be destroyed."""
+    return ctypes.c_void_p(library.fake_cuda_end_capture())
+
+
+def destroy_graph(graph):
+    library.fake_cuda_destroy_graph(graph)
 
 
 def set_on_launch(function):

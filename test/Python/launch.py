@@ -229,12 +229,17 @@ class Persistent(LaunchCase):
         self.assertEqual(fake_cuda.allocation_count(), 0)
 
     def test_capture(self):
-        fake_cuda.set_capturing(0x66)
-        self.assertRefuses(ValueError, "launch the kernel once on the stream before", *tensors(), 1, 1, stream=0x66)
-        fake_cuda.set_capturing(0)
-        first = self.workspace(0x66)
-        fake_cuda.set_capturing(0x66)
-        self.assertEqual(self.workspace(0x66), first)
+        fake_cuda.begin_capture(0x66)
+        first, second = self.workspace(0x66), self.workspace(0x66)
+        graph = fake_cuda.end_capture()
+        self.assertEqual(len({first, second, self.workspace(0x66)}), 3)
+        self.kernel = None
+        gc.collect()
+        self.assertEqual(fake_cuda.allocation_count(), 3)
+        fake_cuda.destroy_graph(graph)
+        tessera.Bundle(fake_cuda.bundle())
+        gc.collect()
+        self.assertEqual(fake_cuda.allocation_count(), 0)
 
 
 class Refusals(LaunchCase):

@@ -130,7 +130,7 @@ Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<
   runtime::ParameterBlock block(info);
   if (Error error = block.fill(arguments, dims))
     return error;
-  block.setWorkspaces(workspace);
+  block.setWorkspaces(workspace, workspace);
   for (const runtime::LaunchParameter &parameter : info.parameters) {
     if (parameter.kind != runtime::ParameterKind::TensorMap)
       continue;

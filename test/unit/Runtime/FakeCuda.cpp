@@ -49,8 +49,16 @@ EXPORT void fake_cuda_last_parameter(size_t index, void *bytes) {
   memcpy(bytes, parameter.data(), parameter.size());
 }
 
-/// `stream` captures a graph from now on; null: none does.
-EXPORT void fake_cuda_set_capturing(void *stream) { fake::getState().capturing = stream; }
+/// `stream` captures a graph from now on.
+EXPORT void fake_cuda_begin_capture(void *stream) { fake::beginCapture(stream); }
+
+/// Ends the capture; the graph is to be destroyed.
+EXPORT void *fake_cuda_end_capture() { return fake::endCapture().release(); }
+
+EXPORT void fake_cuda_destroy_graph(void *graph) {
+  fake::destroyGraph(
+      std::unique_ptr<fake::CapturedGraph>(static_cast<fake::CapturedGraph *>(graph)));
+}
 
 /// The allocations that live.
 EXPORT size_t fake_cuda_allocation_count() { return fake::getState().memory.size(); }

@@ -5,11 +5,16 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 using namespace tessera::runtime::cuda;
 using namespace tessera::runtime::fake;
 
 static thread_local std::vector<Context> contexts;
+/// CU_STREAM_CAPTURE_MODE_GLOBAL, which is each thread's at first.
+static thread_local int captureMode = 0;
+static thread_local bool isInDestructor = false;
 
 State &tessera::runtime::fake::getState() {
   static State state;
@@ -35,11 +40,39 @@ void tessera::runtime::fake::setCurrentDevice(int device) {
     contexts.push_back(toContext(device));
 }
 
+void tessera::runtime::fake::beginCapture(void *stream) {
+  getState().capturing = stream;
+  getState().captured = std::make_unique<CapturedGraph>();
+}
+
+std::unique_ptr<CapturedGraph> tessera::runtime::fake::endCapture() {
+  getState().capturing = nullptr;
+  return std::move(getState().captured);
+}
+
+void tessera::runtime::fake::destroyGraph(std::unique_ptr<CapturedGraph> graph) {
+  std::thread([&] {
+    isInDestructor = true;
+    for (auto [destroy, value] : graph->objects)
+      destroy(value);
+  }).join();
+}
+
 /// Guards what functions note down.
 static std::mutex notes;
 
 /// What a function of this name returns.
 static Result outcome(const char *name) {
+  if (isInDestructor) {
+    ++getState().callsInDestructors;
+    return 800; // CUDA_ERROR_NOT_PERMITTED
+  }
+  static const std::set<std::string> kForbiddenInCaptures = {
+      "cuModuleLoadDataEx", "cuModuleUnload", "cuMemAlloc",
+      "cuMemFree",          "cuStreamCreate", "cuStreamSynchronize"};
+  if (getState().capturing && captureMode != kCaptureModeRelaxed &&
+      kForbiddenInCaptures.count(name))
+    return 900; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   return getState().failing == name ? getState().failure : 0;
 }
 
@@ -153,9 +186,57 @@ if (!function || !hasCluster || config->gridX % config->attributes[0].value.clus
 *clusters = getState().activeClusters;
 return 0;
 }
-FAKE(cuStreamIsCapturing, Stream stream, int *status)
+FAKE(cuStreamCreate, Stream *stream, unsigned flags)
+if (flags != kStreamNonBlocking)
+  return 1;
+static uintptr_t next = 0x10000;
+*stream = reinterpret_cast<Stream>(++next);
+getState().streams[*stream];
+return 0;
+}
+FAKE(cuStreamDestroy, Stream stream)
+return getState().streams.erase(stream) ? 0 : 1;
+}
+FAKE(cuStreamSynchronize, Stream stream)
+getState().zeroed.merge(getState().streams.at(stream));
+return 0;
+}
+FAKE(cuStreamGetCaptureInfo, Stream stream, int *status, uint64_t *id, Graph *graph, const void **,
+     size_t *)
 ++getState().captureQueries;
-*status = stream && stream == getState().capturing;
+if (id)
+  return 1;
+*status = stream && stream == getState().capturing ? kCaptureStatusActive : 0;
+if (*status)
+  *graph = reinterpret_cast<Graph>(getState().captured.get());
+return 0;
+}
+FAKE(cuThreadExchangeStreamCaptureMode, int *mode)
+std::swap(*mode, captureMode);
+return 0;
+}
+using UserObjectEntry = std::pair<void (*)(void *), void *>;
+FAKE(cuUserObjectCreate, UserObject *object, void *value, void (*destroy)(void *),
+     unsigned references, unsigned flags)
+if (references != 1 || flags != kUserObjectNoDestructorSync)
+  return 1;
+*object = reinterpret_cast<UserObject>(new UserObjectEntry(destroy, value));
+return 0;
+}
+static Result fake_cuUserObjectRelease(UserObject object, unsigned) {
+  auto *entry = reinterpret_cast<UserObjectEntry *>(object);
+  auto graph = std::make_unique<CapturedGraph>();
+  graph->objects.push_back(*entry);
+  delete entry;
+  destroyGraph(std::move(graph));
+  return outcome("cuUserObjectRelease");
+}
+FAKE(cuGraphRetainUserObject, Graph graph, UserObject object, unsigned references, unsigned flags)
+if (references != 1 || flags != kGraphUserObjectMove)
+  return 1;
+auto *entry = reinterpret_cast<UserObjectEntry *>(object);
+reinterpret_cast<CapturedGraph *>(graph)->objects.push_back(*entry);
+delete entry;
 return 0;
 }
 FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
@@ -246,9 +327,11 @@ return 0;
 }
 FAKE(cuMemsetD8Async, DevicePointer to, unsigned char value, size_t bytes, Stream stream)
 memset(reinterpret_cast<void *>(to), value, bytes);
-if (auto found = getState().memory.find(to);
-    value == 0 && found != getState().memory.end() && found->second == bytes)
-  getState().zeroed[to] = stream;
+auto memory = getState().memory.find(to);
+auto own = getState().streams.find(stream);
+bool isWhole = memory != getState().memory.end() && memory->second == bytes;
+if (value == 0 && isWhole && own != getState().streams.end())
+  own->second.insert(to);
 return 0;
 }
 FAKE(cuMemFree, DevicePointer pointer)
@@ -304,7 +387,14 @@ void *tessera::runtime::fake::find(const char *name) {
       FAKE_ENTRY(cuModuleGetFunction),
       FAKE_ENTRY(cuFuncSetAttribute),
       FAKE_ENTRY(cuOccupancyMaxActiveClusters),
-      FAKE_ENTRY(cuStreamIsCapturing),
+      FAKE_ENTRY(cuStreamCreate),
+      FAKE_ENTRY(cuStreamDestroy),
+      FAKE_ENTRY(cuStreamSynchronize),
+      FAKE_ENTRY(cuStreamGetCaptureInfo),
+      FAKE_ENTRY(cuThreadExchangeStreamCaptureMode),
+      FAKE_ENTRY(cuUserObjectCreate),
+      FAKE_ENTRY(cuUserObjectRelease),
+      FAKE_ENTRY(cuGraphRetainUserObject),
       FAKE_ENTRY(cuPointerGetAttribute),
       FAKE_ENTRY(cuTensorMapEncodeTiled),
       FAKE_ENTRY(cuLaunchKernelEx),

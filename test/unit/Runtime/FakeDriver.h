@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,11 @@ struct EncodeRecord {
   std::vector<uint32_t> box, elementStrides;
 };
 
+/// A graph that was captured: what it has to release when it ends.
+struct CapturedGraph {
+  std::vector<std::pair<void (*)(void *), void *>> objects;
+};
+
 struct State {
   int deviceCount = 2;
   int capabilityMajor = 9, capabilityMinor = 0;
@@ -56,8 +63,10 @@ struct State {
   int multiprocessors = 132;
   /// What cuOccupancyMaxActiveClusters answers.
   int activeClusters = 60;
-  /// The stream that captures a graph.
+  /// The stream that captures a graph, and the graph. Meanwhile what a capture forbids fails on
+  /// threads that did not ask for the relaxed mode.
   void *capturing = nullptr;
+  std::unique_ptr<CapturedGraph> captured;
   int version = 12040;
   /// Milliseconds that the launches so far would have taken, from their shared memory.
   double clock = 0;
@@ -75,11 +84,15 @@ struct State {
   std::vector<EncodeRecord> encodes;
   std::vector<int> sharedMemoryRequests;
   unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
-  /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamIsCapturing.
+  /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamGetCaptureInfo.
   unsigned attributeQueries = 0, occupancyQueries = 0, captureQueries = 0;
-  /// Memory that is allocated, and the stream on which it was zeroed as a whole.
+  /// Calls of any function from a graph's destructor, which must make none.
+  unsigned callsInDestructors = 0;
+  /// Memory that is allocated; of it, what was zeroed as a whole on a stream that was waited for.
   std::map<uint64_t, size_t> memory;
-  std::map<uint64_t, void *> zeroed;
+  std::set<uint64_t> zeroed;
+  /// Streams that were created, with the memory that was zeroed there and not waited for.
+  std::map<void *, std::set<uint64_t>> streams;
 };
 
 /// The state of the driver, of which there is one in a process.
@@ -88,6 +101,11 @@ State &getState();
 void reset();
 /// Makes the primary context of a device current on this thread, -1 for none.
 void setCurrentDevice(int device);
+/// A stream captures a graph from now on.
+void beginCapture(void *stream);
+std::unique_ptr<CapturedGraph> endCapture();
+/// Runs the destructors of the graph's objects, on a thread of their own as the driver does.
+void destroyGraph(std::unique_ptr<CapturedGraph> graph);
 const cuda::Driver &getTable();
 /// The function of a name, null when there is none.
 void *find(const char *name);
