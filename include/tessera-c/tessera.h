@@ -1,6 +1,7 @@
 /*===- tessera-c/tessera.h - The C interface --------------------*- C -*-===*\
 |*                                                                          *|
-|* Compiling (Compiler.h) and launching (Runtime.h).                        *|
+|* Compiling (Compiler.h), launching (Runtime.h), and running a source on   *|
+|* the CPU (Program.h).                                                     *|
 |*                                                                          *|
 \*===--------------------------------------------------------------------===*/
 
@@ -8,6 +9,7 @@
 #define TESSERA_C_TESSERA_H
 
 #include "tessera-c/Compiler.h"
+#include "tessera-c/Program.h"
 #include "tessera-c/Runtime.h"
 
 #endif /* TESSERA_C_TESSERA_H */

@@ -9,9 +9,10 @@ found by the environment variable TESSERA_LIBRARY (a file or a directory), besid
 the build tree around it.
 """
 
-from ._compile import Diagnostic, compile
+from ._compile import Diagnostic, compile, kernel
 from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
 from ._kernel import Bundle, Kernel, load
+from ._program import Program
 
 __all__ = [
     "Bundle",
@@ -23,6 +24,8 @@ __all__ = [
     "Error",
     "Kernel",
     "LibraryError",
+    "Program",
     "compile",
+    "kernel",
     "load",
 ]

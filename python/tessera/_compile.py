@@ -106,14 +106,7 @@ def _compiler():
         "tessera_ptxas_version": (c_char_p, c_void_p),
         "tessera_ptxas_destroy": (None, c_void_p),
     }  # fmt: skip
-    for name, (result, *arguments) in signatures.items():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            raise LibraryError(f"'{library._name}' has no {name}: it is of another version than this package") from None
-        function.restype = result
-        function.argtypes = arguments
-    return library
+    return _library.declare(library, signatures)
 
 
 @functools.lru_cache(maxsize=None)
@@ -211,40 +204,59 @@ def _convert(diagnostic):
     )
 
 
+class _Collector:
+    """Keeps what the compiler reports during a call."""
+
+    def __init__(self):
+        self.diagnostics = []
+        self.handler = _Handler(lambda diagnostic, _: self.diagnostics.append(_convert(diagnostic.contents)))
+
+    def check(self, status, file_name):
+        """Raises the CompileError of a tessera_compile_status other than success."""
+        if not status:
+            return
+        shown = [str(entry) for entry in self.diagnostics if entry.severity != "remark"]
+        text = "\n".join(shown) or f"{file_name}: the compiler gave no reason"
+        raise CompileError(text, _STATUSES.get(status, "unknown"), self.diagnostics)
+
+
+def _make_defines(parameters):
+    """An array of _Define for values as text."""
+    defines = [(_encode(name), _encode(value)) for name, value in parameters.items()]
+    return (_Define * len(defines))(*defines)
+
+
+def _make_extents(shape):
+    """An array of _Extent."""
+    extents = [(_encode(name), _check_extent(name, extent)) for name, extent in shape.items()]
+    return (_Extent * len(extents))(*extents)
+
+
 def _compile(source, file_name, request, on_diagnostic):
     """The text of a bundle; CompileError when there is none."""
     library = _compiler()
-    defines = [(_encode(name), _encode(value)) for name, value in request["parameters"].items()]
-    extents = [(_encode(name), extent) for name, extent in request["shape"].items()]
+    defines, extents = _make_defines(request["parameters"]), _make_extents(request["shape"])
     texts = ("schedule", "kernel", "ptxas", "database", "gpu", "shape_class")
     options = _Options(
         size=ctypes.sizeof(_Options),
-        defines=(_Define * len(defines))(*defines),
+        defines=defines,
         define_count=len(defines),
         bundle_ptx=request["image"] == "ptx",
         remarks=on_diagnostic is not None,
         skip_database=request["database"] is False,
-        extents=(_Extent * len(extents))(*extents),
+        extents=extents,
         extent_count=len(extents),
         **{name: _encode(request[name]) for name in texts if request[name]},
     )
-    diagnostics = []
-
-    def receive(diagnostic, _):
-        diagnostics.append(_convert(diagnostic.contents))
-
-    compilation = c_void_p()
+    collector, compilation = _Collector(), c_void_p()
     status = library.tessera_compile(
-        source, len(source), file_name.encode(), ctypes.byref(options), _Handler(receive), None,
+        source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None,
         ctypes.byref(compilation),
     )  # fmt: skip
     if on_diagnostic:
-        for diagnostic in diagnostics:
+        for diagnostic in collector.diagnostics:
             on_diagnostic(diagnostic)
-    if status:
-        shown = [str(entry) for entry in diagnostics if entry.severity != "remark"]
-        text = "\n".join(shown) or f"{file_name}: the compiler gave no reason"
-        raise CompileError(text, _STATUSES.get(status, "unknown"), diagnostics)
+    collector.check(status, file_name)
     try:
         size = c_size_t()
         output = library.tessera_compilation_output(compilation, ctypes.byref(size))
@@ -271,6 +283,11 @@ def _remember(key, bundle):
         while len(_bundles) >= _MAX_BUNDLES:
             del _bundles[next(iter(_bundles))]
         _bundles[key] = bundle
+
+
+def _texts(parameters):
+    """The values of parameters as on the command line, in the order of their names."""
+    return {name: _to_text(value) for name, value in sorted(parameters.items())}
 
 
 def compile(
@@ -328,7 +345,7 @@ def compile(
         "gpu": gpu,
         "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
-        "parameters": {name: _to_text(value) for name, value in sorted(parameters.items())},
+        "parameters": _texts(parameters),
     }
     identity = json.dumps([request, assembler, _compiler_identity(), _read_database(database)]).encode()
     key = hashlib.sha256(identity + b"\0" + source).hexdigest()
@@ -343,3 +360,11 @@ def compile(
             _cache.write(place, key, text)
     _remember(key, bundle)
     return bundle.kernel(kernel)
+
+
+def kernel(name, **options):
+    """Compiles a kernel that ships with the package, by name: kernel("attention_fwd", D=64, CAUSAL=True).
+
+    Options and exceptions are those of `compile`; ValueError for a name that does not ship.
+    """
+    return compile(_library.find_source(name), **options)

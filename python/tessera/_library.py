@@ -60,11 +60,40 @@ def find(*names):
     )
 
 
+def _source_directories():
+    yield os.path.join(_PACKAGE, "kernels")
+    yield os.path.normpath(os.path.join(_PACKAGE, "..", "..", "kernels"))
+
+
+def find_source(name):
+    """The path of a source that ships with the package; ValueError when there is none of this name."""
+    names = set()
+    for directory in _source_directories():
+        path = os.path.join(directory, name + ".tile")
+        if os.path.basename(name) == name and os.path.exists(path):
+            return path
+        if os.path.isdir(directory):
+            names.update(file[: -len(".tile")] for file in os.listdir(directory) if file.endswith(".tile"))
+    raise ValueError(f"no kernel '{name}' ships with this package; there are {', '.join(sorted(names)) or 'none'}")
+
+
 def open_library(path):
     try:
         return ctypes.CDLL(path)
     except OSError as error:
         raise LibraryError(f"cannot load '{path}': {error}") from error
+
+
+def declare(library, signatures):
+    """Gives functions of a library their (result, *arguments); LibraryError where it has not all of them."""
+    for name, (result, *arguments) in signatures.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(f"'{library._name}' has no {name}: it is of another version than this package") from None
+        function.restype = result
+        function.argtypes = arguments
+    return library
 
 
 @functools.lru_cache(maxsize=None)
@@ -85,14 +114,7 @@ def runtime():
         "tessera_kernel_launch": (c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t),
         "tessera_python_launch": (c_void_p, c_void_p, c_void_p, c_ssize_t),
     }
-    for name, (result, *arguments) in signatures.items():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            raise LibraryError(f"'{library._name}' has no {name}: it is of another version than this package") from None
-        function.restype = result
-        function.argtypes = arguments
-    return library
+    return declare(library, signatures)
 
 
 _EXCEPTIONS = {1: BundleError, 2: ValueError, 3: TypeError, 4: DeviceError, 5: DriverError}

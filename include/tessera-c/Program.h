@@ -1,0 +1,55 @@
+/*===- tessera-c/Program.h - Kernels as their source says them --*- C -*-===*\
+|*                                                                          *|
+|* A kernel of a source that was read and not compiled: the interpreter     *|
+|* runs it on the CPU, which is what the kernel means, and a launch with    *|
+|* given extents has a class of shapes (docs/tuning.md).                    *|
+|*                                                                          *|
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_C_PROGRAM_H
+#define TESSERA_C_PROGRAM_H
+
+#include "tessera-c/Compiler.h"
+#include "tessera-c/Runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A kernel of a source, with the parameters of the source bound. Calls for one program wait for
+ * each other. */
+typedef struct tessera_program tessera_program;
+
+/** Reads `length` bytes of source text. `kernel` is a name, or null for the only kernel. On success
+ *  `*program` is a handle to destroy, otherwise null. */
+TESSERA_EXPORT tessera_compile_status tessera_program_read(
+    const char *source, size_t length, const char *file_name, const char *kernel,
+    const tessera_define *defines, size_t define_count, tessera_diagnostic_handler handler,
+    void *user_data, tessera_program **program);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_program_destroy(tessera_program *program);
+
+/** Runs all of the grid on the CPU, rounding each value to its type. `arguments` are those of
+ *  tessera_kernel_launch, with addresses of this process' memory. A scalar may have any scalar type
+ *  that can hold its value. Results are written when the whole grid has run. Errors: USAGE_ERROR
+ *  when an argument does not fit, SOURCE_ERROR when the kernel does what has no meaning. */
+TESSERA_EXPORT tessera_compile_status tessera_program_run(tessera_program *program,
+                                                          const tessera_argument *arguments,
+                                                          size_t count,
+                                                          tessera_diagnostic_handler handler,
+                                                          void *user_data);
+
+/** The class of a launch with these extents, of all named dimensions, on the GPU of the shipped
+ *  measurements: a tessera_compile_options::shape_class. Null, and an error to the handler, where
+ *  it has none. Lives as long as the program. */
+TESSERA_EXPORT const char *tessera_program_shape_class(tessera_program *program,
+                                                       const tessera_extent *extents, size_t count,
+                                                       tessera_diagnostic_handler handler,
+                                                       void *user_data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_C_PROGRAM_H */

@@ -1,0 +1,27 @@
+//===- Conversions.h - Between the C and the C++ interface ------*- C++ -*-===//
+
+#ifndef TESSERA_LIB_CAPI_CONVERSIONS_H
+#define TESSERA_LIB_CAPI_CONVERSIONS_H
+
+#include "tessera-c/Compiler.h"
+#include "tessera/Compiler.h"
+
+namespace tessera::capi {
+
+tessera_compile_status convert(CompileStatus status);
+
+/// A handler that calls one of C, or none.
+DiagnosticHandler convert(tessera_diagnostic_handler handler, void *userData);
+
+std::vector<std::pair<std::string, std::string>> convert(const tessera_define *defines,
+                                                         size_t count);
+
+/// Reports an error that is not about the source.
+void reportError(const DiagnosticHandler &handler, std::string message);
+
+/// An absent string is empty.
+std::string text(const char *string);
+
+} // namespace tessera::capi
+
+#endif // TESSERA_LIB_CAPI_CONVERSIONS_H

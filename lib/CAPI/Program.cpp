@@ -1,0 +1,260 @@
+//===- Program.cpp - Kernels as their source says them --------------------===//
+
+#include "tessera-c/Program.h"
+#include "lib/CAPI/Conversions.h"
+#include "lib/Compiler/Pipeline.h"
+#include "lib/Database/Database.h"
+#include "lib/Database/ShapeClass.h"
+#include "lib/Interpreter/Interpreter.h"
+#include "lib/Interpreter/Numerics.h"
+#include "lib/Source/Diagnostics.h"
+#include "lib/Source/Source.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Endian.h"
+#include <mutex>
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::capi;
+namespace endian = llvm::support::endian;
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerCompilerDialects(registry);
+  return registry;
+}
+
+struct tessera_program {
+  tessera_program() : context(makeRegistry()) { context.printOpOnDiagnostic(false); }
+
+  std::mutex mutex; ///< guards the context's handlers and `classes`
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  tile::KernelOp kernel;
+  std::set<std::string> classes;
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A view argument of a caller, and the tensor of doubles that the interpreter works on.
+class HostView {
+public:
+  HostView(FloatType element, const tessera_argument &argument)
+      : element(element), argument(argument),
+        tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {}
+
+  HostTensor *getTensor() { return &tensor; }
+  void load() {
+    forEach([&](char *at, double &value) {
+      value =
+          interp::decodeFloat(element, is16Bits() ? endian::read16le(at) : endian::read32le(at));
+    });
+  }
+  void store() {
+    forEach([&](char *at, double &value) {
+      uint64_t bits = interp::encodeFloat(element, value);
+      if (is16Bits())
+        endian::write16le(at, bits);
+      else
+        endian::write32le(at, bits);
+    });
+  }
+
+private:
+  bool is16Bits() { return element.getWidth() == 16; }
+
+  /// Calls `visit` with the caller's place and ours of each element.
+  template <typename Visitor>
+  void forEach(Visitor &&visit) {
+    HostTensor places;
+    places.shape = tensor.shape;
+    places.strides.assign(argument.strides, argument.strides + argument.rank);
+    auto *base = reinterpret_cast<char *>(argument.pointer);
+    places.forEach([&](int64_t linear, int64_t offset) {
+      visit(base + offset * (element.getWidth() / 8), tensor.data[linear]);
+    });
+  }
+
+  FloatType element;
+  const tessera_argument &argument;
+  HostTensor tensor;
+};
+
+/// The arguments of one run, converted; errors go to the diagnostics of the kernel.
+class HostArguments {
+public:
+  explicit HostArguments(tile::KernelOp kernel) : kernel(kernel) {}
+
+  LogicalResult read(llvm::ArrayRef<tessera_argument> arguments);
+  void writeResults();
+  llvm::ArrayRef<KernelArgument> getValues() const { return values; }
+
+private:
+  LogicalResult readView(unsigned index, tile::ViewType view, const tessera_argument &argument);
+  LogicalResult readScalar(unsigned index, Type type, const tessera_argument &argument);
+  InFlightDiagnostic refuse(unsigned index) {
+    return kernel.emitError() << "argument '" << kernel.getArgumentName(index) << "' ";
+  }
+
+  tile::KernelOp kernel;
+  std::vector<KernelArgument> values;
+  /// By argument; null for scalars.
+  std::vector<std::unique_ptr<HostView>> views;
+};
+
+} // namespace
+
+static int32_t getTypeCode(Type element) {
+  return element.isF16()    ? TESSERA_TYPE_F16
+         : element.isBF16() ? TESSERA_TYPE_BF16
+                            : TESSERA_TYPE_F32;
+}
+
+LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
+                                      const tessera_argument &argument) {
+  if (argument.type != getTypeCode(view.getElementType()))
+    return refuse(index) << "has another type than the elements of its view, "
+                         << view.getElementType();
+  if (argument.rank != static_cast<int32_t>(view.getRank()))
+    return refuse(index) << "has " << argument.rank << " dimensions; its view has "
+                         << view.getRank();
+  for (int32_t i = 0; i < argument.rank; ++i)
+    if (argument.shape[i] < 0 || argument.strides[i] < 0)
+      return refuse(index) << "has a negative extent or stride in dimension " << i;
+  auto host = std::make_unique<HostView>(cast<FloatType>(view.getElementType()), argument);
+  host->load();
+  values.push_back(host->getTensor());
+  views.push_back(std::move(host));
+  return success();
+}
+
+LogicalResult HostArguments::readScalar(unsigned index, Type type,
+                                        const tessera_argument &argument) {
+  views.push_back(nullptr);
+  bool isFloat = argument.type == TESSERA_TYPE_SCALAR_F32;
+  int64_t integer =
+      argument.type == TESSERA_TYPE_SCALAR_I32 ? argument.scalar.i32 : argument.scalar.i64;
+  if (!isFloat && argument.type != TESSERA_TYPE_SCALAR_I32 &&
+      argument.type != TESSERA_TYPE_SCALAR_I64)
+    return refuse(index) << "is a scalar of type " << type << " and takes a number";
+  if (isa<FloatType>(type)) {
+    values.push_back(isFloat ? argument.scalar.f32 : static_cast<double>(integer));
+    return success();
+  }
+  if (isFloat || !llvm::isIntN(type.getIntOrFloatBitWidth(), integer))
+    return refuse(index) << "takes an integer of type " << type;
+  values.push_back(integer);
+  return success();
+}
+
+LogicalResult HostArguments::read(llvm::ArrayRef<tessera_argument> arguments) {
+  if (arguments.size() != kernel.getNumArguments())
+    return kernel.emitError() << "takes " << kernel.getNumArguments() << " arguments; "
+                              << arguments.size() << " were given";
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    Type type = kernel.getArgument(index).getType();
+    auto view = dyn_cast<tile::ViewType>(type);
+    if (failed(view ? readView(index, view, argument) : readScalar(index, type, argument)))
+      return failure();
+  }
+  return success();
+}
+
+void HostArguments::writeResults() {
+  for (auto [index, view] : llvm::enumerate(views))
+    if (view && getViewUse(kernel, index).stored)
+      view->store();
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+/// The kernel of a name, or the only one; null after an error.
+static tile::KernelOp findKernel(ModuleOp module, llvm::StringRef name) {
+  llvm::SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
+  for (tile::KernelOp kernel : kernels)
+    if (kernel.getSymName() == name || (name.empty() && kernels.size() == 1))
+      return kernel;
+  InFlightDiagnostic error = emitError(module.getLoc());
+  if (kernels.empty())
+    error << "the source has no kernel; write one with tile.kernel";
+  else if (name.empty())
+    error << "the source has several kernels; name one of ";
+  else
+    error << "the source has no kernel '" << name << "'; it has ";
+  llvm::interleaveComma(kernels, error,
+                        [&](tile::KernelOp kernel) { error << kernel.getSymName(); });
+  return {};
+}
+
+tessera_compile_status tessera_program_read(const char *source, size_t length,
+                                            const char *file_name, const char *kernel,
+                                            const tessera_define *defines, size_t define_count,
+                                            tessera_diagnostic_handler handler, void *user_data,
+                                            tessera_program **program) {
+  *program = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  auto result = std::make_unique<tessera_program>();
+  DiagnosticForwarder forwarder(result->context, handle, /*remarks=*/false);
+  ReadResult read = readSource(llvm::StringRef(source, length), text(file_name),
+                               convert(defines, define_count), result->context);
+  if (read.status != CompileStatus::Success)
+    return convert(read.status);
+  result->module = std::move(read.module);
+  result->kernel = findKernel(*result->module, text(kernel));
+  if (!result->kernel)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  *program = result.release();
+  return TESSERA_COMPILE_SUCCESS;
+}
+
+void tessera_program_destroy(tessera_program *program) { delete program; }
+
+tessera_compile_status tessera_program_run(tessera_program *program,
+                                           const tessera_argument *arguments, size_t count,
+                                           tessera_diagnostic_handler handler, void *user_data) {
+  std::lock_guard<std::mutex> lock(program->mutex);
+  DiagnosticHandler handle = convert(handler, user_data);
+  DiagnosticForwarder forwarder(program->context, handle, /*remarks=*/false);
+  HostArguments host(program->kernel);
+  if (failed(host.read(llvm::ArrayRef(arguments, count))) ||
+      failed(resolveLaunch(program->kernel, host.getValues())))
+    return TESSERA_COMPILE_USAGE_ERROR;
+  if (failed(interpret(program->kernel, host.getValues())))
+    return TESSERA_COMPILE_SOURCE_ERROR;
+  host.writeResults();
+  return TESSERA_COMPILE_SUCCESS;
+}
+
+static llvm::Expected<std::string> findShapeClass(tile::KernelOp kernel,
+                                                  llvm::ArrayRef<tessera_extent> extents) {
+  llvm::StringMap<int64_t> dims;
+  for (const tessera_extent &extent : extents)
+    dims[text(extent.name)] = extent.value;
+  if (llvm::Error error = tuning::checkShape(kernel, dims))
+    return error;
+  const tuning::Database &database = tuning::Database::getShipped();
+  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(kernel, dims);
+  if (!measure)
+    return measure.takeError();
+  return tuning::getShapeClass(
+      *measure, database.getGpus().find(database.getDefaultGpu())->second.multiprocessors);
+}
+
+const char *tessera_program_shape_class(tessera_program *program, const tessera_extent *extents,
+                                        size_t count, tessera_diagnostic_handler handler,
+                                        void *user_data) {
+  std::lock_guard<std::mutex> lock(program->mutex);
+  llvm::Expected<std::string> name =
+      findShapeClass(program->kernel, llvm::ArrayRef(extents, count));
+  if (name)
+    return program->classes.insert(std::move(*name)).first->c_str();
+  reportError(convert(handler, user_data), toString(name.takeError()));
+  return nullptr;
+}

@@ -1,0 +1,126 @@
+"""Kernels as their source says them: run on the CPU, without compiling (tessera-c/Program.h)."""
+
+import ctypes
+import functools
+import operator
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+
+from . import _compile, _library
+from ._errors import CompileError
+
+_NUMPY_TYPES = {"<f2": ("f16", 2), "<f4": ("f32", 4)}
+_TORCH_TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32"}
+
+
+@functools.lru_cache(maxsize=None)
+def _interpreter():
+    define, extent, handler = POINTER(_compile._Define), POINTER(_compile._Extent), _compile._Handler
+    signatures = {
+        "tessera_program_read": (
+            c_int, c_char_p, c_size_t, c_char_p, c_char_p, define, c_size_t, handler, c_void_p, POINTER(c_void_p),
+        ),
+        "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
+        "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
+        "tessera_program_destroy": (None, c_void_p),
+    }  # fmt: skip
+    return _library.declare(_compile._compiler(), signatures)
+
+
+def _describe_torch(position, tensor):
+    if tensor.device.type != "cpu":
+        raise ValueError(f"argument {position} is on {tensor.device}; the interpreter takes tensors of the CPU")
+    element = _TORCH_TYPES.get(str(tensor.dtype))
+    if element is None:
+        raise TypeError(f"argument {position} has type {tensor.dtype}; kernels take float16, bfloat16 and float32")
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), element
+
+
+def _describe_array(position, array):
+    interface = array.__array_interface__
+    element, size = _NUMPY_TYPES.get(interface["typestr"], (None, None))
+    if element is None:
+        raise TypeError(f"argument {position} has type '{interface['typestr']}'; arrays are '<f2' or '<f4'")
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is None:
+        strides = [size] * len(shape)
+        for dim in range(len(shape) - 1, 0, -1):
+            strides[dim - 1] = strides[dim] * shape[dim]
+    if any(stride % size for stride in strides):
+        raise ValueError(f"argument {position} has strides that are no multiples of its elements")
+    return interface["data"][0], shape, [stride // size for stride in strides], element
+
+
+class Program:
+    """A kernel of a source, which the interpreter runs on the CPU.
+
+        program = Program("kernels/attention_fwd.tile", D=64)
+        program(q, k, v, o, lse, 0.125)
+
+    The source and its parameters are those of `compile`. Arguments are given by position: tensors of torch on the
+    CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Results are written into the tensors
+    that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
+    the order of sums. Raises CompileError, TypeError, ValueError, LibraryError.
+    """
+
+    def __init__(self, path_or_source, kernel=None, **parameters):
+        self._handle = c_void_p()
+        self._library = _interpreter()
+        source, self._file_name = _compile._read_source(path_or_source)
+        defines, collector = _compile._make_defines(_compile._texts(parameters)), _compile._Collector()
+        status = self._library.tessera_program_read(
+            source, len(source), self._file_name.encode(), kernel and kernel.encode(), defines, len(defines),
+            collector.handler, None, ctypes.byref(self._handle),
+        )  # fmt: skip
+        collector.check(status, self._file_name)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._library.tessera_program_destroy(self._handle)
+
+    def __call__(self, *arguments):
+        array, keep = (_library.Argument * len(arguments))(), []
+        for position, (argument, value) in enumerate(zip(array, arguments)):
+            if isinstance(value, (int, float)):
+                self._set_scalar(argument, value)
+            else:
+                keep.append(self._set_view(argument, position, value))
+        collector = _compile._Collector()
+        status = self._library.tessera_program_run(self._handle, array, len(array), collector.handler, None)
+        try:
+            collector.check(status, self._file_name)
+        except CompileError as error:
+            if error.status == "usage":
+                raise ValueError(str(error)) from None
+            raise
+
+    @staticmethod
+    def _set_scalar(argument, value):
+        if isinstance(value, float):
+            argument.type, argument.scalar.f32 = _library.SCALAR_TYPES["f32"], value
+        else:
+            argument.type, argument.scalar.i64 = _library.SCALAR_TYPES["i64"], operator.index(value)
+
+    @staticmethod
+    def _set_view(argument, position, value):
+        """Fills in a view; returns what has to live as long as the argument."""
+        if hasattr(value, "data_ptr"):
+            pointer, shape, strides, element = _describe_torch(position, value)
+        elif hasattr(value, "__array_interface__"):
+            pointer, shape, strides, element = _describe_array(position, value)
+        else:
+            raise TypeError(
+                f"argument {position} is a {type(value).__name__}; the interpreter takes numbers, tensors of torch "
+                "and objects with __array_interface__"
+            )
+        extents, steps = (c_int64 * len(shape))(*shape), (c_int64 * len(strides))(*strides)
+        argument.pointer, argument.shape, argument.strides = pointer, extents, steps
+        argument.type, argument.rank = _library.ELEMENT_TYPES[element], len(shape)
+        return extents, steps
+
+    def shape_class(self, **extents):
+        """The class of shapes of a launch, for `compile(shape_class=)`; None when the extents do not decide it."""
+        array = _compile._make_extents(extents)
+        name = self._library.tessera_program_shape_class(
+            self._handle, array, len(array), _compile._Handler(), None
+        )
+        return name and name.decode()

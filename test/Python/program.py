@@ -1,0 +1,107 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %python %s %source
+"""Running a source on the CPU, through the package and the interpreter."""
+
+import ctypes
+import struct
+import sys
+import unittest
+
+import tessera
+
+KERNELS = sys.argv.pop() + "/kernels/"
+
+SOURCE = """
+param N : int = 16 in [16, 32]
+tile.kernel @double(%x: !tile.view<[S, $N], f32>, %y: !tile.view<[S, $N], f16>, %a: f32)
+    grid(%i = S ceildiv 16) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %row = arith.muli %i, %c16 : index
+  %t = tile.load %x[%row, %c0] : !tile.view<[S, $N], f32> -> tensor<16x$Nxf32>
+  %s = tile.splat %a : f32 -> tensor<16x$Nxf32>
+  %u = arith.mulf %t, %s : tensor<16x$Nxf32>
+  %v = arith.truncf %u : tensor<16x$Nxf32> to tensor<16x$Nxf16>
+  tile.store %v, %y[%row, %c0] : tensor<16x$Nxf16>, !tile.view<[S, $N], f16>
+}
+"""
+
+
+class Array:
+    """An array of numbers with the interface of numpy's; rows are `stride` elements apart."""
+
+    def __init__(self, shape, code, stride=None):
+        self.size = struct.calcsize(code)
+        self.code, self.stride = code, stride or shape[1]
+        self.memory = ctypes.create_string_buffer(shape[0] * self.stride * self.size)
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": "<f" + str(self.size),
+            "strides": (self.stride * self.size, self.size),
+            "data": (ctypes.addressof(self.memory), False),
+            "version": 3,
+        }
+
+    def __getitem__(self, index):
+        return struct.unpack_from(self.code, self.memory, (index[0] * self.stride + index[1]) * self.size)[0]
+
+    def __setitem__(self, index, value):
+        struct.pack_into(self.code, self.memory, (index[0] * self.stride + index[1]) * self.size, value)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.x, self.y = Array((20, 16), "f", stride=24), Array((20, 16), "e")
+        self.program = tessera.Program(SOURCE)
+
+    def test_run(self):
+        for row in range(20):
+            self.x[row, 3] = row + 0.5
+        self.program(self.x, self.y, 2.0)
+        self.assertEqual([self.y[row, 3] for row in range(20)], [2 * row + 1 for row in range(20)])
+        self.program(self.x, self.y, 3)
+        self.assertEqual(self.y[1, 3], 4.5)
+
+    def test_strides_that_are_absent_are_those_of_c(self):
+        self.y.__array_interface__["strides"] = None
+        self.x[19, 15] = 1.25
+        self.program(self.x, self.y, 2)
+        self.assertEqual(self.y[19, 15], 2.5)
+
+    def test_refusals(self):
+        for arguments, exception, text in (
+            ((self.x, self.y), ValueError, "takes 3 arguments; 2 were given"),
+            ((self.y, self.y, 1), ValueError, "argument 'x' has another type than the elements of its view, 'f32'"),
+            ((self.x, Array((19, 16), "e"), 1), ValueError, "dimension 0 of the tensor for 'y' is 19"),
+            ((self.x, 1, 1), ValueError, "argument 'y' has another type"),
+            ((self.x, self.y, self.x), ValueError, "argument 'a' is a scalar of type 'f32' and takes a number"),
+            ((self.x, self.y, "1"), TypeError, "argument 2 is a str"),
+            ((self.x, Array((20, 16), "d"), 1), TypeError, "argument 1 has type '<f8'"),
+        ):
+            with self.subTest(text), self.assertRaises(exception) as caught:
+                self.program(*arguments)
+            self.assertIn(text, str(caught.exception))
+
+    def test_sources(self):
+        with self.assertRaisesRegex(tessera.CompileError, "N=17") as caught:
+            tessera.Program(SOURCE, N=17)
+        self.assertEqual(caught.exception.status, "usage")
+        with self.assertRaisesRegex(tessera.CompileError, "the source has no kernel 'triple'; it has double"):
+            tessera.Program(SOURCE, kernel="triple")
+        with self.assertRaisesRegex(tessera.CompileError, "the source has several kernels; name one of double, other"):
+            tessera.Program(SOURCE + SOURCE.split("\n", 2)[2].replace("@double", "@other"))
+
+    def test_shape_classes(self):
+        program = tessera.Program(KERNELS + "attention_fwd.tile", D=128)
+        self.assertEqual(program.shape_class(B=1, H=2, HK=1, SQ=100, SK=130), "few-short")
+        self.assertEqual(program.shape_class(B=16, H=16, HK=16, SQ=16384, SK=16384), "many-long")
+        self.assertIsNone(program.shape_class(B=1))
+
+    def test_shipped_kernels_by_name(self):
+        with self.assertRaisesRegex(ValueError, "no kernel 'nothing' ships with this package; there are attention_fwd,"):
+            tessera.kernel("nothing")
+        with self.assertRaisesRegex(tessera.CompileError, "D=100"):
+            tessera.kernel("attention_fwd", D=100)
+
+
+if __name__ == "__main__":
+    unittest.main()
