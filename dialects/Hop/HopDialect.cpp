@@ -16,15 +16,7 @@ using namespace tessera::hop;
 
 mlir::LogicalResult HopDialect::verifyOperationAttribute(mlir::Operation *op,
                                                          mlir::NamedAttribute attribute) {
-  constexpr llvm::StringLiteral cache = CacheAttrHelper::getNameStr();
-  if (attribute.getName() != cache)
-    return op->emitOpError("has the attribute ")
-           << attribute.getName() << ", which is none of hop; known is " << cache;
-  bool isAccess = llvm::isa<PipeLoadOp, BulkLoadOp, BulkStoreOp, tile::StoreOp>(op);
-  if (isAccess && llvm::isa<CachePolicyAttr>(attribute.getValue()))
-    return mlir::success();
-  return op->emitOpError("has ") << cache << " = " << attribute.getValue()
-                                 << "; it is a #hop.cache of a copy or of a store";
+  return op->emitOpError("has the attribute ") << attribute.getName() << ", which is none of hop";
 }
 
 void HopDialect::initialize() {

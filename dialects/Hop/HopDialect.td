@@ -22,13 +22,11 @@ def Hop_Dialect : Dialect {
     Between `hop-insert-mbarriers` and the lowering the same program is written with buffers and mbarriers
     in place of pipes.
 
-    One attribute is written on operations of other dialects too, and is verified wherever it is: `hop.cache`, a
-    `#hop.cache`.
+    The dialect has no attributes for operations of others, and refuses what looks like one.
   }];
   let dependentDialects = ["::tessera::tile::TileDialect", "::mlir::scf::SCFDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
-  let discardableAttrs = (ins "::tessera::hop::CachePolicyAttr":$cache);
   let hasOperationAttrVerify = 1;
 }
 

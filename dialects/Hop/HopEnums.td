@@ -27,10 +27,4 @@ def Hop_StageKind : I32EnumAttr<"StageKind", "What a warpgroup does in a stage o
   let cppNamespace = "::tessera::hop";
 }
 
-def Hop_CachePolicy : I32EnumAttr<"CachePolicy", "What the L2 cache does with the lines of an access", [
-    I32EnumAttrCase<"EvictFirst", 0, "evict_first">, I32EnumAttrCase<"EvictLast", 1, "evict_last">]> {
-  let cppNamespace = "::tessera::hop";
-  let genSpecializedAttr = 0;
-}
-
 #endif // TESSERA_DIALECTS_HOP_HOPENUMS_TD

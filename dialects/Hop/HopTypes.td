@@ -33,20 +33,6 @@ def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Hop_CacheAttr : EnumAttr<Hop_Dialect, Hop_CachePolicy, "cache"> {
-  let summary = "What the L2 cache does with the lines of an access";
-  let description = [{
-    The attribute `hop.cache` of a copy between global and shared memory (`hop.pipe.load`, `hop.bulk_load`,
-    `hop.bulk_store`) or of a `tile.store` from registers, refused elsewhere: its lines are the first or the last to
-    leave the cache (PTX ISA 9.7.9.2, "Cache eviction priority hints").
-
-    ```mlir
-    #hop.cache<evict_last>
-    ```
-  }];
-  let assemblyFormat = "`<` $value `>`";
-}
-
 def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {
   let mnemonic = "stage";
   let summary = "A stage that a timeline shows";

@@ -167,8 +167,6 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,
     "thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them "
     "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself">,
-  ScheduleField<"l2_hints", Flag, Always<"false">,
-    "copies and stores tell the L2 cache what is read again (K and V of attention) and what is not (Q, O)">,
   ScheduleField<"pdl", Flag, Always<"false">,
     "programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its "
     "results where it first needs memory">,

@@ -51,7 +51,6 @@ void buildHopPhase(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
   kernels.addPass(createOrderMemory());
-  kernels.addPass(createCacheHints());
   kernels.addPass(createCluster());
   kernels.addPass(createGuardGridEnd());
   kernels.addPass(createPersistent());

@@ -269,32 +269,6 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
-def CacheHints : Pass<"hop-cache-hints", "::tessera::hop::KernelOp"> {
-  let summary = "Tell the L2 cache which tiles are read again";
-  let description = [{
-    Only with `l2_hints = true`. A tile whose place does not depend on the first grid index is loaded by the neighbours
-    too: its lines are the last to leave the cache. A tile that no other point of the grid touches is in its way: its
-    lines are the first. Such a tile has, for each grid index, a dimension of its view along which its place is a
-    multiple of that index, at least as large as the tile is wide, plus what depends on no index and no loop; and no
-    loop comes to the same place twice. Other accesses have no hint. The loads of one pipe are copies of one load and
-    have one hint. Remarks say what was chosen, and why.
-
-    ```mlir
-    !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
-    hop.pipe.load %q, %Q[%row, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
-    hop.pipe.load %k, %K[%j, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
-    tile.store %o, %O[%row, %c0] : !Tile, !tile.view<[M, 64], f32>
-    // becomes
-    hop.pipe.load %q, %Q[%row, %c0] {hop.cache = #hop.cache<evict_first>}
-      : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
-    hop.pipe.load %k, %K[%j, %c0] {hop.cache = #hop.cache<evict_last>}
-      : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
-    tile.store %o, %O[%row, %c0] {hop.cache = #hop.cache<evict_first>} : !Tile, !tile.view<[M, 64], f32>
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
 def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
   let summary = "Let each thread block walk over tiles of the grid";
   let description = [{

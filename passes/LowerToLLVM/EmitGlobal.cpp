@@ -257,7 +257,6 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   int64_t columns = type.getDimSize(1), perBlock = columns / hopper::lanesPerRow;
   const Values packed = elements(op.getValue());
-  CacheHint hint = cacheHint(op);
   Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
   for (int64_t half = 0; half < 2 * type.getDimSize(0) / hopper::mmaRows; ++half) {
     int64_t block = half / 2, parity = half % 2;
@@ -276,14 +275,14 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
             LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sge, place.column, i32(0));
         started = LLVM::AndOp::create(builder, loc, rowInside, toI32(test));
       }
-      storeUnit(access, place, started, unit, hint);
+      storeUnit(access, place, started, unit);
     }
   }
 }
 
 /// Stores 8 elements of a row from `place`: at once where they are inside, else one by one.
 void Emitter::storeUnit(const Access &access, const Place &place, Value rowInside,
-                        ArrayRef<Value> unit, const CacheHint &hint) {
+                        ArrayRef<Value> unit) {
   Value address = addressOf(access, place);
   Value whole = rowInside;
   if (!access.columnsInside) {
@@ -291,23 +290,23 @@ void Emitter::storeUnit(const Access &access, const Place &place, Value rowInsid
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
-  assembly(hint.open + "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global" + hint.modifier +
-               ".v4.b32 [$0], {$1, $2, $3, $4}" + hint.operand + ";\n}" + hint.close,
-           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  assembly(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
+      "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
   if (access.columnsInside || access.unitsWhole)
     return;
   // The last, partial unit of a row: element j is stored when column + j is the view's.
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
   Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
-  std::string text = hint.open + "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
+  std::string text = "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
   for (int64_t i = 0; i < kUnit; ++i) {
     if (i % 2 == 0)
       text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", 1 + i / 2);
-    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global{1}.b16 [$0+{2}], {3}{4};\n",
-                          i, hint.modifier, 2 * i, i % 2 ? "hi" : "lo", hint.operand);
+    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global.b16 [$0+{1}], {2};\n", i,
+                          2 * i, i % 2 ? "hi" : "lo");
   }
-  assembly(text + "}" + hint.close, "l,r,r,r,r,r,r",
+  assembly(text + "}", "l,r,r,r,r,r,r",
            {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
 }
 
@@ -332,7 +331,6 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     Value place = isRow ? thread.firstColumn : thread.firstRow;
     mayStore = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, place, i32(0)));
   }
-  CacheHint hint = cacheHint(op);
   bool half = access.elementBytes == 2;
   for (int64_t i = 0; i < layout.size(); ++i) {
     Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
@@ -343,8 +341,8 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     Value value = values[i].getType() == bits
                       ? values[i]
                       : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
-    assembly(hint.open + "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global" + hint.modifier +
-                 (half ? ".b16" : ".b32") + " [$0], $1" + hint.operand + ";\n}" + hint.close,
+    assembly(Twine("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.") +
+                 (half ? "b16" : "b32") + " [$0], $1;\n}",
              half ? "l,h,r" : "l,r,r", {addressOf(access, place), value, inside}, {});
   }
 }

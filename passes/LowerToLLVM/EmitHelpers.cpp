@@ -41,18 +41,6 @@ Value Emitter::shuffle(StringRef mode, Value value, Value lane) {
   return intrinsic(name, value.getType(), {i32(-1), value, lane, i32(31)});
 }
 
-/// PTX ISA 9.7.9.18, createpolicy. ptxas makes the policy once for all accesses of a role.
-Emitter::CacheHint Emitter::cacheHint(Operation *access) {
-  hop::CachePolicyAttr policy =
-      hop::HopDialect::CacheAttrHelper(access->getContext()).getAttr(access);
-  if (!policy)
-    return {};
-  return {("{\n.reg .b64 policy;\ncreatepolicy.fractional.L2::" +
-           stringifyCachePolicy(policy.getValue()) + ".b64 policy, 1.0;\n")
-              .str(),
-          ".L2::cache_hint", ", policy", "\n}"};
-}
-
 Value Emitter::toI32(Value flag) {
   return LLVM::ZExtOp::create(builder, loc, builder.getI32Type(), flag);
 }

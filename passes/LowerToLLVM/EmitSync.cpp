@@ -250,7 +250,6 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   SharedPlace target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(parameters.mapPosition(op));
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
-  CacheHint hint = cacheHint(op);
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -271,10 +270,10 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
       operands.push_back(LLVM::ConstantOp::create(builder, loc, builder.getI16Type(),
                                                   builder.getI16IntegerAttr((1 << blocks) - 1)));
     }
-    assembly(hint.open + "cp.async.bulk.tensor." + Twine(rank) +
+    assembly("cp.async.bulk.tensor." + Twine(rank) +
                  "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" + multicast +
-                 hint.modifier + " [$0], [$1, " + operandList(2, rank) + "], [$" + Twine(rank + 2) +
-                 "]" + mask + hint.operand + ";" + hint.close,
+                 " [$0], [$1, " + operandList(2, rank) + "], [$" + Twine(rank + 2) + "]" + mask +
+                 ";",
              constraints, operands, {});
   }
 }
@@ -289,7 +288,6 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   builder.setInsertionPointToEnd(copy->getPrevNode());
   LLVM::CondBrOp::create(builder, loc, leads, copy, after);
   builder.setInsertionPointToEnd(copy);
-  CacheHint hint = cacheHint(op);
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -300,9 +298,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
     std::string constraints = "l,r";
     for (size_t i = 0; i < rank; ++i)
       constraints += ",r";
-    assembly(hint.open + "cp.async.bulk.tensor." + Twine(rank) +
-                 "d.global.shared::cta.tile.bulk_group" + hint.modifier + " [$0, " +
-                 operandList(2, rank) + "], [$1]" + hint.operand + ";" + hint.close,
+    assembly("cp.async.bulk.tensor." + Twine(rank) + "d.global.shared::cta.tile.bulk_group [$0, " +
+                 operandList(2, rank) + "], [$1];",
              constraints, operands, {});
   }
   // The kernel may not end, nor its shared memory be written again, before the copy has read it.

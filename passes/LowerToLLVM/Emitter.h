@@ -113,13 +113,6 @@ private:
   mlir::Value quadReduce(mlir::Value value, tile::ReduceKind kind);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
 
-  /// What an instruction has more when its access says what the L2 cache does with it: a block
-  /// in which the policy is made, a modifier and a last operand.
-  struct CacheHint {
-    std::string open, modifier, operand, close;
-  };
-  static CacheHint cacheHint(mlir::Operation *access);
-
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
@@ -136,7 +129,7 @@ private:
   void storePackedRows(const Access &access, tile::StoreOp op);
   void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
   void storeUnit(const Access &access, const Place &place, mlir::Value rowInside,
-                 llvm::ArrayRef<mlir::Value> unit, const CacheHint &hint);
+                 llvm::ArrayRef<mlir::Value> unit);
   void storeElements(const Access &access, tile::StoreOp op);
 
   // Matrix products: EmitMma.cpp.

@@ -163,7 +163,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
         grid(%m = M ceildiv 128) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1,
           outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers,
           polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct,
-          staging = own, persistent = none, order = linear, section = 2, cluster = 1, l2_hints = false, pdl = false,
+          staging = own, persistent = none, order = linear, section = 2, cluster = 1, pdl = false,
           producer_registers = 24, consumer_registers = 240> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index

@@ -8,7 +8,6 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-guard-masks))' 2>&1 | FileCheck %s --check-prefix=GUARD
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-operands))' 2>&1 | FileCheck %s --check-prefix=OPERANDS
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' 2>&1 | FileCheck %s --check-prefix=STORES
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-cache-hints))' 2>&1 | FileCheck %s --check-prefix=HINTS
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-persistent))' 2>&1 | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pingpong))' 2>&1 | FileCheck %s --check-prefix=TURNS
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-waits))' 2>&1 | FileCheck %s --check-prefix=PIN
@@ -21,11 +20,10 @@
 tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<overlap = 2, pack = after, cluster = 2> {
 }
 
-// PREFETCH: :[[@LINE+9]]:1: error: has a schedule without warp_specialize; run
-// GUARD: :[[@LINE+8]]:1: error: has a schedule without split; run
-// OPERANDS: :[[@LINE+7]]:1: error: has a schedule without operands; run
-// STORES: :[[@LINE+6]]:1: error: has a schedule without store, staging; run
-// HINTS: :[[@LINE+5]]:1: error: has a schedule without l2_hints; run
+// PREFETCH: :[[@LINE+8]]:1: error: has a schedule without warp_specialize; run
+// GUARD: :[[@LINE+7]]:1: error: has a schedule without split; run
+// OPERANDS: :[[@LINE+6]]:1: error: has a schedule without operands; run
+// STORES: :[[@LINE+5]]:1: error: has a schedule without store, staging; run
 // PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
 // TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run
 // PIN: :[[@LINE+2]]:1: error: has a schedule without pin_waits; run

@@ -1054,13 +1054,8 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
-// expected-error@+1 {{has the attribute "hop.other", which is none of hop; known is hop.cache}}
+// expected-error@+1 {{has the attribute "hop.other", which is none of hop}}
 "test.op"() {hop.other = 1 : i64} : () -> ()
-
-// -----
-
-// expected-error@+1 {{has hop.cache = #hop.cache<evict_last>; it is a #hop.cache of a copy or of a store}}
-"test.op"() {hop.cache = #hop.cache<evict_last>} : () -> ()
 
 // -----
 

@@ -219,7 +219,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, staging, persistent, order, section, cluster, l2_hints, pdl, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, staging, persistent, order, section, cluster, pdl, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

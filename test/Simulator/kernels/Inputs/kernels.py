@@ -300,7 +300,7 @@ def clusters_causal():
         )
         options = ["--sim-blocks", str(2 * cluster), "--seeds", "3"]
         yield attention(wide, shapes, schedule, options), stages < overlap
-    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "operands=shared", "l2_hints=true", "pin_waits=true")
+    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "operands=shared", "pin_waits=true")
     for schedule in (*schedules, "pdl=true", "order=ascending", "order=linear"):
         yield attention(wide, shapes, f"cluster=2,{schedule}", ["--sim-blocks", "4"]), False
     yield attention(wide, shapes, "cluster=2,warp_specialize=false"), True
@@ -364,14 +364,6 @@ def boxes():
         yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=cluster == 2), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
-
-
-def cache_hints():
-    """Policies of the L2 cache change no result, in copies, multicasts and stores of each kind."""
-    for store, cluster, ws in itertools.product(("direct", "tma"), (1, 2), (True, False)):
-        schedule = schedule_text(l2_hints=True, store=store, cluster=cluster, warp_specialize=ws)
-        yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [attention_shape(2, 1, 203, 113)], schedule), False
-        yield gemm(["-DBM=128", "-DBN=64", "-DBK=32", "-DBIAS=true"], [(300, 200, 104)], schedule), False
 
 
 def pinned_waits():
@@ -438,7 +430,7 @@ def shared_operands():
         yield attention(["-DD=64", "-DBM=192", "-DBN=48"], lengths, schedule), False
     # Rows of several heads.
     defines = ["-DD=64", "-DHEADS=4", "-DBM=128", "-DBN=32"]
-    yield attention(defines, [attention_shape(8, 2, 77, 113)], "operands=shared,l2_hints=true,store=tma"), False
+    yield attention(defines, [attention_shape(8, 2, 77, 113)], "operands=shared,store=tma"), False
     # Tiles of which P does not fit in registers under the next scores.
     for d, bn in ((64, 176), (128, 112)):
         shapes = [attention_shape(1, 1, 203, 401)]
@@ -470,7 +462,7 @@ def lent_slots():
     for cluster, persistent, d in itertools.product((2, 4), ("none", "static", "dynamic"), (64, 256)):
         yield lent([f"-DD={d}", "-DBM=128"], cluster=cluster, persistent=persistent), None
     for heads in (2, 8):
-        yield lent(["-DD=128", f"-DHEADS={heads}"], [attention_shape(8, 1, 77, 113)], l2_hints=True), False
+        yield lent(["-DD=128", f"-DHEADS={heads}"], [attention_shape(8, 1, 77, 113)]), False
     for persistent, bm, bn, bk, transposed in itertools.product(
         ("none", "static", "dynamic"), (64, 192), (64, 160), (64, 128), ("true", "false")
     ):
@@ -489,7 +481,6 @@ GROUPS = {
     "attention-tiles": attention_tiles,
     "attention-variants": attention_variants,
     "attention-variants-retries": attention_variants_retries,
-    "cache-hints": cache_hints,
     "clusters": clusters,
     "clusters-causal": clusters_causal,
     "pinned-waits": pinned_waits,
