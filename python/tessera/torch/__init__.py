@@ -1,0 +1,28 @@
+"""Attention for PyTorch.
+
+    from tessera.torch import attention
+    out = attention(q, k, v, causal=True)                       # [B, H, S, D]
+    out, lse = attention(q, k, v, layout="BSHD", window=(256, 0), return_lse=True)
+
+`scaled_dot_product_attention`, `flash_attn_func` and its packed forms take what the functions of these names take.
+docs/pytorch.md says what is supported; what is not raises an exception that names the argument.
+"""
+
+from ._attention import attention, warm_up
+from ._op import use_interpreter
+from ._originals import (
+    flash_attn_func,
+    flash_attn_kvpacked_func,
+    flash_attn_qkvpacked_func,
+    scaled_dot_product_attention,
+)
+
+__all__ = [
+    "attention",
+    "flash_attn_func",
+    "flash_attn_kvpacked_func",
+    "flash_attn_qkvpacked_func",
+    "scaled_dot_product_attention",
+    "use_interpreter",
+    "warm_up",
+]

@@ -1,0 +1,124 @@
+"""The function `attention`: from its arguments to an op."""
+
+import torch
+
+from . import _fallback, _op, _variants
+
+_LAYOUTS = ("BHSD", "BSHD")
+
+
+def _read_window(causal, window):
+    """(left, right) with None for no bound."""
+    left, right = (None, None) if window is None else window
+    left, right = (None if bound is None or bound < 0 else bound for bound in (left, right))
+    return left, 0 if causal else right
+
+
+def _name_mask(left, right):
+    if left is None and right is None:
+        return "none"
+    return "causal" if left is None and isinstance(right, int) and right == 0 else "window"
+
+
+def _cast_for_autocast(tensors):
+    """Under autocast, float32 becomes its type, as with torch's own attention."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
+
+
+def _check_gradient(tensors):
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.requires_grad and torch.is_grad_enabled():
+            raise NotImplementedError(
+                f"argument '{name}' requires a gradient, and attention has no backward kernel: call it under "
+                'torch.no_grad(), detach the argument, or pass fallback="torch"'
+            )
+
+
+def attention(
+    q,
+    k,
+    v,
+    *,
+    causal=False,
+    window=None,
+    softcap=0.0,
+    alibi=None,
+    bias=None,
+    scale=None,
+    layout="BHSD",
+    return_lse=False,
+    fallback=None,
+):
+    """softmax(scale * q k^T) v, and with `return_lse` also the logarithm of the softmax' sums, [B, H, SQ] in float32.
+
+    q, k, v:  tensors in the order of `layout`, "BHSD" or "BSHD", float16 or bfloat16, in any strides but the innermost.
+              q may have a multiple of the heads of k and v, and v a head dimension of its own.
+    causal:   a row sees the keys up to its own. The last row is aligned with the last key.
+    window:   (left, right), how many keys before and after its own a row sees; a negative number or None for all.
+    softcap:  scores become softcap * tanh(score / softcap); 0 for none.
+    alibi:    a float32 slope for each head of q; scores fall by it with each key of distance.
+    bias:     added to the scores; only with fallback="torch".
+    scale:    1 / sqrt(head dimension) when not given.
+    fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
+
+    A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
+    `tessera.compile` raises where a kernel has to be compiled.
+    """
+    if layout not in _LAYOUTS:
+        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
+    if fallback not in (None, "torch"):
+        raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
+    q, k, v = _cast_for_autocast((q, k, v))
+    if layout == "BSHD":
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    left, right = _read_window(causal, window)
+    if scale is None:
+        scale = q.shape[-1] ** -0.5
+    if fallback and _needs_fallback(q, k, v, alibi, bias):
+        out, lse = _fallback.attention(
+            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias, scale=scale
+        )
+    else:
+        out, lse = _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse)
+    if layout == "BSHD":
+        out = out.transpose(1, 2)
+    return (out, lse) if return_lse else out
+
+
+def _needs_fallback(q, k, v, alibi, bias):
+    if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
+        return True
+    return torch.is_grad_enabled() and any(
+        tensor is not None and tensor.requires_grad for tensor in (q, k, v, alibi)
+    )
+
+
+def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
+    if bias is not None:
+        raise NotImplementedError("argument 'bias' is given, and no kernel adds one; pass fallback=\"torch\"")
+    _op.check(q, k, v, alibi)
+    _check_gradient({"q": q, "k": k, "v": v, "alibi": alibi})
+    named = {
+        "variant": _variants.name_variant(_name_mask(left, right), softcap, alibi is not None),
+        "scale": float(scale),
+        "softcap": float(softcap),
+        "left": _variants.UNLIMITED if left is None else left,
+        "right": _variants.UNLIMITED if right is None else right,
+    }
+    if return_lse:
+        return _op.forward(q, k, v, alibi, **named)
+    return _op.inference(q, k, v, alibi, **named), None
+
+
+def warm_up(dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False):
+    """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
+    and `softcap` matter by being given, not by their values."""
+    if dtype not in _variants.TYPES:
+        raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
+    mask = _name_mask(*_read_window(causal, window))
+    text = _variants.name_variant(mask, softcap, alibi)
+    _variants.find_variant(text, dtype, head_dim, value_dim or head_dim).compile_all()

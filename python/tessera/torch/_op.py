@@ -1,0 +1,181 @@
+"""The ops `tessera::attention_forward` (output and LSE) and `tessera::attention_inference` (output).
+
+Tensors are [B, H, S, D] views in any strides but the innermost, which is 1. The output has the order of q's storage,
+so that a view of BSHD storage gives one. Causal masks and windows are aligned at the last row and the last key.
+"""
+
+import torch
+from torch.utils.flop_counter import register_flop_formula
+
+from . import _variants
+
+_SIGNATURE = (
+    "(Tensor q, Tensor k, Tensor v, Tensor? alibi, *, str variant, float scale, float softcap=0., SymInt left=-1, "
+    "SymInt right=-1)"
+)
+_library = torch.library.Library("tessera", "DEF")
+_tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides) if hasattr(torch.Tag, "needs_exact_strides") else (
+    torch.Tag.pt2_compliant_tag,
+)  # fmt: skip
+_library.define(f"attention_forward{_SIGNATURE} -> (Tensor, Tensor)", tags=_tags)
+_library.define(f"attention_inference{_SIGNATURE} -> Tensor", tags=_tags)
+forward = torch.ops.tessera.attention_forward.default
+inference = torch.ops.tessera.attention_inference.default
+
+
+def find_problem(q, k, v, alibi):
+    """What keeps every kernel from taking these tensors: an exception, or None."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.dim() != 4:
+            return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
+        if tensor.dtype not in _variants.TYPES:
+            return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
+        if tensor.dtype != q.dtype:
+            return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
+        if tensor.device != q.device:
+            return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+        if tensor.shape[3] not in _variants.HEAD_DIMENSIONS:
+            return ValueError(
+                f"argument '{name}' has head dimension {tensor.shape[3]}; there are kernels for "
+                f"{', '.join(map(str, _variants.HEAD_DIMENSIONS))}: pad it with zeros and give `scale`"
+            )
+        if tensor.stride(3) != 1:
+            return ValueError(
+                f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
+                f"{name}.contiguous()"
+            )
+    return _find_mismatch(q, k, v, alibi)
+
+
+def _find_mismatch(q, k, v, alibi):
+    for name, tensor, dim, of, other in (
+        ("k", k, 0, "q", q), ("v", v, 0, "q", q), ("k", k, 3, "q", q), ("v", v, 1, "k", k), ("v", v, 2, "k", k),
+    ):  # fmt: skip
+        if tensor.shape[dim] != other.shape[dim]:
+            what = ("batch", "number of heads", "length", "head dimension")[dim]
+            return ValueError(
+                f"argument '{name}' has {what} {tensor.shape[dim]} and '{of}' {other.shape[dim]}; they must be equal"
+            )
+    if q.shape[1] % k.shape[1]:
+        return ValueError(
+            f"argument 'q' has {q.shape[1]} heads, which is no multiple of the {k.shape[1]} heads of 'k'"
+        )
+    if alibi is not None and (alibi.dtype != torch.float32 or alibi.dim() != 1 or alibi.shape[0] != q.shape[1]):
+        return ValueError(
+            f"argument 'alibi' is {alibi.dtype} of shape {tuple(alibi.shape)}; attention takes one float32 slope for "
+            f"each of the {q.shape[1]} heads"
+        )
+    return None
+
+
+def check(q, k, v, alibi):
+    """Refuses tensors that no kernel takes."""
+    problem = find_problem(q, k, v, alibi)
+    if problem is not None:
+        raise problem
+
+
+def allocate_results(q, v):
+    """(output, LSE) of q's device; the output is dense in the order of q's storage."""
+    batch, heads, length, width = q.shape[0], q.shape[1], q.shape[2], v.shape[3]
+    if q.stride(1) < q.stride(2):
+        out = q.new_empty((batch, length, heads, width)).transpose(1, 2)
+    else:
+        out = q.new_empty((batch, heads, length, width))
+    return out, q.new_empty((batch, heads, length), dtype=torch.float32)
+
+
+def _run(q, k, v, alibi, variant, scale, softcap, left, right, find):
+    check(q, k, v, alibi)
+    out, lse = allocate_results(q, v)
+    if k.shape[2] == 0:
+        return out.zero_(), lse.fill_(-torch.inf)
+    if out.numel():
+        run, extras = find(variant, q, k, v)
+        values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
+        run(q, k, v, out, lse, scale, *(values[name] for name in extras))
+    return out, lse
+
+
+def _run_cuda(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
+    return _run(q, k, v, alibi, variant, scale, softcap, left, right, _variants.find_kernel)
+
+
+_interprets = False
+
+
+def runs_on(device):
+    """Whether an op runs on a device."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) == (9, 0)
+    return device.type == "cpu" and _interprets
+
+
+def use_interpreter(enabled=True):
+    """Lets attention of tensors on the CPU run by the interpreter, which is exact and slow: for tests without a GPU.
+    Returns what it was before."""
+    global _interprets
+    before, _interprets = _interprets, enabled
+    return before
+
+
+def _find_program(text, q, k, v):
+    variant = _variants.find_variant(text, q.dtype, q.shape[3], v.shape[3])
+    return variant.program, variant.extras
+
+
+def _run_cpu(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
+    if not _interprets:
+        raise ValueError(
+            "argument 'q' is on the CPU; attention runs on CUDA devices of compute capability 9.0: move it there, call "
+            'tessera.torch.use_interpreter() to run tests on the CPU, or pass fallback="torch"'
+        )
+    return _run(q, k, v, alibi, variant, scale, softcap, left, right, _find_program)
+
+
+def _make_fake(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
+    check(q, k, v, alibi)
+    return allocate_results(q, v)
+
+
+def _only_output(function):
+    return lambda *arguments, **named: function(*arguments, **named)[0]
+
+
+def _fold_batch(tensor, dim, size):
+    """A tensor of vmap with its dimension `dim` of `size` (None: it has none) folded into the batch."""
+    tensor = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.flatten(0, 1)
+
+
+def _register_vmap(name, op):
+    def run(info, dims, q, k, v, alibi, **named):
+        if dims[3] is not None:
+            raise NotImplementedError("argument 'alibi' is mapped over by vmap; its slopes are the same for all")
+        size = info.batch_size
+        folded = (_fold_batch(tensor, dim, size) for tensor, dim in zip((q, k, v), dims))
+        results = op(*folded, alibi, **named)
+        if isinstance(results, torch.Tensor):
+            return results.unflatten(0, (size, -1)), 0
+        return tuple(result.unflatten(0, (size, -1)) for result in results), (0, 0)
+
+    torch.library.register_vmap(name, run, lib=_library)
+
+
+def _count_flops(q, k, v, *_, **__):
+    """As torch counts its own attention: of all scores, masked or not."""
+    (batch, heads, rows, width), keys = q, k[2]
+    return 2 * batch * heads * rows * keys * (width + v[3])
+
+
+def _register(name, op, wrap):
+    _library.impl(name, wrap(_run_cuda), "CUDA")
+    _library.impl(name, wrap(_run_cpu), "CPU")
+    full_name = f"tessera::{name}"
+    torch.library.register_fake(full_name, wrap(_make_fake), lib=_library)
+    _register_vmap(full_name, op)
+    register_flop_formula(op.overloadpacket)(_count_flops)
+
+
+_register("attention_forward", forward, lambda function: function)
+_register("attention_inference", inference, _only_output)

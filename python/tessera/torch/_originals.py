@@ -1,0 +1,81 @@
+"""Attention with the signatures and the meaning of functions that programs call already."""
+
+from ._attention import attention
+
+
+def _refuse(name, value, reason):
+    raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key."""
+    if attn_mask is not None:
+        _refuse("attn_mask", "given", "no kernel takes one: use is_causal, or windows and slopes of tessera.torch.attention")
+    if dropout_p:
+        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    if query.dim() == 3:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        return _attend(query, key, value, is_causal, scale).squeeze(1)
+    if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
+        raise ValueError(
+            f"argument 'key' has {key.shape[1]} heads and 'query' {query.shape[1]}; pass enable_gqa=True to share them"
+        )
+    return _attend(query, key, value, is_causal, scale)
+
+
+def _attend(query, key, value, is_causal, scale):
+    if not is_causal:
+        return attention(query, key, value, scale=scale)
+    # Aligned at the first row: keys past the last row are seen by none, rows past the last key see all.
+    rows, keys = query.shape[2], key.shape[2]
+    if rows == keys:
+        return attention(query, key, value, causal=True, scale=scale)
+    if rows < keys:
+        return attention(query, key[:, :, :rows], value[:, :, :rows], causal=True, scale=scale)
+    return attention(query, key, value, window=(None, rows - keys), scale=scale)
+
+
+def flash_attn_func(
+    q,
+    k,
+    v,
+    dropout_p=0.0,
+    softmax_scale=None,
+    causal=False,
+    window_size=(-1, -1),
+    softcap=0.0,
+    alibi_slopes=None,
+    deterministic=False,
+    return_attn_probs=False,
+):
+    """flash_attn.flash_attn_func: tensors are [B, S, H, D], masks are aligned at the last row and key. With
+    `return_attn_probs` returns (output, LSE, None). Results are deterministic in any case."""
+    if dropout_p:
+        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    if alibi_slopes is not None and alibi_slopes.dim() != 1:
+        _refuse("alibi_slopes", f"of shape {tuple(alibi_slopes.shape)}", "kernels take one slope for each head")
+    results = attention(
+        q,
+        k,
+        v,
+        causal=causal,
+        window=window_size,
+        softcap=softcap,
+        alibi=alibi_slopes,
+        scale=softmax_scale,
+        layout="BSHD",
+        return_lse=return_attn_probs,
+    )
+    return (*results, None) if return_attn_probs else results
+
+
+def flash_attn_qkvpacked_func(qkv, *arguments, **named):
+    """flash_attn.flash_attn_qkvpacked_func: `qkv` is [B, S, 3, H, D], the rest as in `flash_attn_func`."""
+    return flash_attn_func(*qkv.unbind(2), *arguments, **named)
+
+
+def flash_attn_kvpacked_func(q, kv, *arguments, **named):
+    """flash_attn.flash_attn_kvpacked_func: `kv` is [B, S, 2, HK, D], the rest as in `flash_attn_func`."""
+    return flash_attn_func(q, *kv.unbind(2), *arguments, **named)

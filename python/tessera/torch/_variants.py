@@ -1,0 +1,113 @@
+"""Which kernel computes an attention: named by text, so that graphs of torch mean the same in another process."""
+
+import operator
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from .. import _compile, _library
+from .._program import Program
+
+#: Head dimensions that the kernels are compiled for.
+HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
+#: A window that does not end.
+UNLIMITED = -1
+TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+# Shapes whose kernel is remembered before remembering starts afresh.
+_MAX_SHAPES = 4096
+_CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
+
+
+def name_variant(mask, softcap, alibi):
+    """The text of a variant: a source that ships with the package, and its parameters beyond types and sizes."""
+    if mask != "window" and not softcap and not alibi:
+        return f"attention_fwd CAUSAL={'true' if mask == 'causal' else 'false'}"
+    fields = [f"MASK={mask}"]
+    if softcap:
+        fields.append("SOFTCAP=exact")
+    if alibi:
+        fields.append("ALIBI=true")
+    return " ".join(["attention_variants", *fields])
+
+
+class Variant:
+    """The kernels of one variant for one element type and head dimensions: one for each class of shapes."""
+
+    def __init__(self, text, dtype, d, dv):
+        name, *fields = text.split()
+        self._source = _library.find_source(name)
+        self._parameters = dict(field.split("=", 1) for field in fields)
+        self._parameters.update(T=TYPES[dtype], D=d, DV=dv)
+        #: The interpreter's form.
+        self.program = Program(self._source, **self._parameters)
+        #: Names of arguments after q, k, v, o, lse and scale.
+        self.extras = [
+            argument
+            for field, arguments in (("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]), ("MASK", ["left", "right"]))
+            if self._parameters.get(field) in ("exact", "true", "window")
+            for argument in arguments
+        ]
+        self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
+
+    def compile(self, shape_class):
+        """The kernel of a class; waits for the compiler where it is not there yet."""
+        kernel = self._kernels.get(shape_class)
+        if kernel is None:
+            kernel = _compile.compile(self._source, shape_class=shape_class, **self._parameters)
+            self._kernels[shape_class] = kernel
+        return kernel
+
+    def find(self, shape):
+        """(kernel, whether it is that of the shape's class). A class that is not there yet is compiled beside the
+        program, if there is another."""
+        shape_class = self.program.shape_class(**shape)
+        kernel = self._kernels.get(shape_class)
+        if kernel is not None or not self._kernels:
+            return kernel or self.compile(shape_class), True
+        with self._lock:
+            if shape_class not in self._pending:
+                self._pending.add(shape_class)
+                _background().submit(self.compile, shape_class)
+        return next(iter(self._kernels.values())), False
+
+    def compile_all(self):
+        for shape_class in _CLASSES:
+            self.compile(shape_class)
+
+
+_executor = None
+_variants, _by_shape, _lock = {}, {}, threading.Lock()
+
+
+def _background():
+    global _executor
+    with _lock:
+        if _executor is None:
+            _executor = ThreadPoolExecutor(1, thread_name_prefix="tessera-compile")
+        return _executor
+
+
+def find_variant(text, dtype, d, dv):
+    key = (text, dtype, d, dv)
+    variant = _variants.get(key)
+    if variant is None:
+        variant = _variants.setdefault(key, Variant(text, dtype, d, dv))
+    return variant
+
+
+def find_kernel(text, q, k, v):
+    """(kernel, names of its extra arguments) for tensors of these shapes."""
+    shape = (q.shape, k.shape, v.shape[-1])
+    found = _by_shape.get((text, q.dtype, shape))
+    if found is not None:
+        return found
+    variant = find_variant(text, q.dtype, q.shape[3], v.shape[3])
+    extents = dict(zip(("B", "H", "SQ", "HK", "SK"), map(operator.index, (*q.shape[:3], k.shape[1], k.shape[2]))))
+    kernel, is_final = variant.find(extents)
+    if is_final:
+        if len(_by_shape) >= _MAX_SHAPES:
+            _by_shape.clear()
+        _by_shape[(text, q.dtype, shape)] = kernel, variant.extras
+    return kernel, variant.extras

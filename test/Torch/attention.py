@@ -1,0 +1,159 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""tessera.torch.attention on the interpreter, compared with f64."""
+
+import unittest
+
+import problems
+import torch
+from problems import band, exact, make
+
+import tessera.torch
+from tessera.torch import attention
+
+SLOPES = torch.tensor([0.5, 0.1])
+
+
+class Meaning(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def check(self, tensors, expected, **options):
+        out, lse = attention(*tensors, return_lse=True, **options)
+        problems.assert_close(self, out, expected[0], options)
+        self.assertTrue(torch.allclose(lse.double(), expected[1], rtol=1e-5, atol=1e-5), options)
+        self.assertTrue(torch.equal(attention(*tensors, **options), out))
+
+    def test_masks(self):
+        tensors = make()
+        for options, bounds in (
+            ({}, {}),
+            ({"causal": True}, {"right": 0}),
+            ({"window": (20, 3)}, {"left": 20, "right": 3}),
+            ({"window": (-1, 5)}, {"right": 5}),
+            ({"window": (None, None)}, {}),
+            ({"causal": True, "window": (16, 7)}, {"left": 16, "right": 0}),
+        ):
+            self.check(tensors, exact(*tensors, band(70, 90, **bounds)), **options)
+
+    def test_scores(self):
+        tensors = make()
+        self.check(tensors, exact(*tensors, softcap=1.5), softcap=1.5)
+        self.check(tensors, exact(*tensors, slopes=SLOPES), alibi=SLOPES)
+        visible = band(70, 90, right=0)
+        expected = exact(*tensors, visible, softcap=1.5, slopes=SLOPES, scale=0.3)
+        self.check(tensors, expected, causal=True, softcap=1.5, alibi=SLOPES, scale=0.3)
+
+    def test_types_and_sizes(self):
+        for sizes in (
+            {"dtype": torch.float16},
+            {"heads": 6, "kv_heads": 3},
+            {"d": 128, "dv": 64},
+            {"d": 96},
+            {"rows": 1, "keys": 1},
+            {"rows": 129, "keys": 257, "batch": 1},
+        ):
+            tensors = make(**sizes)
+            self.check(tensors, exact(*tensors))
+
+    def test_rows_without_keys(self):
+        tensors = make(rows=90, keys=20)
+        out, lse = attention(*tensors, causal=True, return_lse=True)
+        self.assertFalse(out[:, :, :70].any())
+        self.assertTrue((lse[:, :, :70] == -torch.inf).all())
+        self.check(tensors, exact(*tensors, band(90, 20, right=0)), causal=True)
+
+    def test_empty(self):
+        q, k, v = make(keys=0)
+        out, lse = attention(q, k, v, return_lse=True)
+        self.assertFalse(out.any())
+        self.assertTrue((lse == -torch.inf).all())
+        self.assertEqual(attention(*make(rows=0)).shape, (2, 2, 0, 64))
+        self.assertEqual(attention(*make(batch=0)).shape, (0, 2, 70, 64))
+
+    def test_layouts_and_strides(self):
+        q, k, v = make(layout="BSHD", heads=4, kv_heads=4, rows=50, keys=50)
+        expected = exact(*(tensor.transpose(1, 2) for tensor in (q, k, v)))[0].transpose(1, 2)
+        out = attention(q, k, v, layout="BSHD")
+        problems.assert_close(self, out, expected)
+        self.assertTrue(out.is_contiguous())
+        packed = torch.stack((q, k, v), 2)
+        packed = attention(*packed.unbind(2), layout="BSHD")
+        self.assertTrue(torch.equal(packed, out))
+        self.assertTrue(packed.is_contiguous())
+        heads_first = attention(*(tensor.transpose(1, 2).contiguous() for tensor in (q, k, v)))
+        self.assertTrue(torch.equal(heads_first.transpose(1, 2), out))
+        self.assertTrue(heads_first.is_contiguous())
+
+    def test_autocast(self):
+        q, k, v = make(dtype=torch.float32)
+        with torch.autocast("cpu", torch.bfloat16):
+            out = attention(q, k, v)
+        self.assertTrue(torch.equal(out, attention(q.bfloat16(), k.bfloat16(), v.bfloat16())))
+
+    def test_fallback_agrees(self):
+        slopes = SLOPES
+        for options in ({}, {"causal": True, "window": (16, None)}, {"softcap": 1.5, "alibi": slopes}):
+            tensors = make()
+            out, lse = attention(*tensors, return_lse=True, **options)
+            single = (tensor.float().requires_grad_() for tensor in tensors)
+            other, other_lse = attention(*single, return_lse=True, fallback="torch", **options)
+            problems.assert_close(self, out, other.detach().double(), options)
+            self.assertTrue(torch.allclose(lse, other_lse, atol=1e-4))
+
+    def test_fallback_takes_what_no_kernel_takes(self):
+        q, k, v = (tensor.float().requires_grad_() for tensor in make(d=40))
+        bias = torch.zeros(70, 90)
+        out = attention(q, k, v, bias=bias, fallback="torch")
+        out.sum().backward()
+        self.assertTrue(q.grad.abs().sum() > 0)
+        problems.assert_close(self, out.detach().bfloat16(), exact(q, k, v)[0].detach())
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def refuse(self, exception, text, *tensors, **options):
+        with self.assertRaises(exception) as caught:
+            attention(*tensors, **options)
+        self.assertIn(text, str(caught.exception))
+
+    def test_tensors(self):
+        q, k, v = make()
+        self.refuse(TypeError, "argument 'q' has type torch.float32", q.float(), k.float(), v.float())
+        self.refuse(TypeError, "argument 'v' has type torch.float16 and 'q' torch.bfloat16", q, k, v.half())
+        self.refuse(ValueError, "argument 'k' has 3 dimensions", q, k[0], v)
+        self.refuse(ValueError, "argument 'q' has head dimension 40; there are kernels for 64, 96", *make(d=40))
+        self.refuse(ValueError, "argument 'k' has batch 1 and 'q' 2", q, k[:1], v)
+        self.refuse(ValueError, "argument 'v' has length 89 and 'k' 90", q, k, v[:, :, 1:])
+        self.refuse(ValueError, "argument 'v' has number of heads 2 and 'k' 1", q, k, v.expand(-1, 2, -1, -1))
+        self.refuse(ValueError, "argument 'q' has 3 heads, which is no multiple of the 2", *make(heads=3, kv_heads=2))
+        self.refuse(ValueError, "argument 'k' has stride 90 in its last dimension", q, k.mT.contiguous().mT, v)
+        self.refuse(ValueError, "argument 'v' is on meta and 'q' on cpu", q, k, v.to("meta"))
+
+    def test_options(self):
+        tensors = make()
+        self.refuse(ValueError, "argument 'layout' is 'SBHD'", *tensors, layout="SBHD")
+        self.refuse(ValueError, "argument 'fallback' is 'slow'", *tensors, fallback="slow")
+        self.refuse(ValueError, "argument 'alibi' is torch.float32 of shape (3,)", *tensors, alibi=torch.ones(3))
+        self.refuse(ValueError, "one float32 slope for each of the 2 heads", *tensors, alibi=torch.ones(2).half())
+        self.refuse(NotImplementedError, "argument 'bias' is given", *tensors, bias=torch.zeros(70, 90))
+
+    def test_gradients(self):
+        q, k, v = make()
+        text = "argument 'k' requires a gradient, and attention has no backward kernel"
+        self.refuse(NotImplementedError, text, q, k.requires_grad_(), v)
+        with torch.no_grad():
+            attention(q, k, v)
+
+    def test_cpu(self):
+        tessera.torch.use_interpreter(False)
+        self.refuse(ValueError, "argument 'q' is on the CPU", *make())
+
+    def test_warm_up(self):
+        with self.assertRaisesRegex(TypeError, "argument 'dtype' is torch.float32"):
+            tessera.torch.warm_up(torch.float32, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()

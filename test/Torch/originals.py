@@ -1,0 +1,106 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Functions with the names of others: their signatures and their meaning."""
+
+import inspect
+import unittest
+
+import problems
+import torch
+from problems import band, exact, make
+
+import tessera.torch
+from tessera.torch import flash_attn_func, scaled_dot_product_attention
+
+FLASH_OPTIONS = (
+    "dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, "
+    "deterministic=False, return_attn_probs=False"
+)
+
+
+class ScaledDotProduct(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_signature(self):
+        signature = str(inspect.signature(scaled_dot_product_attention))
+        self.assertEqual(
+            signature,
+            "(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)",
+        )
+
+    def test_causal_mask_is_aligned_at_the_first_row(self):
+        for rows, keys in ((70, 70), (70, 90), (90, 70), (1, 40)):
+            tensors = make(rows=rows, keys=keys, heads=1)
+            expected = torch.nn.functional.scaled_dot_product_attention(
+                *(tensor.double() for tensor in tensors), is_causal=True
+            )
+            problems.assert_close(self, scaled_dot_product_attention(*tensors, is_causal=True), expected, (rows, keys))
+
+    def test_shared_heads_and_scale(self):
+        tensors = make(heads=4, kv_heads=2)
+        out = scaled_dot_product_attention(*tensors, scale=0.3, enable_gqa=True)
+        problems.assert_close(self, out, exact(*tensors, scale=0.3)[0])
+        with self.assertRaisesRegex(ValueError, "'key' has 2 heads and 'query' 4; pass enable_gqa=True"):
+            scaled_dot_product_attention(*tensors)
+
+    def test_three_dimensions(self):
+        q, k, v = (tensor[:, 0] for tensor in make(heads=1))
+        expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+        problems.assert_close(self, scaled_dot_product_attention(q, k, v), expected)
+
+    def test_refusals(self):
+        tensors = make(heads=1)
+        with self.assertRaisesRegex(NotImplementedError, "argument 'attn_mask' is given"):
+            scaled_dot_product_attention(*tensors, attn_mask=torch.ones(70, 90, dtype=torch.bool))
+        with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.1"):
+            scaled_dot_product_attention(*tensors, dropout_p=0.1)
+
+
+class Flash(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_signature(self):
+        self.assertEqual(str(inspect.signature(flash_attn_func)), f"(q, k, v, {FLASH_OPTIONS})")
+
+    def expected(self, tensors, **options):
+        out, lse = exact(*(tensor.transpose(1, 2) for tensor in tensors), **options)
+        return out.transpose(1, 2), lse
+
+    def test_masks_are_aligned_at_the_last_row(self):
+        tensors = make(layout="BSHD", rows=60)
+        for options, bounds in (
+            ({}, {}),
+            ({"causal": True}, {"right": 0}),
+            ({"window_size": (16, 4)}, {"left": 16, "right": 4}),
+            ({"causal": True, "window_size": (16, -1)}, {"left": 16, "right": 0}),
+        ):
+            expected, _ = self.expected(tensors, visible=band(60, 90, **bounds))
+            problems.assert_close(self, flash_attn_func(*tensors, **options), expected, options)
+
+    def test_scores(self):
+        tensors, slopes = make(layout="BSHD"), torch.tensor([0.5, 0.1])
+        out, lse, weights = flash_attn_func(*tensors, 0.0, 0.2, softcap=2.0, alibi_slopes=slopes, return_attn_probs=True)
+        expected, expected_lse = self.expected(tensors, softcap=2.0, slopes=slopes, scale=0.2)
+        problems.assert_close(self, out, expected)
+        self.assertTrue(torch.allclose(lse.double(), expected_lse, atol=1e-4))
+        self.assertIsNone(weights)
+
+    def test_packed(self):
+        q, k, v = make(layout="BSHD", kv_heads=2, rows=50, keys=50)
+        out = flash_attn_func(q, k, v, causal=True)
+        packed = tessera.torch.flash_attn_qkvpacked_func(torch.stack((q, k, v), 2), causal=True)
+        self.assertTrue(torch.equal(packed, out))
+        packed = tessera.torch.flash_attn_kvpacked_func(q, torch.stack((k, v), 2), causal=True)
+        self.assertTrue(torch.equal(packed, out))
+
+    def test_refusals(self):
+        tensors = make(layout="BSHD")
+        with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.5"):
+            flash_attn_func(*tensors, 0.5)
+        with self.assertRaisesRegex(NotImplementedError, r"argument 'alibi_slopes' is of shape \(2, 2\)"):
+            flash_attn_func(*tensors, alibi_slopes=torch.ones(2, 2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,62 @@
+"""Problems for the tests, and what they compare results with."""
+
+import torch
+
+import tessera.torch
+
+D = 64
+
+
+def make(batch=2, heads=2, kv_heads=1, rows=70, keys=90, d=D, dv=None, dtype=torch.bfloat16, layout="BHSD", seed=0):
+    """q, k, v in the order of `layout`."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(heads, length, width):
+        shape = (batch, heads, length, width) if layout == "BHSD" else (batch, length, heads, width)
+        return torch.randn(shape, generator=generator).to(dtype)
+
+    return normal(heads, rows, d), normal(kv_heads, keys, d), normal(kv_heads, keys, dv or d)
+
+
+def exact(q, k, v, visible=None, softcap=0.0, slopes=None, scale=None):
+    """(output, LSE) in float64 of [B, H, S, D] tensors; `visible` is a matrix of rows and keys."""
+    q, k, v = q.double(), k.double(), v.double()
+    k, v = (tensor.repeat_interleave(q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    rows, keys = q.shape[2], k.shape[2]
+    scores = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    if softcap:
+        scores = softcap * (scores / softcap).tanh()
+    if slopes is not None:
+        distance = (torch.arange(rows)[:, None] + keys - rows - torch.arange(keys)).abs()
+        scores = scores - slopes.double().view(-1, 1, 1) * distance
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -torch.inf)
+    weights = scores.softmax(-1).nan_to_num(0)
+    return weights @ v, scores.logsumexp(-1)
+
+
+def band(rows, keys, left=None, right=None):
+    """Which keys a row sees, aligned at the last row and key."""
+    offset = torch.arange(keys) - (torch.arange(rows)[:, None] + keys - rows)
+    visible = torch.ones(rows, keys, dtype=torch.bool)
+    if left is not None:
+        visible &= offset >= -left
+    if right is not None:
+        visible &= offset <= right
+    return visible
+
+
+def error_limit(expected, dtype):
+    """Twice what rounding P and the output to 16 bits costs, and two units in the last place of a value near 0.3."""
+    unit = torch.finfo(dtype).eps
+    return 2 * unit * expected.abs().max().item() + 2 * unit * 0.25
+
+
+def assert_close(test, out, expected, what=""):
+    error = (out.double() - expected).abs().max().item() if out.numel() else 0.0
+    test.assertLessEqual(error, error_limit(expected, out.dtype), what)
+
+
+def use_interpreter(test):
+    """For the time of a test."""
+    test.addCleanup(tessera.torch.use_interpreter, tessera.torch.use_interpreter())
