@@ -8,6 +8,7 @@
 #ifndef TESSERA_DIALECTS_HOP_HOP_H
 #define TESSERA_DIALECTS_HOP_HOP_H
 
+#include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/TensorEncoding.h"
 
@@ -21,6 +22,20 @@
 #include "dialects/Hop/HopDialect.h.inc"
 namespace tessera::hop {
 class TimelineOp;
+/// Refuses `op` in a role of one thread.
+mlir::LogicalResult verifyOnWarpgroups(mlir::Operation *op);
+
+/// See HopOpBase.td.
+template <typename Op>
+class OnWarpgroups : public mlir::OpTrait::TraitBase<Op, OnWarpgroups> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnWarpgroups(op); }
+};
+template <typename Op>
+class FillsPipe : public mlir::OpTrait::TraitBase<Op, FillsPipe> {};
+template <typename Op>
+class ReadsPipe : public mlir::OpTrait::TraitBase<Op, ReadsPipe> {};
+
 /// Refuses a place that the bytes of `op`, a SharedMemoryOpInterface, cannot have.
 mlir::LogicalResult verifyPlace(mlir::Operation *op);
 } // namespace tessera::hop
@@ -37,6 +52,24 @@ std::optional<LayoutKind> getLayout(mlir::Type type);
 
 /// `type` with the given layout.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind kind);
+
+/// Warpgroups of a thread block that run one role, or the one whose warps run an elected role each.
+struct RoleTeam {
+  int64_t first, warpgroups;
+  llvm::SmallVector<RoleOp, 1> roles;
+
+  bool isElected() const { return RoleOp(roles.front()).isElected(); }
+};
+
+/// The warpgroups of a kernel in their order. Elected roles are where the first of them stands.
+llvm::SmallVector<RoleTeam> getTeams(KernelOp kernel);
+
+/// The roles that fill the slots of a pipe, and those that wait for them, in their order.
+llvm::SmallVector<RoleOp> getFillers(PipeCreateOp pipe);
+llvm::SmallVector<RoleOp> getReaders(PipeCreateOp pipe);
+
+/// What the warpgroups of a kernel ask for.
+llvm::SmallVector<RegisterRequest> getRegisterRequests(KernelOp kernel);
 
 } // namespace tessera::hop
 

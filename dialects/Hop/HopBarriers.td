@@ -121,8 +121,8 @@ def Hop_SlotOp : Hop_Op<"slot", [Pure]> {
 def Hop_SlotStoreOp : Hop_Op<"slot_store"> {
   let summary = "Writes the one value of a slot";
   let description = [{
-    Of a buffer of `tensor<1xi32>`, by each thread that runs it (PTX ISA 9.7.9, st.shared): the one of a producer, or
-    consumers that all write the same.
+    Of a buffer of `tensor<1xi32>`, by each thread that runs it (PTX ISA 9.7.9, st.shared): the one of an elected
+    role, or threads that all write the same.
 
     ```mlir
     hop.slot_store %zero, %list[%place] : !hop.buffer<tensor<1xi32>, 512>
@@ -136,7 +136,7 @@ def Hop_SlotMulticastOp : Hop_Op<"slot_multicast"> {
   let summary = "Writes the one value of a slot in every block of the cluster";
   let description = [{
     Its 4 bytes are counted on the mbarrier of each block (st.async, PTX ISA 9.7.9.12). On the one thread of the
-    producer of the first block.
+    elected role of the first block.
 
     ```mlir
     hop.slot_multicast %next, %tiles, %full[%slot] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
@@ -151,7 +151,7 @@ def Hop_SlotMulticastOp : Hop_Op<"slot_multicast"> {
 def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
   let summary = "Reads the one value of a slot, the same in all threads";
   let description = [{
-    Of a buffer of `tensor<1xi32>`. In a consumer role lane 0 of each warp hands it to the others, so that ptxas knows
+    Of a buffer of `tensor<1xi32>`. In a role with warpgroups lane 0 of each warp hands it to the others, so that ptxas knows
     it to be the same in a whole warp (PTX ISA 9.7.9.8, ld.shared; 9.7.9.6, shfl.sync).
 
     ```mlir
@@ -169,8 +169,8 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
     Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With `multicast` the
     block copies its part of the tile, one of as many as the cluster has blocks, to the same place in each of them,
     where the bytes are counted on the block's own mbarrier. Indices and `box` as for `tile.load`; the view, of rank 2
-    or more and of the tile's element type, is an argument of the kernel. On one thread: that of a producer, or the
-    elected one of consumers.
+    or more and of the tile's element type, is an argument of the kernel. On one thread: that of an elected role, or
+    the one that `hop.elected` chooses.
 
     ```mlir
     hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>

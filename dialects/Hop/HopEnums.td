@@ -14,11 +14,6 @@ def Hop_LayoutKind : I32EnumAttr<"LayoutKind", "How a tile is spread over a warp
   let genSpecializedAttr = 0;
 }
 
-def Hop_RoleKind : I32EnumAttr<"RoleKind", "What a role does", [
-    I32EnumAttrCase<"Producer", 0, "producer">, I32EnumAttrCase<"Consumer", 1, "consumer">]> {
-  let cppNamespace = "::tessera::hop";
-}
-
 def Hop_StageKind : I32EnumAttr<"StageKind", "What a warpgroup does in a stage of its program", [
     I32EnumAttrCase<"Wait", 0, "wait">, I32EnumAttrCase<"Turn", 1, "turn">,
     I32EnumAttrCase<"Sync", 2, "sync">, I32EnumAttrCase<"Load", 3, "load">,

@@ -47,8 +47,8 @@ def Hop_NextTileOp : Hop_GridValueOp<"next_tile"> {
   let summary = "Takes the number of a tile from the launch's counter";
   let description = [{
     Numbers from the number of thread blocks on, in order; each is given out once in a launch. In clusters the first
-    block of each takes a number, from the number of clusters on; the result of the others is undefined. On the one
-    thread of a producer, an addition to global memory (PTX ISA 9.7.13.5, atom).
+    block of each takes a number, from the number of clusters on; the result of the others is undefined. In an
+    elected role, an addition to global memory (PTX ISA 9.7.13.5, atom).
 
     ```mlir
     %next = hop.next_tile
@@ -59,7 +59,7 @@ def Hop_NextTileOp : Hop_GridValueOp<"next_tile"> {
 def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
   let summary = "Leaves the launch's counter at zero once every thread block is here";
   let description = [{
-    On the one thread of a producer, after its last `hop.next_tile`: the last thread block to come sets the counter
+    In an elected role, after its last `hop.next_tile`: the last thread block to come sets the counter
     back, so that the next launch finds it as this one did.
 
     ```mlir

@@ -13,6 +13,21 @@ include "dialects/Hop/HopTypes.td"
 include "dialects/Tile/TileTypes.td"
 include "dialects/Tile/TileAttrs.td"
 
+/// Runs on all threads of a warpgroup: an elected role, which is one thread, cannot hold it.
+def Hop_OnWarpgroups : NativeOpTrait<"OnWarpgroups"> {
+  let cppNamespace = "::tessera::hop";
+}
+
+/// Takes the next slot of a pipe, its first operand, to fill it.
+def Hop_FillsPipe : NativeOpTrait<"FillsPipe"> {
+  let cppNamespace = "::tessera::hop";
+}
+
+/// Waits until the next slot of a pipe, its first operand, has been filled.
+def Hop_ReadsPipe : NativeOpTrait<"ReadsPipe"> {
+  let cppNamespace = "::tessera::hop";
+}
+
 class Hop_Op<string mnemonic, list<Trait> traits = []> : Op<Hop_Dialect, mnemonic, traits>;
 
 def Hop_Fragment : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger]>;

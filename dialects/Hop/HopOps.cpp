@@ -2,7 +2,6 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
-#include "dialects/Hop/RegisterPool.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Hop/TimelineLayout.h"
 #include "dialects/Tile/TileBox.h"
@@ -16,111 +15,6 @@ using namespace tessera::hop;
 #include "dialects/Hop/HopInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Hop/HopOps.cpp.inc"
-
-//===----------------------------------------------------------------------===//
-// Structure
-//===----------------------------------------------------------------------===//
-
-int64_t KernelOp::getNumWarpgroups() {
-  int64_t warpgroups = 0;
-  for (RoleOp role : getBody().getOps<RoleOp>())
-    warpgroups += role.getWarpgroups();
-  return warpgroups;
-}
-
-TimelineOp KernelOp::getTimeline() {
-  auto timelines = getBody().getOps<TimelineOp>();
-  return timelines.empty() ? TimelineOp() : *timelines.begin();
-}
-
-/// Refuses roles that setmaxnreg cannot give what they ask for.
-static LogicalResult checkRegisters(KernelOp kernel) {
-  RoleRegisters roles = {0, 0, 0};
-  for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
-    if (role.getRegisters().value_or(0) > hopper::mostRoleRegisters)
-      return success(); // its own verifier refuses it
-    int64_t registers = static_cast<int64_t>(role.getRegisters().value_or(0));
-    if (role.getKind() == RoleKind::Producer) {
-      roles.producer = registers;
-    } else {
-      roles.consumer = registers;
-      roles.consumers += role.getWarpgroups();
-    }
-  }
-  if (!roles.producer || !roles.consumer)
-    return success();
-  if (std::optional<std::string> reason = whyPoolTooSmall(roles))
-    return kernel.emitOpError("has roles that cannot have their registers: ") << *reason;
-  return success();
-}
-
-/// Refuses a pipe, buffer or group of barriers that does not come straight from its declaration:
-/// there is no choosing between them, so every use knows which one it is of.
-static LogicalResult verifyDeclared(KernelOp kernel) {
-  WalkResult walk = kernel.walk([](Operation *op) -> WalkResult {
-    for (Value operand : op->getOperands())
-      if (isa<PipeType, BufferType, BarriersType>(operand.getType()) &&
-          !isa_and_nonnull<PipeCreateOp, BufferOp, BarriersOp>(operand.getDefiningOp()))
-        return op->emitError("takes ")
-               << operand.getType() << " straight from where the kernel declares it";
-    return success();
-  });
-  return failure(walk.wasInterrupted());
-}
-
-LogicalResult KernelOp::verify() {
-  if (getBody().getNumArguments() != getNumArguments() + getGrid().size() ||
-      getArgumentNames().size() != getNumArguments())
-    return emitOpError("body takes the named arguments and one index per grid dimension");
-  for (unsigned i = 0; i < getNumArguments(); ++i)
-    if (getArgument(i).getType() != cast<TypeAttr>(getArgumentTypes()[i]).getValue())
-      return emitOpError("argument ") << i << " is " << getArgumentTypes()[i]
-                                      << " but its block argument is " << getArgument(i).getType();
-  for (unsigned i = 0; i < getGrid().size(); ++i)
-    if (!isa<tile::GridDimAttr>(getGrid()[i]) || !getGridIndex(i).getType().isIndex())
-      return emitOpError("grid holds #tile.grid_dim, and its indices are of type index");
-  if (std::optional<ArrayAttr> requirements = getRequirements();
-      requirements && !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr>))
-    return emitOpError("requirements hold #tile.divides");
-  if (getGrid().size() > 3)
-    return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
-  uint64_t warpgroups = 0;
-  for (RoleOp role : getBody().getOps<RoleOp>())
-    warpgroups = llvm::SaturatingAdd(warpgroups, role.getWarpgroups());
-  constexpr uint64_t most = hopper::mostBlockThreads / hopper::warpgroupThreads;
-  if (warpgroups > most)
-    return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most " << most;
-  return success(succeeded(checkRegisters(*this)) && succeeded(verifyDeclared(*this)) &&
-                 succeeded(tile::verifyTileSizes(*this)));
-}
-
-LogicalResult RoleOp::verify() {
-  if (getBody().getNumArguments() != 1 || !getBody().getArgument(0).getType().isIndex())
-    return emitOpError("body takes the index of the warpgroup within the role");
-  if (getWarpgroups() < 1)
-    return emitOpError("has at least one warpgroup");
-  if (getKind() == RoleKind::Producer && getWarpgroups() != 1)
-    return emitOpError("of a producer has one warpgroup, got ") << getWarpgroups();
-  if (std::optional<uint64_t> registers = getRegisters();
-      registers &&
-      (*registers < hopper::leastRoleRegisters || *registers > hopper::mostRoleRegisters ||
-       *registers % hopper::roleRegisterStep != 0))
-    return emitOpError("takes registers in multiples of 8 from 24 to 256, got ") << *registers;
-  return success();
-}
-
-/// `warpgroup` is what the role around `op` says it is.
-static LogicalResult verifyWarpgroup(Operation *op, Value warpgroup) {
-  auto role = op->getParentOfType<RoleOp>();
-  if (!role || warpgroup != role.getBody().getArgument(0))
-    return op->emitOpError("takes the index of the warpgroup, the argument of the role around it");
-  return success();
-}
-
-LogicalResult ElectedOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
-LogicalResult TurnStartOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
-LogicalResult TurnWaitOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
-LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
 
 //===----------------------------------------------------------------------===//
 // Shared memory
@@ -445,13 +339,12 @@ LogicalResult TimelineOp::verify() {
     return emitOpError("keeps a power of two of events, got ") << getEvents();
   // Offsets have 32 bits, as they live in registers.
   constexpr uint64_t mostBytes = uint64_t(1) << 31;
-  uint64_t warpgroups =
-      std::max<int64_t>((*this)->getParentOfType<KernelOp>().getNumWarpgroups(), 1);
+  uint64_t records = std::max<int64_t>((*this)->getParentOfType<KernelOp>().getNumRecords(), 1);
   if (getEvents() > mostBytes ||
-      getBlocks() > mostBytes / timeline::recordBytes(getEvents()) / warpgroups)
+      getBlocks() > mostBytes / timeline::recordBytes(getEvents()) / records)
     return emitOpError("takes more than 2^31 bytes for ")
-           << getBlocks() << " thread blocks of " << warpgroups << " warpgroups with "
-           << getEvents() << " events each; record fewer";
+           << getBlocks() << " thread blocks of " << records << " warpgroups with " << getEvents()
+           << " events each; record fewer";
   if (static_cast<int64_t>(getStages().size()) > timeline::maxStages)
     return emitOpError("has ") << getStages().size()
                                << " stages, an event holds the number of one of "

@@ -16,7 +16,7 @@ include "dialects/Hop/HopBarriers.td"
 //===----------------------------------------------------------------------===//
 
 def Hop_KernelOp : Hop_Op<"kernel", [
-    IsolatedFromAbove, Symbol, NoTerminator, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
+    IsolatedFromAbove, Symbol, SymbolTable, NoTerminator, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
   let summary = "A kernel as roles of one thread block";
   let description = [{
     Arguments, grid and requirements are those of the `tile.kernel` it came from, and so are the block
@@ -33,7 +33,7 @@ def Hop_KernelOp : Hop_Op<"kernel", [
         argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[M, 64], bf16>],
         grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<consumers = 1>} {
     ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[M, 64], bf16>, %m: index):
-      hop.role consumer warpgroups(1) {
+      hop.role @rows warpgroups(1) {
       ^bb0(%wg: index):
         %c0 = arith.constant 0 : index
         %c64 = arith.constant 64 : index
@@ -55,6 +55,7 @@ def Hop_KernelOp : Hop_Op<"kernel", [
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     unsigned getNumArguments() { return getArgumentTypes().size(); }
     ::mlir::BlockArgument getArgument(unsigned i) { return getBody().getArgument(i); }
@@ -64,8 +65,10 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     ::llvm::StringRef getArgumentName(unsigned i) {
       return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[i]).getValue();
     }
-    /// Warpgroups of all roles.
+    /// Warpgroups of the thread block.
     int64_t getNumWarpgroups();
+    /// Records of a timeline that a thread block makes: one of each warpgroup, and of each elected role.
+    int64_t getNumRecords();
     /// The timeline that the kernel records; null when it records none.
     ::tessera::hop::TimelineOp getTimeline();
     /// Thread blocks of a cluster.
@@ -75,31 +78,51 @@ def Hop_KernelOp : Hop_Op<"kernel", [
   }];
 }
 
-def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp">]> {
-  let summary = "The program of one or more warpgroups";
+def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp">, Symbol]> {
+  let summary = "A program of the thread block: of whole warpgroups, or of one elected thread";
   let description = [{
-    A consumer role runs on every thread of its warpgroups; the block argument is the index of the
-    warpgroup within the role. A producer role has one warpgroup of which a single elected thread runs.
-    `registers` is the number of registers per thread the role asks for: a multiple of 8 from 24 to 256
-    (PTX ISA 9.7.20.5, setmaxnreg).
+    With `warpgroups` the role runs on every thread of so many warpgroups, which no other role has; the block argument
+    is the index of the warpgroup within the role. Tiles live in the registers of such a role.
+
+    An `elected` role runs on one thread of a warp, which has no tiles: it starts copies and hands on scalars. All
+    elected roles of a kernel share one warpgroup, a warp each, so that there are at most 4. It stands where the first
+    of them does; the threads that no role has leave at once. The block argument is 0.
+
+    `registers` is the number of registers of a thread: a multiple of 8 from 24 to 256 (PTX ISA 9.7.20.5, setmaxnreg).
+    Where it is less than what the launch gives each thread, the warpgroup gives the rest back; where it is more, the
+    warpgroup takes what others gave back. Without it the launch's share is kept. Roles that share a warpgroup say the
+    same.
 
     ```mlir
-    hop.role consumer warpgroups(2) registers(240) {
+    hop.role @loads elected registers(24) {
+    ^bb0(%wg: index):
+    }
+    hop.role @products warpgroups(2) registers(240) {
     ^bb0(%wg: index):
     }
     ```
   }];
-  let arguments = (ins Hop_RoleKind:$kind, I64Attr:$warpgroups, OptionalAttr<I64Attr>:$registers);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$warpgroups, OptionalAttr<I64Attr>:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat =
-    "$kind `warpgroups` `(` $warpgroups `)` (`registers` `(` $registers^ `)`)? attr-dict-with-keyword $body";
+    "$sym_name (`warpgroups` `(` $warpgroups^ `)`) : (`elected`)? (`registers` `(` $registers^ `)`)? "
+    "attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// One thread runs it, and not whole warpgroups.
+    bool isElected() { return !getWarpgroups(); }
+    /// Warpgroups that run it: 1 of an elected role, which shares it.
+    int64_t getNumWarpgroups() { return getWarpgroups().value_or(1); }
+    /// Threads that run it.
+    int64_t getNumThreads();
+  }];
 }
 
-def Hop_ElectedOp : Hop_Op<"elected", [Pure]> {
+def Hop_ElectedOp : Hop_Op<"elected", [Pure, Hop_OnWarpgroups]> {
   let summary = "True in one thread of the role's first warpgroup";
   let description = [{
-    For consumers that load their own tiles (`warp_specialize = false`): the thread that is elected starts the copies.
+    For roles that load their own tiles (`warp_specialize = false`): the thread that is elected starts the copies.
     Runs on all threads of the role. `warpgroup` is the argument of the role around it; another value is refused.
 
     ```mlir
@@ -137,10 +160,10 @@ def Hop_AttemptOp : Hop_Op<"attempt", [NoTerminator, SingleBlock]> {
   let assemblyFormat = "attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
 }
 
-def Hop_DoubtOp : Hop_Op<"doubt"> {
+def Hop_DoubtOp : Hop_Op<"doubt", [Hop_OnWarpgroups]> {
   let summary = "Asks for the exact program of this tile of the grid unless `valid` is true in every element";
   let description = [{
-    In the fast region of a `hop.attempt`, on all threads of a consumer role. `valid` is an i1 or a tile of i1 of any
+    In the fast region of a `hop.attempt`, on all threads of a role with warpgroups. `valid` is an i1 or a tile of i1 of any
     layout; each thread looks at the elements that it holds, and one that is false is enough. `hop-retry` makes a
     `hop.flag` of it.
 

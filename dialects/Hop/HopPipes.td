@@ -28,11 +28,11 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
+def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe]> {
   let summary = "Acquires the next slot and starts the load of a tile into it";
   let description = [{
     Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
-    the readers when its bytes have arrived. Runs on one thread: that of a producer, or the elected one of consumers.
+    the readers when its bytes have arrived. Runs on one thread: that of an elected role, or the one that `hop.elected` chooses.
     Indices and `box` as for `tile.load`; the view, of rank 2 or more, is an argument of the kernel.
 
     `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
@@ -51,10 +51,10 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load"> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeWaitOp : Hop_Op<"pipe.wait"> {
+def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe]> {
   let summary = "Waits for the next slot to be filled";
   let description = [{
-    On all threads of a consumer role. The result is the tile in the slot, to be read until `hop.pipe.release`; its type
+    In any role, on all its threads. The result is the tile in the slot, to be read until `hop.pipe.release`; its type
     is that of the pipe's tile with all its rows, and another one is refused.
 
     ```mlir
@@ -72,7 +72,7 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
   let description = [{
     `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for, and
     what lies over it (`hop.overlay`) must have been stored. The verifier refuses a release that comes before either.
-    On all threads of a consumer role; each warpgroup gives back for itself.
+    On all threads of the role that waited; each warpgroup gives back for itself.
 
     ```mlir
     %t = hop.pipe.wait %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
@@ -84,12 +84,12 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLendOp : Hop_Op<"pipe.lend"> {
+def Hop_PipeLendOp : Hop_Op<"pipe.lend", [Hop_FillsPipe]> {
   let summary = "Acquires the next slot and hands it to the readers without a load";
   let description = [{
     Waits until every reader has released the slot. What the slot holds is undefined: the readers, who wait for it
     and release it as they do after a load, may write it meanwhile (`hop.overlay`). Of a multicast pipe each
-    block lends a slot of its own. Runs on the one thread of a producer.
+    block lends a slot of its own. Runs in an elected role.
 
     ```mlir
     hop.pipe.lend %v : !hop.pipe<tensor<128x64xbf16>, 2>
@@ -99,10 +99,10 @@ def Hop_PipeLendOp : Hop_Op<"pipe.lend"> {
   let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
 }
 
-def Hop_PipePutOp : Hop_Op<"pipe.put"> {
+def Hop_PipePutOp : Hop_Op<"pipe.put", [Hop_FillsPipe]> {
   let summary = "Acquires the next slot and writes one value into it";
   let description = [{
-    Of a pipe of `tensor<1xi32>`, by the one thread of a producer. Of a multicast pipe the producers of all
+    Of a pipe of `tensor<1xi32>`, in an elected role. Of a multicast pipe those of all
     blocks of the cluster take part, and the value of the first one counts.
 
     ```mlir
@@ -113,10 +113,10 @@ def Hop_PipePutOp : Hop_Op<"pipe.put"> {
   let assemblyFormat = "$pipe `,` $value attr-dict `:` qualified(type($pipe))";
 }
 
-def Hop_PipeGetOp : Hop_Op<"pipe.get"> {
+def Hop_PipeGetOp : Hop_Op<"pipe.get", [Hop_ReadsPipe]> {
   let summary = "Waits for the next slot, reads its value and releases it";
   let description = [{
-    Of a pipe of `tensor<1xi32>`, on all threads of a consumer role, which all get the value.
+    Of a pipe of `tensor<1xi32>`, on all threads of a role, which all get the value.
 
     ```mlir
     %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>

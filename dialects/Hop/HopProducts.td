@@ -13,14 +13,14 @@ class Hop_MmaBase<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, t
   let hasVerifier = 1;
 }
 
-def Hop_MmaOp : Hop_MmaBase<"mma", [MemoryEffects<[MemRead]>]> {
+def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> {
   let summary = "Matrix product of a warpgroup, complete when the operation is";
   let description = [{
     `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
     shared memory, MxN f32 `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say
     that the tile in shared memory is stored as KxM, NxK; an operand in registers cannot be transposed. `a` and `b` are
     both f16 or both bf16; M is a multiple of 64, K of 16 and N of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes
-    and types are refused. On all threads of a consumer role; each warpgroup computes a product of its own.
+    and types are refused. On all threads of a role with warpgroups; each warpgroup computes a product of its own.
 
     ```mlir
     %s = hop.mma %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
@@ -35,7 +35,7 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [MemoryEffects<[MemRead]>]> {
     "`->` type($result)";
 }
 
-def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue"> {
+def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   let summary = "Starts a matrix product (wgmma.mma_async) as a group of its own";
   let description = [{
     As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
@@ -58,12 +58,12 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue"> {
     "qualified(type($b)) `->` qualified(type($flight))";
 }
 
-def Hop_MmaWaitOp : Hop_Op<"mma_wait", [AttrSizedOperandSegments]> {
+def Hop_MmaWaitOp : Hop_Op<"mma_wait", [Hop_OnWarpgroups, AttrSizedOperandSegments]> {
   let summary = "Waits until at most `pending` later groups are in flight";
   let description = [{
     Turns flights into tiles (wgmma.wait_group, PTX ISA 9.7.15.7.3), each into one of its type. `kept` are register
     operands of the products waited for, which must stay alive until here. `behind` are tiles that are complete before
-    the wait, and that nothing may move behind it (`hop-pin-waits`). On all threads of a consumer role.
+    the wait, and that nothing may move behind it (`hop-pin-waits`). On all threads of a role with warpgroups.
 
     ```mlir
     %o = hop.mma_wait %f keep %p pending 1 : !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>
@@ -88,7 +88,7 @@ def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let description = [{
     From `row_partial` to `row`: the four lanes of a quad are combined, by a sum or as a maximum or minimum (PTX ISA
     9.7.9.6, shfl.sync). Or back: of a sum all but one lane of a quad become 0, and a maximum or minimum is one in every
-    lane. Shape and element type stay; other conversions are refused. On all threads of a consumer role.
+    lane. Shape and element type stay; other conversions are refused. On all threads of a role with warpgroups.
 
     ```mlir
     %sum = hop.convert_layout sum %partial : tensor<64xf32, #hop.layout<row_partial>>

@@ -1,4 +1,4 @@
-// Results and operands that consumers write to shared memory, and turns.
+// Results and operands that roles write to shared memory, and turns.
 
 #ifndef TESSERA_DIALECTS_HOP_HOPSTORES_TD
 #define TESSERA_DIALECTS_HOP_HOPSTORES_TD
@@ -12,7 +12,7 @@ include "dialects/Hop/HopOpBase.td"
 def Hop_StagingOp : Hop_Op<"staging", [
     HasParent<"KernelOp">,
     DeclareOpInterfaceMethods<Hop_SharedMemoryOpInterface, ["getSharedBytes", "getSharedAlignment"]>]> {
-  let summary = "Declares shared memory that consumers write: results on their way, operands of products";
+  let summary = "Declares shared memory that roles write: results on their way, operands of products";
   let description = [{
     One tile, which lies `offset` bytes from the start of shared memory once `hop-allocate-shared-memory` has run: a
     multiple of the bytes after which its swizzle repeats (PTX ISA 5.5.7). Results may lie where a tile was that the
@@ -27,12 +27,12 @@ def Hop_StagingOp : Hop_Op<"staging", [
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";
 }
 
-def Hop_StageOp : Hop_Op<"stage"> {
+def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
     `tile` is in the accumulator layout, of a 16-bit type; shape and type of the destination are the same. The writes
     are of the generic proxy (stmatrix, PTX ISA 9.7.15.3). Every product that reads the destination has been waited for.
-    On all threads of a consumer role; each warpgroup writes a tile of its own.
+    On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
 
     ```mlir
     hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
@@ -58,11 +58,11 @@ def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync"> {
+def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync", [Hop_OnWarpgroups]> {
   let summary = "Waits for the 128 threads of the warpgroup (a named barrier)";
   let description = [{
     What they read and wrote before comes before what they do after (PTX ISA 9.7.13.1, `bar.sync`). On all threads of a
-    consumer role; each warpgroup has a barrier of its own.
+    role with warpgroups; each warpgroup has a barrier of its own.
 
     ```mlir
     hop.warpgroup_sync
@@ -71,7 +71,7 @@ def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_RoleSyncOp : Hop_Op<"role_sync"> {
+def Hop_RoleSyncOp : Hop_Op<"role_sync", [Hop_OnWarpgroups]> {
   let summary = "Waits for the threads of all warpgroups of the role (a named barrier)";
   let description = [{
     What they read and wrote before, in global memory too, comes before what they do after (PTX ISA 9.7.13.1,
@@ -86,7 +86,7 @@ def Hop_RoleSyncOp : Hop_Op<"role_sync"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
+def Hop_BulkStoreOp : Hop_Op<"bulk_store", [Hop_OnWarpgroups]> {
   let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
   let description = [{
     One thread of the warpgroup starts the copy and waits until shared memory has been read (PTX ISA
@@ -136,7 +136,7 @@ def Hop_ClusterFenceOp : Hop_Op<"cluster_fence"> {
 // Turns
 //===----------------------------------------------------------------------===//
 
-class Hop_TurnOp<string mnemonic> : Hop_Op<mnemonic> {
+class Hop_TurnOp<string mnemonic> : Hop_Op<mnemonic, [Hop_OnWarpgroups]> {
   let arguments = (ins Index:$warpgroup);
   let assemblyFormat = "$warpgroup attr-dict";
   let hasVerifier = 1;
@@ -145,7 +145,7 @@ class Hop_TurnOp<string mnemonic> : Hop_Op<mnemonic> {
 def Hop_TurnStartOp : Hop_TurnOp<"turn.start"> {
   let summary = "Gives the first turn to the first warpgroup of the role";
   let description = [{
-    Before the first loop with turns, on all threads of a consumer role: the last warpgroup arrives at the barrier of
+    Before the first loop with turns, on all threads of a role with warpgroups: the last warpgroup arrives at the barrier of
     the first one (PTX ISA 9.7.13.1, bar.arrive). `warpgroup` is the argument of the role around it; another value is
     refused.
 

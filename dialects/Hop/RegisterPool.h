@@ -1,6 +1,6 @@
 //===- RegisterPool.h - The registers that a launch gives a block ---------===//
 //
-// setmaxnreg moves registers between the warps of a thread block. It makes none:
+// setmaxnreg moves registers between the warpgroups of a thread block. It makes none:
 // what a launch gives the block is all that its roles can have (PTX ISA
 // 9.7.20.5).
 //
@@ -10,15 +10,17 @@
 #define TESSERA_DIALECTS_HOP_REGISTERPOOL_H
 
 #include "dialects/Hop/Machine.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <optional>
 #include <string>
 
 namespace tessera::hop {
 
-/// What the roles of a thread block ask for, in registers per thread.
-struct RoleRegisters {
-  int64_t producer, consumer, consumers;
-  int64_t warpgroups() const { return consumers + 1; }
+/// What some warpgroups of a thread block ask for.
+struct RegisterRequest {
+  std::string who;                  ///< as a message names them
+  int64_t warpgroups;               ///< 1 or more
+  std::optional<int64_t> registers; ///< of a thread; nothing keeps what the launch gives
 };
 
 /// Registers of a thread when a kernel of `warpgroups` warpgroups starts, of which some raise
@@ -26,9 +28,12 @@ struct RoleRegisters {
 /// than the kernel asks for later.
 int64_t entryRegisters(int64_t warpgroups, int64_t raised = hopper::mostThreadRegisters);
 
-/// Why the roles cannot have what they ask for, and what would work; nothing when they can. A
+/// The same for all warpgroups of a block, which ask as `requests` say.
+int64_t entryRegisters(llvm::ArrayRef<RegisterRequest> requests);
+
+/// Why the warpgroups cannot have what they ask for, and what would work; nothing when they can. A
 /// request beyond the pool of the block would wait for ever.
-std::optional<std::string> whyPoolTooSmall(const RoleRegisters &roles);
+std::optional<std::string> whyPoolTooSmall(llvm::ArrayRef<RegisterRequest> requests);
 
 } // namespace tessera::hop
 

@@ -173,11 +173,12 @@ CompileStatus Compilation::lower() {
     EmitKind level;
     llvm::function_ref<void(OpPassManager &)> build;
   };
+  auto buildHop = [](OpPassManager &pm) { buildHopPhase(pm); };
   auto buildBarriers = [&](OpPassManager &pm) {
     buildBarriersPhase(pm, timeline ? &*timeline : nullptr);
   };
   const Phase phases[] = {{"Schedule passes", EmitKind::Scheduled, buildSchedulePhase},
-                          {"Hop passes", EmitKind::Hop, buildHopPhase},
+                          {"Hop passes", EmitKind::Hop, buildHop},
                           {"Barrier passes", EmitKind::Barriers, buildBarriers},
                           {"Lowering to LLVM", EmitKind::LLVM, buildLLVMPhase}};
   for (const Phase &phase : phases) {

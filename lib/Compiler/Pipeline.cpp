@@ -39,8 +39,10 @@ void buildSchedulePhase(OpPassManager &pm) {
   addCleanup(kernels);
 }
 
-void buildHopPhase(OpPassManager &pm) {
-  pm.addPass(createWarpSpecialize());
+void buildHopPhase(OpPassManager &pm, int64_t producers) {
+  WarpSpecializeOptions options;
+  options.producers = producers;
+  pm.addPass(createWarpSpecialize(options));
   addCleanup(pm);
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
@@ -125,6 +127,11 @@ struct ScheduleOptions : PassPipelineOptions<ScheduleOptions> {
       *this, "schedule",
       llvm::cl::desc("Fields that override the kernel's, as \"consumers=2,overlap=1\"")};
 };
+
+struct HopOptions : PassPipelineOptions<HopOptions> {
+  Option<int64_t> producers{*this, "producers", llvm::cl::init(1),
+                            llvm::cl::desc("Roles that load, as of tile-warp-specialize")};
+};
 } // namespace
 
 void registerPhasePipelines() {
@@ -137,8 +144,9 @@ void registerPhasePipelines() {
         pm.addPass(createTileOverrideSchedule(fields));
         buildSchedulePhase(pm);
       });
-  static PassPipelineRegistration<> hop("tessera-hop", "From tile to roles, pipes and flights",
-                                        buildHopPhase);
+  static PassPipelineRegistration<HopOptions> hop(
+      "tessera-hop", "From tile to roles, pipes and flights",
+      [](OpPassManager &pm, const HopOptions &options) { buildHopPhase(pm, options.producers); });
   static PassPipelineRegistration<> barriers("tessera-barriers",
                                              "From pipes to mbarriers, fences and offsets",
                                              [](OpPassManager &pm) { buildBarriersPhase(pm); });

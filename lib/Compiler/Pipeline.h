@@ -32,8 +32,8 @@ void buildTilePhase(mlir::OpPassManager &pm);
 /// Completes the schedule of each kernel, then overlaps and splits loops.
 void buildSchedulePhase(mlir::OpPassManager &pm);
 
-/// From the tile dialect to roles, pipes and flights of the hop dialect.
-void buildHopPhase(mlir::OpPassManager &pm);
+/// From the tile dialect to roles, pipes and flights of the hop dialect; `producers` roles load.
+void buildHopPhase(mlir::OpPassManager &pm, int64_t producers = 1);
 
 /// From pipes to mbarriers, fences and offsets in shared memory; with `timeline`, the options of
 /// hop-instrument-timeline, kernels record one.

@@ -11,6 +11,10 @@
 
 namespace tessera {
 
+/// Refuses a pipe that nobody fills or nobody reads, or that two roles fill: their fills would have
+/// no order.
+mlir::LogicalResult checkUse(hop::PipeCreateOp pipe);
+
 /// Refuses `kernel`, whose pipes are not yet mbarriers, when its roles can come to wait for each
 /// other for ever.
 mlir::LogicalResult checkPipes(hop::KernelOp kernel);

@@ -115,7 +115,7 @@ struct AllocateSharedMemoryPass
                            return isa<hop::StageOp>(user);
                          }));
     auto singleWarpgroup = [](Operation *op) {
-      return op->getParentOfType<hop::RoleOp>().getWarpgroups() == 1;
+      return op->getParentOfType<hop::RoleOp>().getNumWarpgroups() == 1;
     };
     for (auto [reader, sliced] : readers) {
       if (!sliced && !singleWarpgroup(reader))

@@ -334,7 +334,7 @@ private:
 struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
   void runOnOperation() override {
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Consumer && failed(assign(role)))
+      if (!role.isElected() && failed(assign(role)))
         return signalPassFailure();
   }
 

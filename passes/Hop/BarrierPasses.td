@@ -85,7 +85,7 @@ def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::Kernel
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.role consumer warpgroups(1) {
+    hop.role @consumer warpgroups(1) {
     ^bb0(%wg: index):
       scf.for %j = %c0 to %n step %c1 {
         hop.barrier.wait %full[%i], %parity : !hop.barriers<2>
@@ -99,7 +99,7 @@ def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::Kernel
       #hop.stage<wait, "k.full", line = 8, column = 5>, #hop.stage<issue, "q x k", line = 9, column = 5>,
       #hop.stage<finish, "q x k", line = 9, column = 5, products = [1]>,
       #hop.stage<compute, "exp2", line = 10, column = 5>]
-    hop.role consumer warpgroups(1) {
+    hop.role @consumer warpgroups(1) {
     ^bb0(%wg: index):
       scf.for %j = %c0 to %n step %c1 {
         hop.mark 0 at %j : index
@@ -134,7 +134,7 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
         schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
     ^bb0(%x: i32, %m: index):
-      hop.role consumer warpgroups(1) {
+      hop.role @consumer warpgroups(1) {
       ^bb0(%wg: index):
         hop.warpgroup_sync
       }

@@ -7,7 +7,7 @@ include "mlir/Pass/PassBase.td"
 include "passes/Hop/BarrierPasses.td"
 
 def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
-  let summary = "Turn each kernel into producer and consumer roles joined by pipes";
+  let summary = "Turn each kernel into roles that load and roles that compute, joined by pipes";
   let description = [{
     Each role is a slice of the program (FlashAttention-3, section 3.1, Algorithm 1). A tile that is loaded
     and feeds a dot goes through a pipe: the producer keeps the loads, their addresses and the loops around
@@ -35,13 +35,13 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     // becomes, with %q in registers,
     %k = hop.pipe.create "K" : !hop.pipe<tensor<64x64xbf16>, 2>
-    hop.role producer warpgroups(1) registers(24) {
+    hop.role @producer elected registers(24) {
     ^bb0(%wg: index):
       scf.for %j = %c0 to %n step %c1 {
         hop.pipe.load %k, %K[%j, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
       }
     }
-    hop.role consumer warpgroups(2) registers(240) {
+    hop.role @consumer warpgroups(2) registers(240) {
     ^bb0(%wg: index):
       %r = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> tensor<64x64xf32> {
         %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -53,6 +53,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"producers", "producers", "int64_t", "1", "Roles that load, where the schedule has any; 1 to 4">];
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
@@ -241,21 +243,21 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     !Pipe = !hop.pipe<tensor<128x64xbf16>, 2>
     !Slot = !hop.shared<tensor<128x64xbf16>, rows = 128>
     !Mine = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.role producer warpgroups(1) {
+    hop.role @producer elected {
     ^bb0(%wg: index):
       hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
     }
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     }
     // becomes
-    hop.role producer warpgroups(1) {
+    hop.role @producer elected {
     ^bb0(%wg: index):
       hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
       hop.pipe.lend %v : !Pipe
     }
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       %slot = hop.pipe.wait %v : !Pipe -> !Slot
       %mine = hop.overlay %slot[%wg] : !Slot -> !Mine
@@ -284,12 +286,12 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     fetches for all.
 
     ```mlir
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       %row = arith.muli %m, %c128 : index              // %m: the grid index of the block
     }
     // becomes
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       %block = hop.block_index
       %blocks = hop.block_count
@@ -373,13 +375,13 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
 
     ```mlir
     %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>
-    hop.role producer warpgroups(1) {
+    hop.role @producer elected {
     ^bb0(%wg: index):
       hop.pipe.load %v, %V[%j, %c0] : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     }
     // becomes
     %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
-    hop.role producer warpgroups(1) {
+    hop.role @producer elected {
     ^bb0(%wg: index):
       hop.pipe.load %v, %V[%j, %c0] : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     }
@@ -397,13 +399,13 @@ def GuardGridEnd : Pass<"hop-guard-grid-end", "::tessera::hop::KernelOp"> {
 
     ```mlir
     !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       %row = arith.muli %m, %bm : index
       tile.store %o, %O[%row, %c0] : !Tile, !tile.view<[M, 64], f32>
     }
     // becomes
-    hop.role consumer warpgroups(2) {
+    hop.role @consumer warpgroups(2) {
     ^bb0(%wg: index):
       %mine = arith.minui %m, %last : index
       %row = arith.muli %mine, %bm : index
@@ -568,14 +570,14 @@ def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
     // Refused: the first tile is held over a loop that goes round its ring.
     !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.role producer warpgroups(1) registers(24) {
+    hop.role @producer elected registers(24) {
     ^bb0(%wg: index):
       hop.pipe.load %b, %B[%c0, %c0] : !Pipe, !tile.view<[N, 64], bf16>
       scf.for %j = %c0 to %n step %c1 {
         hop.pipe.load %b, %B[%j, %c0] : !Pipe, !tile.view<[N, 64], bf16>
       }
     }
-    hop.role consumer warpgroups(1) registers(240) {
+    hop.role @consumer warpgroups(1) registers(240) {
     ^bb0(%wg: index):
       %first = hop.pipe.wait %b : !Pipe -> !Shared
       scf.for %j = %c0 to %n step %c1 {

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -27,8 +27,8 @@ struct Ring {
   int64_t slots;
   int64_t bytes;
   bool isTile; ///< otherwise a value
-  /// Every thread releases a slot, not one of each warpgroup.
-  bool releasedByAll;
+  /// The roles of which every thread releases a slot, not one of each warpgroup.
+  llvm::SmallPtrSet<Operation *, 2> releasedByAll;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast;
 };
@@ -44,16 +44,10 @@ using Cursor = std::pair<Value, Side>;
 using Positions = llvm::MapVector<Cursor, Position>;
 
 std::optional<Cursor> cursorOf(Operation *op) {
-  if (auto load = dyn_cast<hop::PipeLoadOp>(op))
-    return Cursor(load.getPipe(), Side::Fill);
-  if (auto lend = dyn_cast<hop::PipeLendOp>(op))
-    return Cursor(lend.getPipe(), Side::Fill);
-  if (auto put = dyn_cast<hop::PipePutOp>(op))
-    return Cursor(put.getPipe(), Side::Fill);
-  if (auto get = dyn_cast<hop::PipeGetOp>(op))
-    return Cursor(get.getPipe(), Side::Read);
-  if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
-    return Cursor(wait.getPipe(), Side::Read);
+  if (op->hasTrait<hop::FillsPipe>())
+    return Cursor(op->getOperand(0), Side::Fill);
+  if (op->hasTrait<hop::ReadsPipe>())
+    return Cursor(op->getOperand(0), Side::Read);
   return std::nullopt;
 }
 
@@ -92,7 +86,8 @@ public:
   RoleRewriter(const llvm::MapVector<Value, Ring> &rings, int64_t blocks, MLIRContext *context)
       : rings(rings), blocks(blocks), rewriter(context) {}
 
-  void run(hop::RoleOp role) {
+  void run(hop::RoleOp of) {
+    role = of;
     Block &body = role.getBody().front();
     rewriter.setInsertionPointToStart(&body);
     Positions positions;
@@ -108,7 +103,7 @@ public:
     rewriter.setInsertionPointToEnd(&body);
     for (auto &[cursor, position] : positions)
       if (cursor.second == Side::Fill)
-        drain(role, rings.find(cursor.first)->second, position);
+        drain(rings.find(cursor.first)->second, position);
   }
 
 private:
@@ -118,7 +113,7 @@ private:
 
   /// Waits until every slot of a ring that other blocks release too is empty: their arrivals must
   /// find this block's shared memory.
-  void drain(hop::RoleOp role, const Ring &ring, Position position) {
+  void drain(const Ring &ring, Position position) {
     if (!ring.multicast)
       return;
     Location loc = role.getLoc();
@@ -130,9 +125,9 @@ private:
     };
     if (!ring.isTile)
       return inFirstBlock(loc, waitForAll);
-    if (role.getKind() == hop::RoleKind::Producer)
+    if (role.isElected())
       return waitForAll();
-    // Without a producer one thread has filled the ring and knows its place.
+    // One thread has filled the ring and knows its place.
     Value elected =
         hop::ElectedOp::create(rewriter, loc, rewriter.getI1Type(), role.getBody().getArgument(0));
     onlyIf(loc, elected, waitForAll);
@@ -206,7 +201,8 @@ private:
   void rewriteRelease(hop::PipeReleaseOp release) {
     const Ring &ring = rings.find(release.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
-                                 indexOfSlot.lookup(release.getTile()), ring.releasedByAll,
+                                 indexOfSlot.lookup(release.getTile()),
+                                 ring.releasedByAll.contains(role),
                                  ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
   }
@@ -403,6 +399,7 @@ private:
 
   const llvm::MapVector<Value, Ring> &rings;
   int64_t blocks; ///< of a cluster
+  hop::RoleOp role;
   IRRewriter rewriter;
   DenseMap<Value, Value> indexOfSlot;
 };
@@ -416,11 +413,8 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     llvm::MapVector<Value, Ring> rings;
     SmallVector<hop::PipeCreateOp> pipes(kernel.getBody().getOps<hop::PipeCreateOp>());
     for (hop::PipeCreateOp pipe : pipes) {
-      // An mbarrier completes after one arrival or more (PTX ISA 9.7.13.15.9).
-      if (countReleases(kernel, pipe, /*byThreads=*/false) == 0) {
-        pipe.emitError("is read by no consumer, so that nobody gives its slots back");
+      if (failed(checkUse(pipe)))
         return signalPassFailure();
-      }
       rings[pipe.getPipe()] = createRing(kernel, pipe);
     }
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
@@ -471,15 +465,13 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
     ring.full =
         hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
-    // A tile is released by one thread of each warpgroup when the others are known to have waited
-    // for it. Otherwise, and a value, by every thread: a warp that comes late would find the
-    // barrier two phases on, which its parity cannot tell from none.
-    ring.releasedByAll =
-        !ring.isTile || llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
-          auto release = dyn_cast<hop::PipeReleaseOp>(user);
-          return release && !isJoined(release);
-        });
-    int64_t releases = countReleases(kernel, pipe, ring.releasedByAll);
+    int64_t releases = 0;
+    for (hop::RoleOp role : hop::getReaders(pipe)) {
+      bool byAll = isReleasedByAll(pipe, role);
+      if (byAll)
+        ring.releasedByAll.insert(role);
+      releases += byAll ? role.getNumThreads() : role.getNumWarpgroups();
+    }
     if (ring.multicast)
       releases *= kernel.getClusterSize();
     ring.empty = hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases,
@@ -487,18 +479,16 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     return ring;
   }
 
-  /// Arrivals of one block that release a slot: of threads, or of one for each warpgroup.
-  static int64_t countReleases(hop::KernelOp kernel, hop::PipeCreateOp pipe, bool byThreads) {
-    int64_t releases = 0;
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
-      if (role.getKind() == hop::RoleKind::Consumer)
-        releases += role.getWarpgroups() * (byThreads ? hopper::warpgroupThreads : 1);
-      else if (llvm::any_of(pipe.getPipe().getUsers(), [&](Operation *user) {
-                 return isa<hop::PipeGetOp>(user) && role->isAncestor(user);
-               }))
-        releases += 1;
-    }
-    return releases;
+  /// A tile is released by one thread of each warpgroup when the others are known to have waited
+  /// for it. Otherwise, and a value, by every thread of the role: a warp that comes late would find
+  /// the barrier two phases on, which its parity cannot tell from none.
+  static bool isReleasedByAll(hop::PipeCreateOp pipe, hop::RoleOp role) {
+    if (role.isElected() || pipe.getPipe().getType().getTile().getRank() != 2)
+      return true;
+    return llvm::any_of(pipe.getPipe().getUsers(), [&](Operation *user) {
+      auto release = dyn_cast<hop::PipeReleaseOp>(user);
+      return release && role->isAncestor(release) && !isJoined(release);
+    });
   }
 };
 

@@ -41,7 +41,7 @@ public:
   RoleOrder(hop::KernelOp kernel, hop::RoleOp role)
       : role(role),
         order(role.getBody(), kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
-              kernel.getGrid(), role.getBody().getArgument(0), role.getWarpgroups()) {}
+              kernel.getGrid(), role.getBody().getArgument(0), role.getNumWarpgroups()) {}
 
   LogicalResult run() {
     LogicalResult result = order.verify();
@@ -61,7 +61,7 @@ public:
 
 private:
   Scope scopeOf(const AccessPair &pair) {
-    if (role.getWarpgroups() > 1 && order.mayMeet(pair, /*across=*/true))
+    if (role.getNumWarpgroups() > 1 && order.mayMeet(pair, /*across=*/true))
       return Scope::Role;
     bool isOrdered = isBulk(pair.later) && !pair.earlier.stores; // by the barrier before the copy
     return isOrdered || isOfOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread
@@ -78,7 +78,7 @@ private:
     return false;
   }
 
-  bool isAlone() { return role.getWarpgroups() == 1; }
+  bool isAlone() { return role.getNumWarpgroups() == 1; }
 
   /// Refuses what a barrier of threads does not order, or must not.
   LogicalResult check(const AccessPair &pair, Scope scope) {
@@ -92,7 +92,7 @@ private:
     if (isBulk(pair.earlier) || (isBulk(pair.later) && pair.earlier.stores))
       return refuse("nothing orders bulk stores with other stores and loads; use store = direct");
     if (scope == Scope::Role && pair.later.op->getParentOfType<LoopLikeOpInterface>())
-      return refuse("in a loop the " + Twine(role.getWarpgroups()) +
+      return refuse("in a loop the " + Twine(role.getNumWarpgroups()) +
                     " consumer warpgroups do not wait for each other; use consumers = 1, or store "
                     "to another view");
     return success();
@@ -119,8 +119,7 @@ private:
 struct OrderMemoryPass : tessera::impl::OrderMemoryBase<OrderMemoryPass> {
   void runOnOperation() override {
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Consumer &&
-          failed(RoleOrder(getOperation(), role).run()))
+      if (!role.isElected() && failed(RoleOrder(getOperation(), role).run()))
         return signalPassFailure();
   }
 };

@@ -143,7 +143,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     }
     Value numbers;
     if (schedule.persistent == PersistentKind::Dynamic) {
-      if (failed(checkProducer(kernel)))
+      if (failed(findFetcher(kernel)))
         return signalPassFailure();
       OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
       auto type =
@@ -155,10 +155,13 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       makeLoop(kernel, role, numbers);
   }
 
-  LogicalResult checkProducer(hop::KernelOp kernel) {
+  /// The role that fetches numbers: the first elected one.
+  LogicalResult findFetcher(hop::KernelOp kernel) {
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Producer)
+      if (role.isElected()) {
+        fetcher = role;
         return success();
+      }
     return kernel.emitError(
         "persistent = dynamic needs a producer, which fetches the next tile; use "
         "static with warp_specialize = false");
@@ -173,7 +176,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Location loc = role.getLoc();
     scf::WhileOp loop = createWhile(kernel, builder, loc);
-    if (numbers && role.getKind() == hop::RoleKind::Producer)
+    if (numbers && role == fetcher)
       hop::ResetTilesOp::create(builder, loc);
 
     Block *loopBody = loop.getAfterBody();
@@ -212,14 +215,14 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
         [](OpBuilder &, Location, ValueRange) {});
   }
 
-  /// The producer fetches the next number and hands it on; the consumers take it, and in a cluster,
-  /// where one producer's number counts, the producers too. It is fetched after the tile's last
+  /// One role fetches the next number and hands it on; the others take it, and in a cluster, where
+  /// the number of one block counts, that role too. It is fetched after the tile's last
   /// load, which is as late as the tiles in the pipes hide the counter's latency: a block that took
   /// its next tile when this one began would keep a long one waiting while others find none.
   Value exchangeNumber(OpBuilder &builder, hop::RoleOp role, Value numbers) {
     Location loc = role.getLoc();
     Type i32 = builder.getI32Type();
-    if (role.getKind() == hop::RoleKind::Producer) {
+    if (role == fetcher) {
       Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType());
       hop::PipePutOp::create(builder, loc, numbers,
                              arith::IndexCastOp::create(builder, loc, i32, fetched));
@@ -229,6 +232,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);
     return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), got);
   }
+
+  hop::RoleOp fetcher;
 };
 
 } // namespace

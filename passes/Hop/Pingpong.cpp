@@ -61,16 +61,15 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
     if (!*schedule.pingpong)
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Consumer && failed(insertTurns(role)))
+      if (!role.isElected() && failed(insertTurns(role)))
         return signalPassFailure();
   }
 
   LogicalResult insertTurns(hop::RoleOp role) {
-    if (role.getWarpgroups() < 2)
-      return role.emitError(
-                 "pingpong = true needs two or more consumer warpgroups to take turns; the "
-                 "schedule has ")
-             << role.getWarpgroups();
+    if (role.getNumWarpgroups() < 2)
+      return role.emitError("pingpong = true needs two or more warpgroups to take turns; the role "
+                            "has ")
+             << role.getNumWarpgroups();
     bool found = false;
     WalkResult walk = role.walk([&](scf::ForOp loop) -> WalkResult {
       LoopShape shape = shapeOf(loop);

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Hop/Machine.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,10 +23,11 @@ namespace {
 
 /// What the roles of a kernel keep of doubtful tiles.
 struct Ledger {
-  Value list;     ///< by place in the phase: 0, or the tile's number and doubtBit
-  Value doubted;  ///< by parity of the phase: whether the list has entries
-  Value meet;     ///< completed by all threads that run a program, of all blocks of a cluster
-  int64_t blocks; ///< of the cluster
+  Value list;           ///< by place in the phase: 0, or the tile's number and doubtBit
+  Value doubted;        ///< by parity of the phase: whether the list has entries
+  Value meet;           ///< completed by all threads that run a program, of all blocks of a cluster
+  int64_t blocks;       ///< of the cluster
+  hop::RoleOp clearing; ///< clears the list when all have read it: the first role with warpgroups
 };
 
 /// Marks an entry of the list, so that tile 0 is not taken for none.
@@ -197,7 +197,7 @@ private:
     builder.setInsertionPointAfter(loop);
     // Nobody may clear what another role still has to read, nor doubt before it is clear.
     meet(arith::XOrIOp::create(builder, loc, parity, constant(1)));
-    if (role.getKind() == hop::RoleKind::Consumer)
+    if (role == ledger.clearing)
       clear(count, parity);
     meet(parity);
   }
@@ -277,10 +277,12 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
     Location loc = kernel.getLoc();
     int64_t threads = 0;
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      threads += role.getKind() == hop::RoleKind::Producer
-                     ? 1
-                     : hopper::warpgroupThreads * role.getWarpgroups();
+    hop::RoleOp clearing;
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+      threads += role.getNumThreads();
+      if (!clearing && !role.isElected())
+        clearing = role;
+    }
     auto values = [&](StringRef label, int64_t slots) -> Value {
       auto type = hop::BufferType::get(&getContext(),
                                        RankedTensorType::get({1}, builder.getI32Type()), slots);
@@ -289,7 +291,7 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     return {values("retry.list", kRetryTiles), values("retry.doubted", 2),
             hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1),
                                     "retry.meet", threads * kernel.getClusterSize(), IntegerAttr()),
-            kernel.getClusterSize()};
+            kernel.getClusterSize(), clearing};
   }
 };
 

@@ -60,7 +60,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   /// Shared memory for the tiles of all warpgroups of the role; the share of each.
   Value createBuffer(hop::RoleOp role, RankedTensorType type) {
     OpBuilder builder(role);
-    int64_t rows = type.getDimSize(0) * role.getWarpgroups();
+    int64_t rows = type.getDimSize(0) * role.getNumWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
     auto share = RankedTensorType::get(type.getShape(), type.getElementType());
     auto staging = hop::StagingOp::create(builder, role.getLoc(),

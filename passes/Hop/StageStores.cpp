@@ -71,6 +71,9 @@ Loan askFor(hop::PipeCreateOp pipe, hop::SharedType part, tile::StoreOp store, i
     if (loan.refusal.empty() && ancestor && !ancestor->isBeforeInBlock(store))
       refusal << "a slot of it is held beyond the store";
   }
+  SmallVector<hop::RoleOp> fillers = hop::getFillers(pipe);
+  if (loan.refusal.empty() && (fillers.size() != 1 || !fillers.front().isElected()))
+    refusal << "it is not filled by one elected role, which could lend slots";
   return loan;
 }
 
@@ -132,30 +135,12 @@ hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, Ranke
                                                       /*offset=*/IntegerAttr()));
 }
 
-/// Gives stores slots of a pipe, which the producer lends for them.
-class LentMemory {
-public:
-  explicit LentMemory(hop::KernelOp kernel) {
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (role.getKind() == hop::RoleKind::Producer)
-        producer = role;
-  }
-
-  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part);
-
-private:
-  FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part);
-  Block *fillsOf(tile::StoreOp store);
-
-  hop::RoleOp producer;
-};
-
-/// The program of the producer whose fills the block of `store` reads; null when there is none.
-Block *LentMemory::fillsOf(tile::StoreOp store) {
+/// The program of `filler` whose fills the block of `store` reads; null when there is none.
+Block *fillsOf(hop::RoleOp filler, tile::StoreOp store) {
   auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
   if (!attempt)
-    return &producer.getBody().front();
-  auto attempts = producer.getBody().getOps<hop::AttemptOp>();
+    return &filler.getBody().front();
+  auto attempts = filler.getBody().getOps<hop::AttemptOp>();
   if (attempts.empty())
     return nullptr;
   hop::AttemptOp fills = *attempts.begin();
@@ -164,10 +149,10 @@ Block *LentMemory::fillsOf(tile::StoreOp store) {
 }
 
 /// Slots of the pipe that is read last, of those that have room.
-FailureOr<Loan> LentMemory::findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
+FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
   SmallVector<Loan> refused;
   for (hop::PipeCreateOp pipe : pipesReadBefore(store)) {
-    Loan loan = askFor(pipe, part, store, role.getWarpgroups());
+    Loan loan = askFor(pipe, part, store, role.getNumWarpgroups());
     if (loan.refusal.empty())
       return loan;
     refused.push_back(loan);
@@ -180,13 +165,13 @@ FailureOr<Loan> LentMemory::findLoan(hop::RoleOp role, tile::StoreOp store, hop:
   return diag;
 }
 
-LogicalResult LentMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
-  if (!producer)
-    return store.emitError("goes through slots that a producer lends (staging = shared), and there "
-                           "is none; use warp_specialize = true or staging = own");
-  Block *fillsBlock = fillsOf(store);
-  if (!fillsBlock)
-    return store.emitError("stands in a hop.attempt, and the producer has none");
+/// Refuses a store for which no role could lend a slot: after the last load of a pipe the elected
+/// role that fills it does.
+LogicalResult checkLending(hop::RoleOp role, tile::StoreOp store) {
+  auto roles = role->getParentOfType<hop::KernelOp>().getBody().getOps<hop::RoleOp>();
+  if (llvm::none_of(roles, [](hop::RoleOp other) { return other.isElected(); }))
+    return store.emitError("goes through slots that an elected role lends (staging = shared), and "
+                           "there is none; use warp_specialize = true or staging = own");
   for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
     if (hop::PipeWaitOp wait = findWait(*op)) {
       InFlightDiagnostic diag = store.emitError(
@@ -195,9 +180,20 @@ LogicalResult LentMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::Shar
       diag.attachNote(wait.getLoc()) << "the read";
       return diag;
     }
+  return success();
+}
+
+/// Gives `store` slots of a pipe, which the role that fills it lends.
+LogicalResult stageLent(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
+  if (failed(checkLending(role, store)))
+    return failure();
   FailureOr<Loan> loan = findLoan(role, store, part);
   if (failed(loan))
     return failure();
+  hop::RoleOp filler = hop::getFillers(loan->pipe).front();
+  Block *fillsBlock = fillsOf(filler, store);
+  if (!fillsBlock)
+    return store.emitError("stands in a hop.attempt, and @") << filler.getSymName() << " has none";
   store.emitRemark("goes through ")
       << loan->slots << " of the slots of '" << loan->pipe.getLabel() << "'";
 
@@ -232,13 +228,12 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     if (schedule.store != tile::StoreKind::tma)
       return;
     OwnMemory own(kernel);
-    LentMemory lent(kernel);
-    bool isShared = schedule.staging == tile::StagingKind::shared;
+    bool isLent = schedule.staging == tile::StagingKind::shared;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       SmallVector<tile::StoreOp> stores;
       role.walk([&](tile::StoreOp store) { stores.push_back(store); });
       for (tile::StoreOp store : stores)
-        if (failed(stage(role, store, own, isShared ? &lent : nullptr)))
+        if (failed(stage(role, store, own, isLent)))
           return signalPassFailure();
     }
   }
@@ -256,8 +251,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     return success();
   }
 
-  /// Gives `store` memory that `lent` finds, or its own.
-  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, LentMemory *lent) {
+  /// Gives `store` memory that is lent, or its own.
+  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
     if (type.getRank() != 2 || type.getElementTypeBitWidth() != 16) {
       store.emitRemark("goes from registers: bulk stores take 16-bit tiles of rank 2");
@@ -268,7 +263,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
       return store.emitError(
           "stands in a loop or conditional, where its shared memory would be written "
           "again before the copy is done; use store = direct");
-    int64_t rows = type.getDimSize(0) * role.getWarpgroups();
+    int64_t rows = type.getDimSize(0) * role.getNumWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
     if (!hop::getSharedLayout(whole))
       return store.emitError("stores ") << whole
@@ -279,8 +274,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     auto part = hop::SharedType::get(&getContext(),
                                      RankedTensorType::get(type.getShape(), type.getElementType()),
                                      type.getDimSize(0));
-    if (lent)
-      return lent->stage(role, store, part);
+    if (isLent)
+      return stageLent(role, store, part);
     own.stage(role, store, part, whole);
     return success();
   }

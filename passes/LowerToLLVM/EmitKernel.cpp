@@ -8,9 +8,9 @@ using namespace mlir;
 using namespace tessera;
 
 Emitter::Emitter(hop::KernelOp kernel, const LaunchParameters &parameters,
-                 LLVM::LLVMFuncOp function, Value sharedBase)
+                 const NamedBarriers &barriers, LLVM::LLVMFuncOp function, Value sharedBase)
     : kernel(kernel), parameters(parameters), function(function), builder(kernel.getContext()),
-      loc(kernel.getLoc()), sharedBase(sharedBase) {
+      loc(kernel.getLoc()), sharedBase(sharedBase), barriers(barriers) {
   builder.setInsertionPointToEnd(&function.getBody().back());
 }
 
@@ -54,12 +54,10 @@ LogicalResult Emitter::emitKernel() {
   Block *exit = builder.createBlock(&function.getBody());
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   builder.setInsertionPointToEnd(exit->getPrevNode());
-  int64_t firstWarpgroup = 0;
-  for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
-    if (failed(emitRole(role, firstWarpgroup, warpgroup, threadIndex, exit)))
+  int64_t entryRegisters = hop::entryRegisters(hop::getRegisterRequests(kernel));
+  for (const hop::RoleTeam &team : hop::getTeams(kernel))
+    if (failed(emitTeam(team, entryRegisters, warpgroup, threadIndex, exit)))
       return failure();
-    firstWarpgroup += role.getWarpgroups();
-  }
   LLVM::BrOp::create(builder, loc, exit);
   return success();
 }
@@ -109,49 +107,67 @@ void Emitter::emitZeroes(hop::BufferOp buffer, Value threadIndex) {
   }
 }
 
-LogicalResult Emitter::emitRole(hop::RoleOp role, int64_t firstWarpgroup, Value warpgroup,
+/// Writes the programs of warpgroups that `warpgroup`, the number of the thread's own, chooses.
+LogicalResult Emitter::emitTeam(const hop::RoleTeam &team, int64_t entryRegisters, Value warpgroup,
                                 Value threadIndex, Block *exit) {
+  role = team.roles.front();
   loc = role.getLoc();
-  roleWarpgroups = role.getWarpgroups();
-  int64_t end = firstWarpgroup + role.getWarpgroups();
   Block *next = builder.createBlock(exit);
   Block *body = builder.createBlock(next);
   builder.setInsertionPointToEnd(body->getPrevNode());
-  Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, warpgroup, i32(end));
+  Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, warpgroup,
+                                      i32(team.first + team.warpgroups));
   LLVM::CondBrOp::create(builder, loc, isMine, body, next);
   builder.setInsertionPointToEnd(body);
-  if (std::optional<int64_t> registers = role.getRegisters()) {
-    bool raises = role.getKind() == hop::RoleKind::Consumer;
-    assembly("setmaxnreg." + Twine(raises ? "inc" : "dec") + ".sync.aligned.u32 " +
-                 Twine(*registers) + ";",
+  if (std::optional<int64_t> registers = role.getRegisters())
+    assembly("setmaxnreg." + Twine(*registers < entryRegisters ? "dec" : "inc") +
+                 ".sync.aligned.u32 " + Twine(*registers) + ";",
              "", {}, {});
-  }
-  setThreadValues(threadIndex, add(warpgroup, -firstWarpgroup));
-  bind(role.getBody().getArgument(0), {thread.warpgroup});
-  if (role.getKind() == hop::RoleKind::Producer) {
-    // One thread of the first warp runs the program; the others are done.
-    Value inFirstWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup,
-                                             i32(hopper::warpThreads));
+  setThreadValues(threadIndex, add(warpgroup, -team.first));
+  LogicalResult result = team.isElected() ? emitElected(team, next, exit) : emitRole(exit);
+  builder.setInsertionPointToEnd(next);
+  return result;
+}
+
+/// Writes roles of one thread: warp after warp of the warpgroup runs one; all other threads leave.
+LogicalResult Emitter::emitElected(const hop::RoleTeam &team, Block *next, Block *exit) {
+  for (auto [i, elected] : llvm::enumerate(team.roles)) {
+    role = elected;
+    loc = role.getLoc();
+    Value isInWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup,
+                                          i32(hopper::warpThreads * (i + 1)));
+    Block *before = builder.getInsertionBlock();
     Block *warp = builder.createBlock(next);
-    Block *elected = builder.createBlock(next);
-    builder.setInsertionPointToEnd(body);
-    LLVM::CondBrOp::create(builder, loc, inFirstWarp, warp, exit);
+    Block *body = builder.createBlock(next);
+    Block *others = i + 1 < team.roles.size() ? builder.createBlock(next) : exit;
+    builder.setInsertionPointToEnd(before);
+    LLVM::CondBrOp::create(builder, loc, isInWarp, warp, others);
     builder.setInsertionPointToEnd(warp);
     Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
                             {}, TypeRange(builder.getI32Type()))
                        .front();
     Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
-    LLVM::CondBrOp::create(builder, loc, isChosen, elected, exit);
-    builder.setInsertionPointToEnd(elected);
+    LLVM::CondBrOp::create(builder, loc, isChosen, body, exit);
+    builder.setInsertionPointToEnd(body);
+    if (failed(emitRole(exit)))
+      return failure();
+    if (others != exit)
+      builder.setInsertionPointToEnd(others);
   }
+  return success();
+}
+
+/// Writes the program of `role` here.
+LogicalResult Emitter::emitRole(Block *exit) {
+  bind(role.getBody().getArgument(0), {thread.warpgroup});
   if (kernel.getTimeline())
-    emitTimelineRoleStart(role, firstWarpgroup);
+    emitTimelineRoleStart();
   if (failed(emitBlock(role.getBody().front())))
     return failure();
   if (kernel.getTimeline())
     emitTimelineRoleEnd();
   LLVM::BrOp::create(builder, loc, exit);
-  builder.setInsertionPointToEnd(next);
+  firstRecord += role.getNumWarpgroups();
   return success();
 }
 

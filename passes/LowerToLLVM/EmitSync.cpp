@@ -38,12 +38,12 @@ LogicalResult Emitter::emitSync(Operation *op) {
       })
       .Case([&](hop::WarpgroupSyncOp) {
         assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads) + ";", "r",
-                 {add(thread.warpgroup, namedBarrierOfWarpgroups())}, {});
+                 {add(thread.warpgroup, barriers.of(role, NamedBarriers::Warpgroups))}, {});
         return success();
       })
       .Case([&](hop::RoleSyncOp) {
-        assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads * roleWarpgroups) + ";", "r",
-                 {i32(namedBarrierOfRole())}, {});
+        assembly("bar.sync $0, " + Twine(role.getNumThreads()) + ";", "r",
+                 {i32(barriers.of(role, NamedBarriers::Role))}, {});
         return success();
       })
       .Case([&](hop::ElectedOp elected) {
@@ -324,8 +324,7 @@ void Emitter::emitSlotAccess(Operation *op) {
   Value value =
       assembly("ld.shared.b32 $0, [$1];", "=r,r", {address}, TypeRange(builder.getI32Type()))
           .front();
-  // A producer is one thread.
-  if (load->getParentOfType<hop::RoleOp>().getKind() == hop::RoleKind::Producer)
+  if (role.isElected())
     return bind(load, {value});
   // From lane 0, so that ptxas knows it to be the same in a whole warp.
   bind(load, {shuffle("idx", value, i32(0))});
@@ -407,23 +406,20 @@ void Emitter::emitTileCounter(Operation *op) {
 // Turns
 //===----------------------------------------------------------------------===//
 
-int64_t Emitter::namedBarrierOfWarpgroups() const { return firstTurnBarrier + roleWarpgroups; }
-
-int64_t Emitter::namedBarrierOfRole() const { return firstTurnBarrier + 2 * roleWarpgroups; }
-
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.
   std::string threads = std::to_string(2 * hopper::warpgroupThreads);
+  int64_t first = barriers.of(role, NamedBarriers::Turns);
   auto arriveAt = [&](Value warpgroup) {
-    assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, firstTurnBarrier)}, {});
+    assembly("bar.arrive $0, " + threads + ";", "r", {add(warpgroup, first)}, {});
   };
   if (isa<hop::TurnWaitOp>(op)) {
-    assembly("bar.sync $0, " + threads + ";", "r", {add(thread.warpgroup, firstTurnBarrier)}, {});
+    assembly("bar.sync $0, " + threads + ";", "r", {add(thread.warpgroup, first)}, {});
     return;
   }
   Value next = add(thread.warpgroup, 1);
-  Value isLast =
-      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, next, i32(roleWarpgroups));
+  Value isLast = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, next,
+                                      i32(role.getNumWarpgroups()));
   if (isa<hop::TurnPassOp>(op)) {
     arriveAt(LLVM::SelectOp::create(builder, loc, isLast, i32(0), next));
     return;

@@ -27,7 +27,7 @@ void Emitter::emitTimelineStart() {
   timeline.isRecorded =
       LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, slot, i32(op.getBlocks()));
   slot = LLVM::SelectOp::create(builder, loc, timeline.isRecorded, slot, i32(0));
-  timeline.block = mul(slot, kernel.getNumWarpgroups() * timeline::recordBytes(op.getEvents()));
+  timeline.block = mul(slot, kernel.getNumRecords() * timeline::recordBytes(op.getEvents()));
   timeline.memory = LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(),
                                              function.getArgument(parameters.timelinePosition()));
   // In the entry block, where LLVM makes a register of it.
@@ -38,14 +38,13 @@ void Emitter::emitTimelineStart() {
       LLVM::AllocaOp::create(builder, loc, pointer, builder.getI32Type(), i32(1), /*alignment=*/4);
 }
 
-void Emitter::emitTimelineRoleStart(hop::RoleOp role, int64_t firstWarpgroup) {
+void Emitter::emitTimelineRoleStart() {
   int64_t bytes = timeline::recordBytes(kernel.getTimeline().getEvents());
-  Value offset = add(timeline.block, mul(add(thread.warpgroup, firstWarpgroup), bytes));
+  Value offset = add(timeline.block, mul(add(thread.warpgroup, firstRecord), bytes));
   timeline.record =
       add(timeline.memory, LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), offset));
-  // A producer is one thread already.
   timeline.writes = timeline.isRecorded;
-  if (role.getKind() == hop::RoleKind::Consumer) {
+  if (!role.isElected()) {
     Value leads =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
     timeline.writes = LLVM::AndOp::create(builder, loc, timeline.isRecorded, leads);

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "passes/LowerToLLVM/LaunchParameters.h"
+#include "passes/LowerToLLVM/NamedBarriers.h"
 #include "llvm/ADT/Twine.h"
 
 namespace tessera {
@@ -59,8 +60,8 @@ class Emitter {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
 
-  Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, mlir::LLVM::LLVMFuncOp function,
-          mlir::Value sharedBase);
+  Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, const NamedBarriers &barriers,
+          mlir::LLVM::LLVMFuncOp function, mlir::Value sharedBase);
 
   /// Writes the whole kernel into the function's entry block.
   mlir::LogicalResult emitKernel();
@@ -69,8 +70,10 @@ private:
   // Structure: EmitKernel.cpp.
   void emitBarrierInit(mlir::Value thread);
   void emitZeroes(hop::BufferOp buffer, mlir::Value thread);
-  mlir::LogicalResult emitRole(hop::RoleOp role, int64_t firstWarpgroup, mlir::Value warpgroup,
-                               mlir::Value thread, mlir::Block *exit);
+  mlir::LogicalResult emitTeam(const hop::RoleTeam &team, int64_t entryRegisters,
+                               mlir::Value warpgroup, mlir::Value thread, mlir::Block *exit);
+  mlir::LogicalResult emitElected(const hop::RoleTeam &team, mlir::Block *next, mlir::Block *exit);
+  mlir::LogicalResult emitRole(mlir::Block *exit);
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup);
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
@@ -162,12 +165,10 @@ private:
   mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
-  int64_t namedBarrierOfWarpgroups() const;
-  int64_t namedBarrierOfRole() const;
 
   // Records of stages: EmitTimeline.cpp.
   void emitTimelineStart();
-  void emitTimelineRoleStart(hop::RoleOp role, int64_t firstWarpgroup);
+  void emitTimelineRoleStart();
   void emitTimelineRoleEnd();
   void emitMark(hop::MarkOp op);
 
@@ -198,7 +199,9 @@ private:
   mlir::Value rank; ///< in a cluster of more than one block
   ThreadValues thread;
   TimelineValues timeline;
-  int64_t roleWarpgroups = 0;
+  const NamedBarriers &barriers;
+  hop::RoleOp role;        ///< that is being written
+  int64_t firstRecord = 0; ///< its first one in a timeline
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;

@@ -238,7 +238,7 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
   case LaunchParameter::Timeline: {
     hop::TimelineOp timeline = kernel.getTimeline();
     entry.set("kind", b.getStringAttr("timeline"));
-    entry.set("bytes", b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumWarpgroups() *
+    entry.set("bytes", b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumRecords() *
                                            timeline::recordBytes(timeline.getEvents())));
     break;
   }
@@ -277,8 +277,8 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
   SmallVector<NamedAttribute> stages;
   for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
     NamedAttrList entry;
-    entry.set("role", b.getStringAttr(stringifyEnum(role.getKind())));
-    entry.set("warpgroups", b.getI64IntegerAttr(role.getWarpgroups()));
+    entry.set("role", role.getSymNameAttr());
+    entry.set("warpgroups", b.getI64IntegerAttr(role.getNumWarpgroups()));
     if (std::optional<int64_t> registers = role.getRegisters())
       entry.set("registers_per_thread", b.getI64IntegerAttr(*registers));
     roles.push_back(entry.getDictionary(b.getContext()));
@@ -299,33 +299,34 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
 }
 
 /// Adds what the warps and the named barriers are called: "roles" and "named_barriers".
-static void describeRoles(hop::KernelOp kernel, NamedAttrList &entry) {
+static void describeRoles(hop::KernelOp kernel, const NamedBarriers &barriers,
+                          NamedAttrList &entry) {
   Builder b(kernel.getContext());
-  SmallVector<Attribute> roles, barriers;
-  auto addBarrier = [&](int64_t id, const Twine &name) {
-    barriers.push_back(b.getDictionaryAttr({b.getNamedAttr("id", b.getI64IntegerAttr(id)),
-                                            b.getNamedAttr("name", b.getStringAttr(name))}));
+  constexpr int64_t warpsOfGroup = hopper::warpgroupThreads / hopper::warpThreads;
+  SmallVector<Attribute> roles, named;
+  auto addRole = [&](const Twine &name, int64_t first, int64_t warps) {
+    roles.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
+                                         b.getNamedAttr("first_warp", b.getI64IntegerAttr(first)),
+                                         b.getNamedAttr("warps", b.getI64IntegerAttr(warps))}));
   };
-  addBarrier(0, "start");
-  int64_t warp = 0;
-  for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
-    int64_t count = role.getWarpgroups();
-    bool consumes = role.getKind() == hop::RoleKind::Consumer;
-    for (int64_t i = 0; i < count; ++i, warp += hopper::warpgroupThreads / hopper::warpThreads) {
-      std::string name = consumes ? "consumer " + std::to_string(i) : "producer";
-      roles.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
-                                           b.getNamedAttr("first_warp", b.getI64IntegerAttr(warp)),
-                                           b.getNamedAttr("warps", b.getI64IntegerAttr(4))}));
-      if (!consumes)
-        continue;
-      addBarrier(firstTurnBarrier + i, "turn of " + name);
-      addBarrier(firstTurnBarrier + count + i, "warpgroup of " + name);
-    }
-    if (role.walk([](hop::RoleSyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      addBarrier(firstTurnBarrier + 2 * count, "all consumers");
+  SmallVector<hop::RoleTeam> teams = hop::getTeams(kernel);
+  for (hop::RoleTeam &team : teams) {
+    int64_t warp = warpsOfGroup * team.first;
+    if (!team.isElected())
+      for (int64_t i = 0; i < team.warpgroups; ++i)
+        addRole(team.roles.front().getSymName() + " " + Twine(i), warp + warpsOfGroup * i,
+                warpsOfGroup);
+    else if (team.roles.size() == 1) // the warps beside it have no role
+      addRole(team.roles.front().getSymName(), warp, warpsOfGroup);
+    else
+      for (auto [i, role] : llvm::enumerate(team.roles))
+        addRole(role.getSymName(), warp + i, 1);
   }
+  for (auto &[number, name] : barriers.getNames())
+    named.push_back(b.getDictionaryAttr({b.getNamedAttr("id", b.getI64IntegerAttr(number)),
+                                         b.getNamedAttr("name", b.getStringAttr(name))}));
   entry.set("roles", b.getArrayAttr(roles));
-  entry.set("named_barriers", b.getArrayAttr(barriers));
+  entry.set("named_barriers", b.getArrayAttr(named));
 }
 
 /// What a reader of the kernel's timeline needs: how much is recorded, and the stages by number.
@@ -359,10 +360,11 @@ static Attribute describeDivisor(tile::DividesAttr divides) {
                               b.getNamedAttr("factor", b.getI64IntegerAttr(divides.getFactor()))});
 }
 
-DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol) const {
+DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarriers &barriers,
+                                          StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
-  SmallVector<Attribute> arguments, launch, grid, requirements, sharedMap, barriers;
+  SmallVector<Attribute> arguments, launch, grid, requirements, sharedMap, mbarriers;
   llvm::SmallVector<StringRef> dims;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     arguments.push_back(describeArgument(kernel, i));
@@ -404,7 +406,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   }
   for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
     for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
-      addRange(barriers, group.getLabel() + "[" + Twine(i) + "]",
+      addRange(mbarriers, group.getLabel() + "[" + Twine(i) + "]",
                *group.getOffset() + hopper::mbarrierBytes * i, hopper::mbarrierBytes);
 
   NamedAttrList entry;
@@ -423,14 +425,14 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, StringRef symbol
   entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
   entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
   entry.set("shared_map", b.getArrayAttr(sharedMap));
-  entry.set("barriers", b.getArrayAttr(barriers));
-  describeRoles(kernel, entry);
+  entry.set("barriers", b.getArrayAttr(mbarriers));
+  describeRoles(kernel, barriers, entry);
   if (hop::TimelineOp timeline = kernel.getTimeline())
     entry.set("timeline", describeTimeline(timeline));
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set("schedule", b.getStringAttr(schedule));
   entry.set("report",
-            describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(barriers)));
+            describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(mbarriers)));
   return entry.getDictionary(context);
 }

@@ -12,13 +12,10 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/TileBox.h"
+#include "passes/LowerToLLVM/NamedBarriers.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
-
-/// Named barriers: 0 joins the thread block at its start, the next n are the turns of the n
-/// consumer warpgroups, the n after these join a warpgroup, and one more joins them all.
-constexpr int64_t firstTurnBarrier = 1;
 
 /// The tensor map through which bulk copies go; copies that need equal ones share one. Its
 /// dimensions, innermost first: the columns, or those of a chunk; the dimensions of the tile's
@@ -85,7 +82,8 @@ public:
   unsigned timelinePosition() const { return position(LaunchParameter::Timeline, 0); }
 
   /// The kernel's entry in a bundle.
-  mlir::DictionaryAttr describe(hop::KernelOp kernel, mlir::StringRef symbol) const;
+  mlir::DictionaryAttr describe(hop::KernelOp kernel, const NamedBarriers &barriers,
+                                mlir::StringRef symbol) const;
 
 private:
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,

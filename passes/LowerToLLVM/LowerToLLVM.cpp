@@ -79,18 +79,6 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     return true;
   }
 
-  /// Refuses warpgroups of a role for whose turns and joins there are no named barriers.
-  static LogicalResult checkNamedBarriers(hop::KernelOp kernel) {
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
-      int64_t warpgroups = role.getWarpgroups(), last = firstTurnBarrier + 2 * warpgroups;
-      if (last >= hopper::namedBarriers)
-        return role.emitError("has ")
-               << warpgroups << " warpgroups, whose turns and joins take named barriers up to "
-               << last << "; a thread block has 0 to " << hopper::namedBarriers - 1;
-    }
-    return success();
-  }
-
   /// Refuses a kernel that the passes before this one have not seen.
   static LogicalResult checkReady(hop::KernelOp kernel) {
     if (!kernel.getSharedBytes())
@@ -98,8 +86,6 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
     if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent,
                                 &tile::ScheduleFields::pdl)))
-      return failure();
-    if (failed(checkNamedBarriers(kernel)))
       return failure();
     auto lacksLayout = [](Type type) {
       return isa<RankedTensorType>(type) && !hop::getLayout(type);
@@ -131,7 +117,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     if (failed(checkReady(kernel)))
       return failure();
     FailureOr<LaunchParameters> parameters = LaunchParameters::get(kernel);
-    if (failed(parameters))
+    FailureOr<NamedBarriers> barriers = NamedBarriers::get(kernel);
+    if (failed(parameters) || failed(barriers))
       return failure();
     OpBuilder builder(kernel);
     SmallVector<Type> types;
@@ -139,7 +126,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       types.push_back(parameterType(kernel, parameter));
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), types);
     std::string symbol = kernel.getSymName().str();
-    DictionaryAttr description = parameters->describe(kernel, symbol);
+    DictionaryAttr description = parameters->describe(kernel, *barriers, symbol);
     kernel.setSymName(symbol + ".hop");
     auto function = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), symbol, type);
     setAttributes(function, kernel, *parameters, description);
@@ -150,7 +137,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     auto sharedType = LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/3);
     Value shared = LLVM::AddressOfOp::create(builder, loc, sharedType, sharedName);
     Value base = LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), shared);
-    if (failed(Emitter(kernel, *parameters, function, base).emitKernel()))
+    if (failed(Emitter(kernel, *parameters, *barriers, function, base).emitKernel()))
       return failure();
     kernel.erase();
     return success();

@@ -187,7 +187,8 @@ int64_t ScheduleSearch::Candidate::entryRegisters() const {
 static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
   const RegisterSplit &split = candidate.registers;
   if (candidate.isSpecialized())
-    return hop::whyPoolTooSmall({split.producer, split.consumer, candidate.consumers()});
+    return hop::whyPoolTooSmall({{"the producer", 1, split.producer},
+                                 {"the consumers", candidate.consumers(), split.consumer}});
   if (split.consumer <= candidate.entryRegisters())
     return std::nullopt;
   return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "

@@ -27,7 +27,7 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   for (Value index : load.getIndices())
     indices.push_back(whole.lookupOrDefault(index));
   OpBuilder inner = builder;
-  if (!spec.isElected) {
+  if (!spec.isElected()) {
     auto elected = hop::ElectedOp::create(builder, load.getLoc(), builder.getI1Type(), warpgroup);
     auto guard =
         scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);

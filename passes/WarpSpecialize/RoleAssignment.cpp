@@ -108,7 +108,7 @@ LogicalResult RoleAssignment::assignControl(Operation *op, unsigned role) {
   } else if (auto speculation = dyn_cast<tile::SpeculateOp>(op)) {
     if (speculation.getNumResults() != 0)
       return op->emitError("has results; run tile-complete-speculation first");
-  } else if (roles[role].isElected) {
+  } else if (roles[role].isElected()) {
     return op->emitError("holds a load; loads stand in scf.for and scf.if");
   } else {
     return op->emitError("is not supported in a kernel; control flow is scf.for and scf.if");
@@ -127,7 +127,7 @@ LogicalResult RoleAssignment::needAll(ValueRange values, unsigned role) {
 LogicalResult RoleAssignment::need(Value value, unsigned role) {
   if (!insert(values, value, role))
     return success();
-  if (roles[role].isElected && isa<RankedTensorType>(value.getType()))
+  if (roles[role].isElected() && isa<RankedTensorType>(value.getType()))
     return emitError(value.getLoc(),
                      "the address of a load depends on the elements of this tile; a "
                      "producer has no tiles in registers");

@@ -25,15 +25,16 @@ namespace tessera {
 /// What the pass decides about a role before it has a program.
 struct RoleSpec {
   std::string name;
-  int64_t warpgroups = 1;
-  /// One thread runs it, which has no tiles in registers.
-  bool isElected = false;
+  /// Those that run it; nothing for one thread, which has no tiles in registers.
+  std::optional<int64_t> warpgroups;
   std::optional<int64_t> registers;
+
+  bool isElected() const { return !warpgroups; }
 };
 
 /// The bound of a loop that `role` runs: the longest of the cluster where it loads for all blocks.
 inline mlir::Value boundOf(tile::CommonBoundOp bound, const RoleSpec &role) {
-  return role.isElected ? bound.getLoads() : bound.getOwn();
+  return role.isElected() ? bound.getLoads() : bound.getOwn();
 }
 
 class RoleAssignment {

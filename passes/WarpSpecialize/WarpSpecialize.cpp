@@ -1,10 +1,11 @@
-//===- WarpSpecialize.cpp - Producer and consumer roles -------------------===//
+//===- WarpSpecialize.cpp - A kernel as roles joined by pipes -------------===//
 //
 // Implements tile-warp-specialize: each role is a slice of the kernel's program,
 // joined by pipes. See HopPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
@@ -20,8 +21,19 @@ using namespace tessera;
 
 namespace {
 
+/// Roles of one thread that share a warpgroup.
+constexpr int64_t mostProducers = hopper::warpgroupThreads / hopper::warpThreads;
+
 struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass> {
+  using WarpSpecializeBase::WarpSpecializeBase;
+
   void runOnOperation() override {
+    if (producers < 1 || producers > mostProducers) {
+      getOperation().emitError("producers = ")
+          << producers.getValue()
+          << ": the roles that load share one warpgroup, a warp each; use 1 to " << mostProducers;
+      return signalPassFailure();
+    }
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>()))
       if (failed(specialize(kernel)))
         return signalPassFailure();
@@ -38,7 +50,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers);
     if (failed(rows))
       return failure();
-    SmallVector<RoleSpec> roles = planRoles(schedule);
+    SmallVector<RoleSpec> roles = planRoles(schedule, *plan);
     FailureOr<RoleAssignment> assignment =
         RoleAssignment::get(kernel, *plan, roles, /*rest=*/roles.size() - 1);
     if (failed(assignment))
@@ -60,13 +72,22 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
-  /// One thread that loads and warpgroups that compute; or the warpgroups do both.
-  static SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule) {
-    RoleSpec consumer{"consumer", *schedule.consumers, /*isElected=*/false, std::nullopt};
+  /// Threads that load, which divide the pipes in turn, and warpgroups that compute; or these do
+  /// both. The role of all that is not loading comes last.
+  SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
+    RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
       return {consumer};
     consumer.registers = schedule.consumerRegisters;
-    return {{"producer", 1, /*isElected=*/true, schedule.producerRegisters}, consumer};
+    size_t count = std::clamp<size_t>(plan.pipes.size(), 1, producers);
+    SmallVector<RoleSpec> roles;
+    for (size_t i = 0; i < count; ++i)
+      roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(), std::nullopt,
+                       schedule.producerRegisters});
+    for (auto [i, pipe] : llvm::enumerate(plan.pipes))
+      pipe.second.filler = i % count;
+    roles.push_back(consumer);
+    return roles;
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
@@ -96,10 +117,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                            const RowPartition &rows, const IRMapping &arguments,
                            OpBuilder &builder) {
     const RoleSpec &spec = roles[number];
-    auto kind = spec.isElected ? hop::RoleKind::Producer : hop::RoleKind::Consumer;
-    auto role = hop::RoleOp::create(builder, kernel.getLoc(), kind, spec.warpgroups,
-                                    spec.registers ? builder.getI64IntegerAttr(*spec.registers)
-                                                   : IntegerAttr());
+    auto optional = [&](std::optional<int64_t> value) {
+      return value ? builder.getI64IntegerAttr(*value) : IntegerAttr();
+    };
+    auto role = hop::RoleOp::create(builder, kernel.getLoc(), builder.getStringAttr(spec.name),
+                                    optional(spec.warpgroups), optional(spec.registers));
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);

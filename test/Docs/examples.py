@@ -68,7 +68,7 @@ def as_hop_kernel(fragment, types):
 
 
 def as_role(fragment, types):
-    role = "hop.role consumer warpgroups(2) {{\n^bb0(%wg: index):\n{}{}\n}}"
+    role = "hop.role @consumer warpgroups(2) {{\n^bb0(%wg: index):\n{}{}\n}}"
     types = {name: type for name, type in types.items() if name != "%wg"}
     return hop_kernel(types, lambda given: role.format(given, fragment))
 

@@ -17,8 +17,8 @@ hop.kernel @pipes attributes {
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   // CHECK: hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
   %st = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  // CHECK: hop.role producer warpgroups(1) registers(24) {
-  hop.role producer warpgroups(1) registers(24) {
+  // CHECK: hop.role @producer elected registers(24) {
+  hop.role @producer elected registers(24) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // CHECK: hop.pipe.load %[[K]], %{{.*}}[%{{.*}}, %{{.*}}] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
@@ -26,9 +26,9 @@ hop.kernel @pipes attributes {
     // CHECK: hop.pipe.lend %[[K]] : !hop.pipe<tensor<64x64xbf16>, 2>
     hop.pipe.lend %kp : !hop.pipe<tensor<64x64xbf16>, 2>
   }
-  // CHECK: hop.role consumer warpgroups(2) registers(240) {
+  // CHECK: hop.role @consumer warpgroups(2) registers(240) {
   // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
-  hop.role consumer warpgroups(2) registers(240) {
+  hop.role @consumer warpgroups(2) registers(240) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // CHECK: hop.turn.start %[[WG]]
@@ -85,7 +85,7 @@ hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile
   %b = hop.buffer "k" at 0 : !hop.buffer<tensor<64x64xbf16>, 2>
   // CHECK: %[[FULL:.*]] = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
   %full = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0 : i32
@@ -113,7 +113,7 @@ hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.
   %b = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 2>
   %v = hop.buffer "tiles" : !hop.buffer<tensor<1xi32>, 2>
   %full = hop.barriers "k.full" count 1 : !hop.barriers<2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0 : i32
@@ -140,7 +140,7 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
     // CHECK: hop.pipe.load %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [4, 16, 64] : !hop.pipe

@@ -145,13 +145,13 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
 
 // -----
 
-// expected-error@+1 {{has roles that cannot have their registers: the warpgroups take 95232 registers (24 per producer thread, 240 per thread of 3 consumers), and the launch gives the block 65536, 128 for each of 512 threads; use at most 160 per consumer thread}}
+// expected-error@+1 {{has roles that cannot have their registers: the warpgroups take 95232 registers (24 for each thread of @producer, 240 for each thread of @consumer in 3 warpgroups), and the launch gives the block 65536, 128 for each of 512 threads; use at most 160 for @consumer}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%x: f32, %m: index):
-  hop.role producer warpgroups(1) registers(24) {
+  hop.role @producer elected registers(24) {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(3) registers(240) {
+  hop.role @consumer warpgroups(3) registers(240) {
   ^bb0(%wg: index):
   }
 }
@@ -159,26 +159,27 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
 // -----
 
 // 512 times 128 is what a multiprocessor has; a block of 384 threads gets 168 for each.
-// expected-error@+1 {{the warpgroups take 65536 registers (32 per producer thread, 240 per thread of 2 consumers), and the launch gives the block 64512, 168 for each of 384 threads; use producer_registers = 24 or at most 232 per consumer thread}}
+// expected-error@+1 {{the warpgroups take 65536 registers (32 for each thread of @producer, 240 for each thread of @consumer in 2 warpgroups), and the launch gives the block 64512, 168 for each of 384 threads; use at most 24 for @producer or at most 232 for @consumer}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%x: f32, %m: index):
-  hop.role producer warpgroups(1) registers(32) {
+  hop.role @producer elected registers(32) {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(2) registers(240) {
+  hop.role @consumer warpgroups(2) registers(240) {
   ^bb0(%wg: index):
   }
 }
 
 // -----
 
-// expected-error@+1 {{each of the 384 threads starts with 96 registers, of which a producer can only give back; producer_registers = 104 is more; use producer_registers = 96 or at most 200 per consumer thread}}
+// A role may keep what the launch gives.
+// expected-error@+1 {{the warpgroups take 66560 registers (168 for each thread of @producer, 176 for each thread of @consumer in 2 warpgroups), and the launch gives the block 64512, 168 for each of 384 threads; use at most 168 for @consumer}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%x: f32, %m: index):
-  hop.role producer warpgroups(1) registers(104) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(2) registers(96) {
+  hop.role @consumer warpgroups(2) registers(176) {
   ^bb0(%wg: index):
   }
 }
@@ -188,8 +189,111 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
 // expected-error@+1 {{has 9 warpgroups, a thread block has at most 8}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%x: f32, %m: index):
-  hop.role consumer warpgroups(9) registers(24) {
+  hop.role @loads elected {
   ^bb0(%wg: index):
+  }
+  hop.role @rows warpgroups(8) {
+  ^bb0(%wg: index):
+  }
+  hop.role @stores elected {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  // expected-error@+1 {{has 1 to 8 warpgroups, got 9}}
+  hop.role @consumer warpgroups(9) registers(24) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// Elected roles share a warpgroup, which has four warps.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @a elected {
+  ^bb0(%wg: index):
+  }
+  hop.role @b elected {
+  ^bb0(%wg: index):
+  }
+  hop.role @c elected {
+  ^bb0(%wg: index):
+  }
+  hop.role @d elected {
+  ^bb0(%wg: index):
+  }
+  // expected-error@+1 {{is the fifth elected role of its kernel; they share one warpgroup, a warp each, so that there are at most 4}}
+  hop.role @e elected {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  // expected-note@+1 {{the other role}}
+  hop.role @loads elected registers(24) {
+  ^bb0(%wg: index):
+  }
+  hop.role @rows warpgroups(1) registers(240) {
+  ^bb0(%wg: index):
+  }
+  // expected-error@+1 {{asks for other registers than the elected role whose warpgroup it shares; setmaxnreg is of a whole warpgroup, so say the same for all of them}}
+  hop.role @stores elected registers(40) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  // expected-note@+1 {{see existing symbol definition here}}
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+  }
+  // expected-error@+1 {{redefinition of symbol named 'rows'}}
+  hop.role @rows elected {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @loads elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{has a tile in registers, and @loads is one elected thread, which holds none; compute it in a role with warpgroups}}
+    %t = arith.constant dense<0.0> : tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @loads elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{runs on all threads of a warpgroup, and @loads is one elected thread; move it to a role with warpgroups}}
+    hop.warpgroup_sync
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @loads elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{runs on all threads of a warpgroup, and @loads is one elected thread; move it to a role with warpgroups}}
+    hop.turn.wait %wg
   }
 }
 
@@ -199,7 +303,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{body takes the index of the warpgroup within the role}}
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0:
   }
 }
@@ -210,7 +314,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{body takes the index of the warpgroup within the role}}
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: i32):
   }
 }
@@ -220,19 +324,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  // expected-error@+1 {{has at least one warpgroup}}
-  hop.role consumer warpgroups(0) registers(24) {
-  ^bb0(%wg: index):
-  }
-}
-
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  // expected-error@+1 {{of a producer has one warpgroup, got 2}}
-  hop.role producer warpgroups(2) registers(24) {
+  // expected-error@+1 {{has 1 to 8 warpgroups, got 0}}
+  hop.role @consumer warpgroups(0) registers(24) {
   ^bb0(%wg: index):
   }
 }
@@ -243,7 +336,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{takes registers in multiples of 8 from 24 to 256, got 100}}
-  hop.role consumer warpgroups(1) registers(100) {
+  hop.role @consumer warpgroups(1) registers(100) {
   ^bb0(%wg: index):
   }
 }
@@ -254,7 +347,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{takes registers in multiples of 8 from 24 to 256, got 264}}
-  hop.role consumer warpgroups(1) registers(264) {
+  hop.role @consumer warpgroups(1) registers(264) {
   ^bb0(%wg: index):
   }
 }
@@ -269,7 +362,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.start %m
@@ -281,7 +374,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.wait %m
@@ -293,7 +386,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.pass %m
@@ -305,7 +398,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     %e = hop.elected %m
@@ -318,7 +411,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c = arith.constant true
     %v = arith.select %c, %x, %x : !tile.view<[M, 64], bf16>
@@ -333,7 +426,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %x[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
@@ -346,7 +439,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %y[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N], f32>
@@ -359,7 +452,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
     hop.pipe.load %kp, %x[%m, %m] : !hop.pipe<tensor<64x64xf16>, 1>, !tile.view<[M, 64], bf16>
@@ -372,7 +465,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
     hop.bulk_store %st, %x[%m, %m] : !hop.shared<tensor<64x64xf16>, rows = 64>, !tile.view<[M, 64], bf16>
@@ -386,7 +479,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.barriers "b" count 1 : !hop.barriers<1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c = arith.constant 0 : i32
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 3 for}}
@@ -400,7 +493,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
@@ -413,7 +506,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %b = hop.buffer "b" : !hop.buffer<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c = arith.constant 0 : i32
     // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
@@ -428,7 +521,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
     hop.pipe.release %kp, %st : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -442,7 +535,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %lp = hop.pipe.create "l" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
@@ -456,7 +549,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-note@+1 {{the product}}
@@ -474,7 +567,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     %h = hop.slice %t[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -493,7 +586,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes equal parts of the rows of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<24x64xbf16>, rows = 64>
@@ -506,7 +599,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes equal parts of the rows of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 32>
@@ -519,7 +612,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes equal parts of the rows of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x32xbf16>, rows = 64>
@@ -532,7 +625,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes rows in multiples of 8, got 4}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<4x64xbf16>, rows = 64>
@@ -546,7 +639,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<32x64xbf16>, rows = 32>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies 64x64 by 32x64 into 64x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<32x64xbf16>, rows = 32> -> tensor<64x64xf32>
@@ -560,7 +653,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x32xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies 64x64 by 64x32 into 64x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x32xbf16>, rows = 64> -> tensor<64x64xf32>
@@ -574,7 +667,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies 64x64 by 64x64 into 128x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<128x64xf32>
@@ -588,7 +681,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
@@ -602,7 +695,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf32>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32>
@@ -616,7 +709,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16>
@@ -630,7 +723,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<32x64xbf16>, rows = 32>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 32; change the rows of the tile or the number of consumers}}
     %d = hop.mma %a, %b : !hop.shared<tensor<32x64xbf16>, rows = 32>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<32x64xf32>
@@ -644,7 +737,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<8x64xbf16>, rows = 8>
   %b = hop.staging "b" : !hop.shared<tensor<8x64xbf16>, rows = 8>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{has K in multiples of 16, got 8}}
     %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<8x64xbf16>, rows = 8>, !hop.shared<tensor<8x64xbf16>, rows = 8> -> tensor<64x64xf32>
@@ -658,7 +751,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<24x64xbf16>, rows = 24>
   %b = hop.staging "b" : !hop.shared<tensor<24x64xbf16>, rows = 24>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{has K in multiples of 16, got 24}}
     %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<24x64xbf16>, rows = 24>, !hop.shared<tensor<24x64xbf16>, rows = 24> -> tensor<64x64xf32>
@@ -672,7 +765,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{multiplies tiles of rank 2, got}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64xf32>
@@ -692,7 +785,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<96x64xbf16>, rows = 96>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 96}}
     %d = hop.mma %a, %b : !hop.shared<tensor<96x64xbf16>, rows = 96>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<96x64xf32>
@@ -705,7 +798,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xbf16>
     // expected-error@+1 {{multiplies tiles of rank 2, got}}
@@ -719,7 +812,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xbf16>
     // expected-error@+1 {{cannot transpose an operand in registers}}
@@ -733,7 +826,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
     // expected-error@+1 {{accumulator is 'tensor<64x64xf32, #hop.layout<accumulator>>', the result 'tensor<64x64xf32>'}}
@@ -747,7 +840,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf32>
     // expected-error@+1 {{accumulator is 'tensor<64x64xf32>', the flight 'tensor<64x64xf32, #hop.layout<accumulator>>'}}
@@ -762,7 +855,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{flight is used once, by the next product, a wait or a loop; it has 2 uses}}
     %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
@@ -777,7 +870,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{flight is used once, by the next product, a wait or a loop; it has 0 uses}}
     %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
@@ -790,7 +883,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     // expected-error@+1 {{turns each flight into one tile}}
@@ -804,7 +897,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     // expected-error@+1 {{into 'tensor<64x64xf32>'}}
@@ -817,7 +910,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
@@ -830,7 +923,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
@@ -843,7 +936,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
@@ -856,7 +949,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{converts a row tile to row_partial or back, got}}
@@ -869,7 +962,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
     // expected-error@+1 {{takes a row tile as row_partial, got}}
@@ -882,7 +975,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{takes a row tile as row_partial, got}}
@@ -895,7 +988,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{takes a row tile as row_partial, got}}
@@ -908,7 +1001,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     %b = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
@@ -923,7 +1016,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf32>
     // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
@@ -937,7 +1030,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x32xbf16>
     // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
@@ -951,7 +1044,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf16>
     // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
@@ -984,7 +1077,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
   %b = hop.buffer "x" : !hop.buffer<tensor<8x192xbf16>, 1>
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0 : i32
@@ -1000,7 +1093,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
   %empty = hop.barriers "x.empty" count 4 : !hop.barriers<1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
     // expected-error@+1 {{names 4 blocks of a cluster of 2}}
@@ -1015,7 +1108,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{'hop.pipe.load' op has the box [4, 8, 64], which does not make up 'tensor<64x64xbf16>'}}
     hop.pipe.load %kp, %x[%m, %m, %m] box [4, 8, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>
@@ -1028,7 +1121,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{'hop.bulk_store' op has a box of one extent per dimension of the view: expected 3, got 2}}
     hop.bulk_store %st, %x[%m, %m, %m] box [64, 64] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[H, M, 64], bf16>
@@ -1042,7 +1135,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
   %b = hop.buffer "x" : !hop.buffer<tensor<48x64xbf16>, 1>
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0 : i32
@@ -1063,7 +1156,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -1081,7 +1174,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{finds no room for '!hop.shared<tensor<128x64xbf16>, rows = 128>' in a slot of '!hop.shared<tensor<64x64xbf16>, rows = 64>'}}
     %o = hop.overlay %a[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
@@ -1095,7 +1188,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{lies over slots of one type}}
     %o = hop.overlay %a, %b[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -1124,14 +1217,14 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
-// expected-error@+1 {{has 4611686018427387905 warpgroups, a thread block has at most 8}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  hop.role consumer warpgroups(1) registers(240) {
+  hop.role @one warpgroups(1) registers(240) {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(4611686018427387904) registers(240) {
+  // expected-error@+1 {{has 1 to 8 warpgroups, got 4611686018427387904}}
+  hop.role @many warpgroups(4611686018427387904) registers(240) {
   ^bb0(%wg: index):
   }
 }
@@ -1143,7 +1236,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<1xi32>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{gives the tile of a slot, and one of 'tensor<1xi32>' holds a value}}
     %t = hop.pipe.wait %p : !hop.pipe<tensor<1xi32>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -1158,7 +1251,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   %q = hop.pipe.create "q" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %first = arith.cmpi eq, %m, %c0 : index
@@ -1176,7 +1269,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-error@+1 {{records one or more thread blocks with numbers below 2^31}}
   hop.timeline blocks 2 from -1 events 8 stages []
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
   }
 }

@@ -28,7 +28,7 @@ hop.kernel @swizzles attributes {argument_names = ["x", "y"], argument_types = [
   %b = hop.buffer "b" : !hop.buffer<tensor<8x32xbf16>, 2>
   %c = hop.buffer "c" : !hop.buffer<tensor<8x64xbf16>, 1>
   %f = hop.barriers "f" count 1 : !hop.barriers<3>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }
@@ -43,7 +43,7 @@ hop.kernel @reused attributes {argument_names = ["x", "y"], argument_types = [!t
   %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 1>
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -67,7 +67,7 @@ hop.kernel @flying attributes {argument_names = ["x", "y"], argument_types = [!t
   %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 1>
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -91,7 +91,7 @@ hop.kernel @shared attributes {argument_names = ["x", "y"], argument_types = [!t
   %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 1>
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -115,7 +115,7 @@ hop.kernel @unread attributes {argument_names = ["x", "y"], argument_types = [!t
   %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 1>
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -135,7 +135,7 @@ hop.kernel @taken attributes {argument_names = ["x", "y"], argument_types = [!ti
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 1>
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
   %s2 = hop.staging "o2" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -159,7 +159,7 @@ hop.kernel @operand attributes {argument_names = [], argument_types = [], grid =
 ^bb0(%m: index):
   %q = hop.buffer "q" : !hop.buffer<tensor<128x64xbf16>, 1>
   %s = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %z = arith.constant 0 : i32

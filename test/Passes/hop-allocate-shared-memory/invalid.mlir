@@ -9,7 +9,7 @@ hop.kernel @much attributes {argument_names = ["x", "y"], argument_types = [!til
   %k = hop.buffer "k" : !hop.buffer<tensor<256x128xbf16>, 4>
   // expected-note@+1 {{o: 'tensor<128x64xbf16>', which the consumers write}}
   %s = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }

@@ -18,7 +18,7 @@
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -92,7 +92,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @while attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

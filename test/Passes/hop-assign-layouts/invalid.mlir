@@ -4,7 +4,7 @@
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %f = arith.constant 1.0 : f32
     // expected-error@+1 {{makes a tile of rank 3}}
@@ -17,7 +17,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile of 32x64 for each warpgroup; registers hold multiples of 64 rows and 8 columns}}
     %a = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<32x64xf32>
@@ -29,7 +29,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile of 64x12 for each warpgroup}}
     %a = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x12xf32>
@@ -41,7 +41,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile of 0x64 for each warpgroup}}
     %a = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<0x64xf32>
@@ -53,7 +53,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile of 17 rows for each warpgroup; registers hold multiples of 64}}
     %a = tile.load %y[%m] : !tile.view<[N], f32> -> tensor<17xf32>
@@ -65,7 +65,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile 'tensor<64x64xindex>'; tiles in registers have a static shape and elements f32, f16, bf16, i1, i32 or i64}}
     %a = tile.splat %m : index -> tensor<64x64xindex>
@@ -77,7 +77,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{makes a tile 'tensor<?xf32>'; tiles in registers have a static shape}}
     %a = builtin.unrealized_conversion_cast %m : index to tensor<?xf32>
@@ -89,7 +89,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
     // expected-error@+1 {{reduces along the rows, which are spread over the warps of a warpgroup; reduce along axis 1}}
@@ -102,7 +102,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = tile.load %y[%m] : !tile.view<[N], f32> -> tensor<64xf32>
     %c = tile.broadcast %a axis 1 : tensor<64xf32> -> tensor<64x64xf32>
@@ -116,7 +116,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = tile.load %y[%m] : !tile.view<[N], f32> -> tensor<64xf32>
     %c = tile.broadcast %a axis 0 : tensor<64xf32> -> tensor<64x64xf32>

@@ -10,7 +10,7 @@
 
 // Algorithm 2: the scores of the next block are waited for while the weighted sum of this one stays in flight, and the
 // weights are packed after both.
-// OVERLAP: hop.role consumer
+// OVERLAP: hop.role @consumer
 // OVERLAP: scf.for
 // OVERLAP: %[[S:.*]] = hop.mma_issue %{{.*}}, %[[K:.*]] {transpose_b}
 // OVERLAP: %[[O:.*]] = hop.mma_issue %[[P:.*]], %[[V:.*]] acc(
@@ -22,7 +22,7 @@
 // OVERLAP: arith.truncf
 // OVERLAP: scf.yield
 
-// GEMM: hop.role consumer
+// GEMM: hop.role @consumer
 // GEMM: %[[F:.*]] = hop.mma_issue
 // GEMM-NEXT: %[[D:.*]] = hop.mma_wait %[[F]] pending 0
 // GEMM-NEXT: hop.pipe.release
@@ -42,7 +42,7 @@ hop.kernel @chain attributes {argument_names = ["x", "y"], argument_types = [!ti
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -64,7 +64,7 @@ hop.kernel @twice attributes {argument_names = ["x", "y"], argument_types = [!ti
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %a = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
@@ -91,7 +91,7 @@ hop.kernel @branch attributes {argument_names = ["x", "y"], argument_types = [!t
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %a = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
@@ -114,7 +114,7 @@ hop.kernel @pack attributes {argument_names = ["x", "y"], argument_types = [!til
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<1.0> : tensor<64x64xf32, #hop.layout<accumulator>>
@@ -138,7 +138,7 @@ hop.kernel @many attributes {argument_names = ["x", "y"], argument_types = [!til
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %d0 = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
@@ -197,7 +197,7 @@ hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!tile.vie
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %vp = hop.pipe.create "v" : !hop.pipe<tensor<64x64xbf16>, 4>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %v = hop.pipe.wait %vp : !hop.pipe<tensor<64x64xbf16>, 4> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -223,7 +223,7 @@ hop.kernel @operand_is_stored attributes {argument_names = ["x"], argument_types
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %a = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>

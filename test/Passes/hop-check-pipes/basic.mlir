@@ -1,7 +1,7 @@
 // Roles that always go on.
 //
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
-// CHECK-COUNT-7: hop.kernel @
+// CHECK-COUNT-10: hop.kernel @
 
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -17,14 +17,14 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R1, !V
     scf.for %i1 = %c0 to %m step %c1 {
       hop.pipe.load %a, %x[%m, %c0] : !R1, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %t : !R1, !T
@@ -43,14 +43,14 @@ hop.kernel @held attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R3
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R3, !V
     hop.pipe.load %a, %x[%m, %c0] : !R3, !V
     hop.pipe.load %a, %x[%m, %c0] : !R3, !V
     hop.pipe.load %a, %x[%m, %c0] : !R3, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R3 -> !T
     %u = hop.pipe.wait %a : !R3 -> !T
@@ -72,7 +72,7 @@ hop.kernel @ahead attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R2, !V
     scf.for %i1 = %c0 to %m step %c1 {
@@ -81,7 +81,7 @@ hop.kernel @ahead attributes {argument_names = ["x"], argument_types = [!V],
     }
     hop.pipe.load %b, %x[%m, %c0] : !R1, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
@@ -105,7 +105,7 @@ hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
       scf.if %more {
@@ -115,7 +115,7 @@ hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
       }
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %i2 = %c0 to %m step %c1 {
       scf.if %more {
@@ -138,7 +138,7 @@ hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
       hop.pipe.load %a, %x[%m, %c0] : !R1, !V
@@ -146,7 +146,7 @@ hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.lend %a : !R1
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %i2 = %c0 to %m step %c1 {
       %t = hop.pipe.wait %a : !R1 -> !T
@@ -168,7 +168,7 @@ hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R2, !V
     scf.for %i1 = %c0 to %m step %c1 {
@@ -177,7 +177,7 @@ hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
     }
     hop.pipe.load %b, %x[%m, %c0] : !R1, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
@@ -208,7 +208,7 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %first = hop.elected %wg
     scf.if %first {
@@ -226,5 +226,103 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
     }
     %u = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %u : !R2, !T
+  }
+}
+
+// Two roles that load, each a pipe of its own, and one that reads both.
+hop.kernel @two_producers attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R2
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %b, %x[%m, %c0] : !R2, !V
+    scf.for %i2 = %c0 to %m step %c1 {
+      hop.pipe.load %b, %x[%m, %c0] : !R2, !V
+    }
+  }
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %t3 = hop.pipe.wait %b : !R2 -> !T
+    hop.pipe.release %b, %t3 : !R2, !T
+    scf.for %i4 = %c0 to %m step %c1 {
+      %t5 = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %t5 : !R1, !T
+      %t6 = hop.pipe.wait %b : !R2 -> !T
+      hop.pipe.release %b, %t6 : !R2, !T
+    }
+  }
+}
+
+// A tile that two roles read: its slot comes free when both have given it back.
+hop.kernel @two_readers attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i2 = %c0 to %m step %c1 {
+      %t3 = hop.pipe.wait %a : !R1 -> !T
+      %t4 = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %a, %t3 : !R1, !T
+      hop.pipe.release %b, %t4 : !R1, !T
+    }
+  }
+  hop.role @columns warpgroups(2) {
+  ^bb0(%wg: index):
+    scf.for %i5 = %c0 to %m step %c1 {
+      %t6 = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %t6 : !R1, !T
+    }
+  }
+}
+
+// A chain of roles: the one in the middle reads a tile before it loads another.
+hop.kernel @chain attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    scf.for %i2 = %c0 to %m step %c1 {
+      %t3 = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+      hop.pipe.release %a, %t3 : !R1, !T
+    }
+  }
+  hop.role @last warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i4 = %c0 to %m step %c1 {
+      %t5 = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %b, %t5 : !R1, !T
+    }
   }
 }

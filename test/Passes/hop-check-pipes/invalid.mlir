@@ -15,7 +15,7 @@ hop.kernel @round attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     scf.for %i1 = %c0 to %m step %c1 {
@@ -23,12 +23,12 @@ hop.kernel @round attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-note@+1 {{this tile keeps its slot}}
     %t = hop.pipe.wait %b : !R2 -> !T
     scf.for %i2 = %c0 to %m step %c1 {
-      // expected-note@+1 {{and the consumers wait here for what comes after it}}
+      // expected-note@+1 {{and @consumer waits here for what comes after it}}
       %u = hop.pipe.wait %b : !R2 -> !T
       hop.pipe.release %b, %u : !R2, !T
     }
@@ -51,20 +51,20 @@ hop.kernel @three attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     // expected-error@+1 {{needs 3 slots of 'b' at once, and it has 2 (outer_stages is at most 2); use a smaller overlap, or tiles of it one after the other}}
     hop.pipe.load %b, %x[%m, %c0] : !R2, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-note@+1 {{this tile keeps its slot}}
     %t = hop.pipe.wait %b : !R2 -> !T
     %u = hop.pipe.wait %b : !R2 -> !T
     hop.pipe.release %b, %u : !R2, !T
-    // expected-note@+1 {{and the consumers wait here for what comes after it}}
+    // expected-note@+1 {{and @consumer waits here for what comes after it}}
     %v = hop.pipe.wait %b : !R2 -> !T
     hop.pipe.release %b, %v : !R2, !T
     hop.pipe.release %b, %t : !R2, !T
@@ -86,18 +86,18 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
       // expected-error@+1 {{goes round the 2 slots of 'b' while a tile keeps one of them, and no number of slots is enough}}
       hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %i2 = %c0 to %m step %c1 {
       // expected-note@+2 {{this tile keeps its slot}}
-      // expected-note@+1 {{and the consumers wait here for what comes after it}}
+      // expected-note@+1 {{and @consumer waits here for what comes after it}}
       %t = hop.pipe.wait %b : !R2 -> !T
     }
   }
@@ -119,7 +119,7 @@ hop.kernel @rings attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
       hop.pipe.load %a, %x[%m, %c0] : !R1, !V
@@ -128,12 +128,12 @@ hop.kernel @rings attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %i2 = %c0 to %m step %c1 {
       // expected-note@+1 {{this tile keeps its slot}}
       %t = hop.pipe.wait %a : !R1 -> !T
-      // expected-note@+1 {{and the consumers wait here for what comes after it}}
+      // expected-note@+1 {{and @consumer waits here for what comes after it}}
       %u = hop.pipe.wait %b : !R2 -> !T
       hop.pipe.release %b, %u : !R2, !T
       hop.pipe.release %a, %t : !R1, !T
@@ -158,7 +158,7 @@ hop.kernel @branch attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %b, %x[%m, %c0] : !R1, !V
     scf.if %more {
@@ -166,12 +166,12 @@ hop.kernel @branch attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.load %b, %x[%m, %c0] : !R1, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-note@+1 {{this tile keeps its slot}}
     %t = hop.pipe.wait %b : !R1 -> !T
     scf.if %more {
-      // expected-note@+1 {{and the consumers wait here for what comes after it}}
+      // expected-note@+1 {{and @consumer waits here for what comes after it}}
       %u = hop.pipe.wait %b : !R1 -> !T
       hop.pipe.release %b, %u : !R1, !T
     }
@@ -195,18 +195,18 @@ hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!V],
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R1, !V
     // expected-error@+1 {{needs 2 slots of 'a' at once, and it has 1; use outer_stages = 2}}
     hop.pipe.lend %a : !R1
     hop.pipe.load %b, %x[%m, %c0] : !R1, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-note@+1 {{this tile keeps its slot}}
     %t = hop.pipe.wait %a : !R1 -> !T
-    // expected-note@+1 {{and the consumers wait here for what comes after it}}
+    // expected-note@+1 {{and @consumer waits here for what comes after it}}
     %u = hop.pipe.wait %b : !R1 -> !T
     hop.pipe.release %b, %u : !R1, !T
     hop.pipe.release %a, %t : !R1, !T
@@ -230,15 +230,15 @@ hop.kernel @unloaded attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R2, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
-    // expected-error@+1 {{waits for a tile that the producer does not load}}
+    // expected-error@+1 {{waits for a tile that @producer does not load}}
     %u = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %u : !R2, !T
   }
@@ -259,15 +259,15 @@ hop.kernel @loops attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R2, !V
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
-    // expected-error@+1 {{reads tiles, and the producer has no such operation to load them}}
+    // expected-error@+1 {{stands around uses of 'a', and @producer has no such operation around its own; roles that are joined run the same loops and conditionals}}
     scf.for %i1 = %c0 to %m step %c1 {
       %u = hop.pipe.wait %a : !R2 -> !T
       hop.warpgroup_sync
@@ -292,15 +292,15 @@ hop.kernel @loads attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R2, !V
-    // expected-error@+1 {{loads tiles, and the consumers have no such operation to read them}}
+    // expected-error@+1 {{stands around uses of 'a', and @consumer has no such operation around its own; roles that are joined run the same loops and conditionals}}
     scf.for %i1 = %c0 to %m step %c1 {
       hop.pipe.load %a, %x[%m, %c0] : !R2, !V
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
@@ -322,7 +322,7 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %first = hop.elected %wg
     scf.if %first {
@@ -337,5 +337,235 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %u : !R1, !T
     hop.pipe.release %a, %t : !R1, !T
+  }
+}
+
+// -----
+
+// Two roles that each want a tile of the other first.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @cycle attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    scf.for %i1 = %c0 to %m step %c1 {
+      // expected-error@+1 {{waits for a tile of 'b', for which @second needs something of this role first: they wait for each other for ever; let one of them give before it waits}}
+      %t2 = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+      hop.pipe.release %b, %t2 : !R1, !T
+    }
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    scf.for %i3 = %c0 to %m step %c1 {
+      // expected-note@+1 {{@second waits here for a tile of 'a'}}
+      %t4 = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+      hop.pipe.release %a, %t4 : !R1, !T
+    }
+  }
+}
+
+// -----
+
+// Three that do so in turn, beside one that is not to blame.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @round_of_three attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  %c = hop.pipe.create "c" : !R1
+  %d = hop.pipe.create "d" : !R2
+  hop.role @loads elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %d, %x[%m, %c0] : !R2, !V
+  }
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{waits for a tile of 'c', for which @third needs something of this role first}}
+    %t1 = hop.pipe.wait %c : !R1 -> !T
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    hop.pipe.release %c, %t1 : !R1, !T
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{@second waits here for a tile of 'a'}}
+    %t2 = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+    hop.pipe.release %a, %t2 : !R1, !T
+  }
+  hop.role @third elected {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{@third waits here for a tile of 'b'}}
+    %t3 = hop.pipe.wait %b : !R1 -> !T
+    %t4 = hop.pipe.wait %d : !R2 -> !T
+    hop.pipe.load %c, %x[%m, %c0] : !R1, !V
+    hop.pipe.release %b, %t3 : !R1, !T
+    hop.pipe.release %d, %t4 : !R2, !T
+  }
+}
+
+// -----
+
+// Two roles that load, in another order than their reader needs.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @order_of_two attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    // expected-error@+1 {{needs 2 slots of 'a' at once, and it has 1; use outer_stages = 2}}
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{this tile keeps its slot}}
+    %t1 = hop.pipe.wait %a : !R1 -> !T
+    // expected-note@+1 {{and @second waits here for what comes after it}}
+    %t2 = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t1 : !R1, !T
+    hop.pipe.release %a, %t2 : !R1, !T
+    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{this tile keeps its slot}}
+    %t3 = hop.pipe.wait %a : !R1 -> !T
+    // expected-note@+1 {{and @consumer waits here for what comes after it}}
+    %t4 = hop.pipe.wait %b : !R1 -> !T
+    hop.pipe.release %b, %t4 : !R1, !T
+    hop.pipe.release %a, %t3 : !R1, !T
+    %t5 = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t5 : !R1, !T
+  }
+}
+
+// -----
+
+// A loop of two roles that stands for two of another.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @merged attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{the one before}}
+    scf.for %i1 = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+    // expected-error@+1 {{goes with the same operation of another role as one before it does, so that the roles cannot decide alike; put what both hold into one}}
+    scf.for %i2 = %c0 to %m step %c1 {
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i3 = %c0 to %m step %c1 {
+      %t4 = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %t4 : !R1, !T
+      %t5 = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.release %b, %t5 : !R1, !T
+    }
+  }
+}
+
+// -----
+
+// A pipe that nobody fills.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @unfilled attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{is filled by no role; load, lend or put what its readers wait for, or remove it}}
+  %a = hop.pipe.create "a" : !R1
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t1 = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t1 : !R1, !T
+  }
+}
+
+// -----
+
+// A pipe that nobody reads.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @unread attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{is read by no role, so that nobody gives its slots back; wait for its tiles and release them, or remove it}}
+  %a = hop.pipe.create "a" : !R1
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+  }
+}
+
+// -----
+
+// A meeting to which one of three roles does not come.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @meeting attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %meet = hop.barriers "meet" count 2 : !hop.barriers<1>
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
+    // expected-error@+1 {{comes to where the roles meet another time than @second does}}
+    hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
+  }
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
+  }
+  hop.role @third warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
+    hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
   }
 }

@@ -51,7 +51,7 @@ hop.kernel @flow attributes {argument_names = ["x"], argument_types = [!tile.vie
   // CHECK: "twice" : !hop.pipe
   // expected-remark@+1 {{'twice' is loaded by each block of a cluster: its place depends on the first grid index}}
   %p9 = hop.pipe.create "twice" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -100,7 +100,7 @@ hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.vi
   // CHECK: "half" : !hop.pipe
   // expected-remark@+1 {{'half' is loaded by each block of a cluster: the number of iterations of the loop around its load depends on the first grid index}}
   %p1 = hop.pipe.create "half" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -8,7 +8,7 @@ hop.kernel @own attributes {argument_names = ["x"], argument_types = [!tile.view
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   // expected-note@+1 {{'rows': the number of iterations of the loop around its load depends on the first grid index}}
   %q = hop.pipe.create "rows" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -5,13 +5,13 @@
 // RUN: tessera-opt %s --pass-pipeline="builtin.module(hop.kernel(hop-guard-grid-end))" | FileCheck %s
 
 // SMALL: ^bb0({{.*}}, %[[M:[^ ]*]]: index):
-// SMALL: hop.role producer
+// SMALL: hop.role @producer
 // SMALL: %[[COUNT:.*]] = arith.ceildivui
 // SMALL: %[[LAST:.*]] = arith.subi %[[COUNT]], %{{.*}}
 // SMALL: %[[MINE:.*]] = arith.minui %[[M]], %[[LAST]]
 // SMALL: arith.muli %[[MINE]],
 // SMALL-NOT: %[[M]],
-// SMALL: hop.role consumer
+// SMALL: hop.role @consumer
 // SMALL: arith.minui %[[M]]
 // SMALL: %[[INSIDE:.*]] = arith.cmpi ule, %[[M]], %{{.*}} : index
 // SMALL-NEXT: scf.if %[[INSIDE]] {
@@ -30,7 +30,7 @@ hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.vi
     grid = [#tile.grid_dim<350, 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" multicast : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>

@@ -27,7 +27,7 @@
 hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %f = arith.constant 1.0 : f32
@@ -75,7 +75,7 @@ hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.vie
 hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %minus_inf = arith.constant dense<0xFF800000> : !acc
@@ -121,7 +121,7 @@ hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.v
 hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zeros = arith.constant dense<0.0> : !acc
@@ -153,7 +153,7 @@ hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.
 hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -197,7 +197,7 @@ hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.vie
 hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = false>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %minus_inf = arith.constant dense<0xFF800000> : !acc
@@ -232,7 +232,7 @@ hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!ti
 hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

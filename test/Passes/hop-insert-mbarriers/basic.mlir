@@ -14,7 +14,7 @@
 // CHECK: %[[KE:.*]] = hop.barriers "k.empty" count 2 : !hop.barriers<2>
 // CHECK-NOT: hop.pipe
 // A producer starts at parity 1: the first slots are empty without a release.
-// CHECK: hop.role producer
+// CHECK: hop.role @producer
 // CHECK: scf.for {{.*}} iter_args(%[[PARITY:.*]] = %c1_i32, %[[I:.*]] = %c0_i32, %{{.*}} = %c1_i32, %{{.*}} = %c0_i32)
 // CHECK-NEXT: hop.barrier.wait %[[KE]][%[[I]]], %[[PARITY]]
 // CHECK-NEXT: hop.barrier.expect %[[KF]][%[[I]]] bytes 8192
@@ -24,7 +24,7 @@
 // CHECK-NEXT: %[[P1:.*]] = arith.xori %[[PARITY]], %[[I]]
 // CHECK-NEXT: %[[I1:.*]] = arith.xori %[[I]], %c1_i32
 // CHECK: scf.yield %[[P1]], %[[I1]],
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK: hop.barrier.wait %[[QF]][%c0_i32], %c0_i32
 // CHECK: scf.for {{.*}} %[[RP:[^ ]+]] = %c0_i32, %[[RI:[^ ]+]] = %c0_i32, %{{[^ ]+}} = %c0_i32, %{{[^ ]+}} = %c0_i32)
 // CHECK-NEXT: hop.barrier.wait %[[KF]][%[[RI]]], %[[RP]]
@@ -41,15 +41,17 @@ hop.kernel @one attributes {argument_names = ["x", "y"], argument_types = [!tile
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     scf.for %i = %c0 to %m step %m {
       hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
     }
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
 
@@ -67,13 +69,18 @@ hop.kernel @three attributes {argument_names = ["x", "y"], argument_types = [!ti
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 3>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     scf.for %i = %c0 to %m step %m {
       %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 3> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
       hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 3>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     }
+  }
+  hop.role @filler elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 3>, !tile.view<[M, 64], bf16>
   }
 }
 
@@ -90,7 +97,7 @@ hop.kernel @conditional attributes {argument_names = ["x", "y"], argument_types 
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %some = arith.cmpi sgt, %m, %c0 : index
@@ -100,6 +107,11 @@ hop.kernel @conditional attributes {argument_names = ["x", "y"], argument_types 
     }
     %u = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %p, %u : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @filler elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
 
@@ -112,7 +124,7 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %r = scf.for %i = %c0 to %m step %m iter_args(%a = %c0) -> (index) {
@@ -131,6 +143,11 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
     %s = tile.splat %k : f32 -> tensor<64xf32, #hop.layout<row>>
     tile.store %s, %y[%c0] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
   }
+  hop.role @filler elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
 }
 
 // A slot is lent like a load without bytes: its place moves on, and full is completed by the arrival alone. Readers wait
@@ -139,7 +156,7 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
 // PLACES: %[[BUFFER:.*]] = hop.buffer "x"
 // PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 1
 // PLACES: %[[EMPTY:.*]] = hop.barriers "x.empty" count 1
-// PLACES: hop.role producer
+// PLACES: hop.role @producer
 // PLACES: hop.barrier.wait %[[EMPTY]][%c0_i32], %c1_i32
 // PLACES-NEXT: hop.barrier.expect %[[FULL]][%c0_i32] bytes 8192
 // The second slot and parity 1, which are the same number.
@@ -147,7 +164,7 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
 // PLACES: hop.barrier.wait %[[EMPTY]][%[[I1]]], %[[I1]]
 // PLACES-NEXT: hop.barrier.arrive %[[FULL]][%[[I1]]] all
 // PLACES-NOT: hop.barrier.
-// PLACES: hop.role consumer
+// PLACES: hop.role @consumer
 // PLACES: hop.barrier.wait %[[FULL]][%c0_i32]
 // PLACES: hop.barrier.wait %[[FULL]][%[[J:.*]]], %
 // PLACES: %[[SLOT:.*]] = hop.slot %[[BUFFER]][%[[J]]]
@@ -158,13 +175,13 @@ hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!tile.vie
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
     hop.pipe.lend %p : !hop.pipe<tensor<64x64xbf16>, 2>
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %u = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>

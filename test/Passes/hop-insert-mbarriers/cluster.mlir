@@ -7,7 +7,7 @@
 // CHECK: %[[KF:.*]] = hop.barriers "k.full" count 1 : !hop.barriers<2>
 // CHECK: %[[KE:.*]] = hop.barriers "k.empty" count 6 : !hop.barriers<2>
 // CHECK: %[[QE:.*]] = hop.barriers "q.empty" count 384 : !hop.barriers<1>
-// CHECK: hop.role producer
+// CHECK: hop.role @producer
 // The whole tile is expected, of which this block loads a part.
 // CHECK: hop.barrier.expect %[[KF]][%[[I:.*]]] bytes 8192
 // CHECK: hop.bulk_load %{{.*}}, %[[KF]][%[[I]]] multicast :
@@ -18,7 +18,7 @@
 // CHECK: %[[I2:.*]] = arith.xori %[[I1]], %{{.*}}
 // CHECK: hop.barrier.wait %[[KE]][%[[I2]]], %[[P2]]
 // CHECK-NOT: hop.barrier.wait
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK: hop.barrier.wait %[[KF]]
 // CHECK: hop.mma_wait
 // CHECK: hop.barrier.arrive %[[KE]][%{{.*}}] blocks 2
@@ -28,13 +28,13 @@ hop.kernel @tiles attributes {argument_names = ["x"], argument_types = [!tile.vi
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %k = hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
   %q = hop.pipe.create "q" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     hop.pipe.load %k, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
     hop.pipe.load %q, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-  hop.role consumer warpgroups(3) {
+  hop.role @consumer warpgroups(3) {
   ^bb0(%wg: index):
     %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     %f = hop.mma_issue %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
@@ -56,7 +56,7 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %k = hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %elected = hop.elected %wg
@@ -74,7 +74,7 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
 // CHECK: %[[B:.*]] = hop.buffer "tiles"
 // CHECK: %[[F:.*]] = hop.barriers "tiles.full" count 1
 // CHECK: %[[E:.*]] = hop.barriers "tiles.empty" count 258
-// CHECK: hop.role producer
+// CHECK: hop.role @producer
 // CHECK: hop.barrier.expect %[[F]][%{{.*}}] bytes 4
 // CHECK: %[[RANK:.*]] = hop.cluster_rank
 // CHECK: %[[IS:.*]] = arith.cmpi eq, %[[RANK]], %{{.*}} : index
@@ -88,20 +88,20 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
 // Only the first block's barrier counts releases.
 // CHECK: scf.if
 // CHECK-NEXT: hop.barrier.wait %[[E]]
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK: hop.barrier.wait %[[F]][%{{.*}}], %{{.*}} cluster
 // CHECK: hop.barrier.arrive %[[E]][%{{.*}}] all blocks 1
 hop.kernel @values attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %n = hop.pipe.create "tiles" multicast : !hop.pipe<tensor<1xi32>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
     hop.pipe.put %n, %zero : !hop.pipe<tensor<1xi32>, 2>
     %v = hop.pipe.get %n : !hop.pipe<tensor<1xi32>, 2>
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %v = hop.pipe.get %n : !hop.pipe<tensor<1xi32>, 2>
   }

@@ -7,14 +7,14 @@ hop.kernel @attempt attributes {argument_names = ["x"], argument_types = [!tile.
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     hop.attempt {
       // expected-error@+1 {{is part of a hop.attempt; run hop-retry first}}
       hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
     } exact {
-      hop.warpgroup_sync
+      hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
     }
   }
 }
@@ -25,7 +25,7 @@ hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!til
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<1xi32>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.while : () -> () {
       // expected-error@+1 {{stands where slots cannot be counted: in the condition of scf.while; move it into a role, a scf.for, a scf.if or the body of a scf.while}}
@@ -55,7 +55,7 @@ hop.kernel @value attributes {argument_names = ["x"], argument_types = [!tile.vi
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : i32
     // expected-error@+1 {{takes a pipe of values, tensor<1xi32>, got '!hop.pipe<tensor<64x64xbf16>, 2>'}}
@@ -68,11 +68,51 @@ hop.kernel @value attributes {argument_names = ["x"], argument_types = [!tile.vi
 hop.kernel @unread attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  // expected-error@+1 {{is read by no consumer, so that nobody gives its slots back}}
+  // expected-error@+1 {{is read by no role, so that nobody gives its slots back; wait for its tiles and release them, or remove it}}
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @unfilled attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // expected-error@+1 {{is filled by no role; load, lend or put what its readers wait for, or remove it}}
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @twice attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{is filled by @first and @second, whose fills have no order; use a pipe for each}}
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @first elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+  // expected-note@+1 {{the second role}}
+  hop.role @second elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %u = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %p, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }

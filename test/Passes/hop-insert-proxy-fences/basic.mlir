@@ -13,7 +13,7 @@ hop.kernel @run attributes {argument_names = ["x", "y"], argument_types = [!tile
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %s2 = hop.staging "s2" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -34,7 +34,7 @@ hop.kernel @two attributes {argument_names = ["x", "y"], argument_types = [!tile
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %s2 = hop.staging "s2" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -61,7 +61,7 @@ hop.kernel @product attributes {argument_names = ["x", "y"], argument_types = [!
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %s2 = hop.staging "s2" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -82,7 +82,7 @@ hop.kernel @none attributes {argument_names = ["x", "y"], argument_types = [!til
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %s2 = hop.staging "s2" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>

@@ -31,8 +31,8 @@ hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!t
   %k = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 2>
   %full = hop.barriers "k.full" count 1 : !hop.barriers<2>
   %empty = hop.barriers "k.empty" count 1 : !hop.barriers<2>
-  // CHECK: hop.role producer
-  hop.role producer warpgroups(1) {
+  // CHECK: hop.role @producer
+  hop.role @producer elected {
   ^bb0(%wg: index):
     // CHECK: scf.for %[[J:[^ ]*]] =
     scf.for %j = %c0 to %m step %c1 {
@@ -57,8 +57,8 @@ hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!t
       scf.yield %again, %n : i1, i32
     }
   }
-  // CHECK: hop.role consumer
-  hop.role consumer warpgroups(2) {
+  // CHECK: hop.role @consumer
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     // CHECK: scf.for %[[J:[^ ]*]] =
     %sum = scf.for %j = %c0 to %m step %c1 iter_args(%acc = %zero) -> (!Acc) {

@@ -5,7 +5,7 @@
 hop.kernel @k attributes {argument_names = ["y", "a"], argument_types = [!tile.view<[N], f32>, f32],
     grid = [#tile.grid_dim<"N", 1>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%y: !tile.view<[N], f32>, %a: f32, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %one = arith.constant 1.0 : f32
     %three = arith.constant 3.0 : f32

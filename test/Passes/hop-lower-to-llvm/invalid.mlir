@@ -5,7 +5,7 @@
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }
@@ -18,7 +18,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory; run hop-allocate-shared-memory first}}
   %q = hop.buffer "q" : !hop.buffer<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }
@@ -31,7 +31,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory}}
   %f = hop.barriers "f" count 1 : !hop.barriers<1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }
@@ -42,7 +42,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{uses a tile without a layout; run hop-assign-layouts first}}
@@ -56,7 +56,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{cannot be lowered to machine code; run the passes before this one}}
@@ -70,7 +70,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 65536 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" at 0 : !hop.shared<tensor<512x64xbf16>, rows = 512>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{copies 512 rows at once, a bulk tensor copy moves 256; use smaller tiles}}
@@ -83,7 +83,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
@@ -97,7 +97,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
@@ -111,7 +111,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
@@ -125,7 +125,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
@@ -139,7 +139,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
@@ -153,7 +153,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %i = arith.constant 4294967296 : index
@@ -168,7 +168,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %q = hop.buffer "q" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant 0 : i32
@@ -187,7 +187,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -201,7 +201,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{is a constant tile of different elements; build it from tile.iota}}
@@ -214,7 +214,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
@@ -228,7 +228,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %i = arith.constant 1 : i32
@@ -242,7 +242,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -256,7 +256,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
@@ -270,7 +270,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant 0.0 : bf16
@@ -285,7 +285,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 100], bf16>, %m: index):
   %s = hop.staging "x" at 0 : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{writes rows of 100 elements, and bulk stores write 8 at a time; use store = direct}}
@@ -295,11 +295,35 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
+// expected-error@+17 {{uses 18 named barriers, and a thread block has 16; use fewer warpgroups, or pingpong = false, which takes no turns}}
+// expected-note@+16 {{barrier 0: start}}
+// expected-note@+15 {{barrier 1: turn of a 0}}
+// expected-note@+14 {{barrier 2: turn of a 1}}
+// expected-note@+13 {{barrier 3: turn of a 2}}
+// expected-note@+12 {{barrier 4: turn of a 3}}
+// expected-note@+11 {{barrier 5: warpgroup of a 0}}
+// expected-note@+10 {{barrier 6: warpgroup of a 1}}
+// expected-note@+9 {{barrier 7: warpgroup of a 2}}
+// expected-note@+8 {{barrier 8: warpgroup of a 3}}
+// expected-note@+7 {{barrier 9: all of a}}
+// expected-note@+6 {{barrier 10: turn of b 0}}
+// expected-note@+5 {{barrier 11: turn of b 1}}
+// expected-note@+4 {{barrier 12: turn of b 2}}
+// expected-note@+3 {{barrier 13: turn of b 3}}
+// expected-note@+2 {{barrier 14: warpgroup of b 0}}
+// expected-note@+1 {{barrier 15: warpgroup of b 1}}
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
-  // expected-error@+1 {{has 8 warpgroups, whose turns and joins take named barriers up to 17; a thread block has 0 to 15}}
-  hop.role consumer warpgroups(8) {
+  hop.role @a warpgroups(4) {
   ^bb0(%wg: index):
+    hop.turn.start %wg
+    hop.warpgroup_sync
+    hop.role_sync
+  }
+  hop.role @b warpgroups(4) {
+  ^bb0(%wg: index):
+    hop.turn.start %wg
+    hop.warpgroup_sync
   }
 }

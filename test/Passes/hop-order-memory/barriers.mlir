@@ -8,7 +8,7 @@
 // CHECK-NOT: _sync
 hop.kernel @same_place attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 128>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
@@ -31,7 +31,7 @@ hop.kernel @same_place attributes {argument_names = ["c"], argument_types = [!CT
 // CHECK-LABEL: hop.kernel @shifted
 hop.kernel @shifted attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -60,7 +60,7 @@ hop.kernel @shifted attributes {argument_names = ["c"], argument_types = [!CT], 
 // CHECK-LABEL: hop.kernel @of_all
 hop.kernel @of_all attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 128>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
@@ -92,7 +92,7 @@ hop.kernel @of_all attributes {argument_names = ["c"], argument_types = [!CT], g
 // CHECK-LABEL: hop.kernel @lanes
 hop.kernel @lanes attributes {argument_names = ["l", "o"], argument_types = [!LT, !OT], grid = [#tile.grid_dim<"M", 128>], schedule = #tile.schedule<>} {
 ^bb0(%l: !LT, %o: !OT, %m: index):
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

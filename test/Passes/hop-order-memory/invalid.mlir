@@ -8,7 +8,7 @@
 hop.kernel @bulk attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
   %s = hop.staging "c" : !S
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
@@ -31,7 +31,7 @@ hop.kernel @bulk attributes {argument_names = ["c"], argument_types = [!CT], gri
 
 hop.kernel @turns attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<1, 1>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -6,7 +6,7 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,cluster=2},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=CLUSTER
 // RUN: tessera-opt %S/../Inputs/attention.mlir --pass-pipeline="builtin.module(tile-override-schedule{schedule=overlap=1,persistent=dynamic,order=descending,section=8},tile.kernel(tile-choose-schedule),tile-warp-specialize,hop.kernel(hop-persistent))" | FileCheck %s --check-prefix=SECTION
 
-// STATIC: hop.role producer
+// STATIC: hop.role @producer
 // STATIC: %[[FIRST:.*]] = hop.block_index
 // STATIC: scf.while (%{{.*}} = %[[FIRST]])
 // STATIC: %[[MORE:.*]] = arith.cmpi slt, %[[NUMBER:.*]], %{{.*}} : index
@@ -19,14 +19,14 @@
 // STATIC: %[[COUNT:.*]] = hop.block_count
 // STATIC: %[[NEXT:.*]] = arith.addi %[[TILE]], %[[COUNT]]
 // STATIC: scf.yield %[[NEXT]]
-// STATIC: hop.role consumer
+// STATIC: hop.role @consumer
 // STATIC: scf.while
 // STATIC: tile.store
 // STATIC: scf.yield
 // STATIC-NOT: hop.next_tile
 
 // DYNAMIC: %[[NUMBERS:.*]] = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
-// DYNAMIC: hop.role producer
+// DYNAMIC: hop.role @producer
 // DYNAMIC: scf.while
 // DYNAMIC: %[[BLOCKS:.*]] = hop.block_count
 // DYNAMIC: arith.muli %c2{{.*}}, %[[BLOCKS]]
@@ -40,7 +40,7 @@
 // DYNAMIC: hop.pipe.put %[[NUMBERS]], %[[VALUE]]
 // DYNAMIC: scf.yield %[[NEXT]]
 // DYNAMIC: hop.reset_tiles
-// DYNAMIC: hop.role consumer
+// DYNAMIC: hop.role @consumer
 // DYNAMIC: scf.while
 // DYNAMIC: tile.store
 // DYNAMIC: %[[GOT:.*]] = hop.pipe.get %[[NUMBERS]]
@@ -59,7 +59,7 @@
 
 // A number stands for the two tiles of a cluster. One producer fetches it, and all take it from the pipe.
 // CLUSTER: %[[NUMBERS:.*]] = hop.pipe.create "tiles" multicast : !hop.pipe<tensor<1xi32>, 2>
-// CLUSTER: hop.role producer
+// CLUSTER: hop.role @producer
 // CLUSTER: %[[BLOCK:.*]] = hop.block_index
 // CLUSTER: %[[FIRST:.*]] = arith.divui %[[BLOCK]], %c2{{.*}} : index
 // CLUSTER: scf.while (%{{.*}} = %[[FIRST]])
@@ -76,5 +76,5 @@
 // CLUSTER: %[[TAKEN:.*]] = arith.index_cast %[[GOT]] : i32 to index
 // CLUSTER: scf.yield %[[TAKEN]]
 // CLUSTER: hop.reset_tiles
-// CLUSTER: hop.role consumer
+// CLUSTER: hop.role @consumer
 // CLUSTER: hop.pipe.get %[[NUMBERS]]

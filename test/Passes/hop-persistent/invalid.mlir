@@ -8,7 +8,7 @@ hop.kernel @no_producer attributes {
       pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = dynamic, order = linear, section = 2, producer_registers = 24,
       consumer_registers = 240>} {
 ^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
   }
 }
@@ -35,7 +35,7 @@ hop.kernel @no_order attributes {argument_names = ["x"], argument_types = [!tile
 // expected-error@+1 {{has no grid over whose tiles a thread block could walk}}
 hop.kernel @no_grid attributes {argument_names = [], argument_types = [], grid = [],
     schedule = #tile.schedule<persistent = static, order = linear, section = 2>} {
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
   }
 }

@@ -13,7 +13,7 @@ hop.kernel @softmax attributes {argument_names = ["x", "y"], argument_types = [!
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = true>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %zero = arith.constant dense<0.0> : !acc
     %weights = arith.constant dense<1.0> : !packed
@@ -55,7 +55,7 @@ hop.kernel @later attributes {argument_names = ["x", "y"], argument_types = [!ti
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = true>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %weights = arith.constant dense<1.0> : !packed
     %t = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -75,7 +75,7 @@ hop.kernel @free attributes {argument_names = ["x", "y"], argument_types = [!til
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = false>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %weights = arith.constant dense<1.0> : !packed
     %t = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -11,7 +11,7 @@
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-async-mma,hop-pingpong))' | FileCheck %s --check-prefix=NONE
 
 // With both products together a turn lies within an iteration.
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
 // CHECK-NEXT: hop.turn.start %[[WG]]
 // CHECK-NOT: hop.turn

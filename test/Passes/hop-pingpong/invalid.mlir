@@ -6,8 +6,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  // expected-error@+1 {{pingpong = true needs two or more consumer warpgroups to take turns; the schedule has 1}}
-  hop.role consumer warpgroups(1) {
+  // expected-error@+1 {{pingpong = true needs two or more warpgroups to take turns; the role has 1}}
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     scf.for %i = %c0 to %m step %m {
@@ -26,7 +26,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   // expected-error@+1 {{pingpong = true needs a loop with products and elementwise work on their results, of which this kernel has none; use pingpong = false}}
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     scf.for %i = %c0 to %m step %m {
@@ -44,7 +44,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   // expected-error@+1 {{pingpong = true needs a loop with products and elementwise work on their results, of which this kernel has none; use pingpong = false}}
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %f = hop.mma_issue %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>

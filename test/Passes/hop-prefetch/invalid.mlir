@@ -10,7 +10,7 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!tile
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -33,7 +33,7 @@ hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!til
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 4>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -63,7 +63,7 @@ hop.kernel @address attributes {argument_names = ["x", "y"], argument_types = [!
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[M], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

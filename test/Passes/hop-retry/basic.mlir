@@ -12,7 +12,7 @@
 // STATIC-DAG: %[[A:.*]] = hop.pipe.create "a"
 // STATIC-DAG: %[[B:.*]] = hop.pipe.create "b"
 // STATIC-NOT: hop.pipe.create
-// STATIC: hop.role producer
+// STATIC: hop.role @producer
 // STATIC:   scf.while (%{{.*}} = %{{.*}}, %[[PARITY:.*]] = %{{.*}}) : (index, i32)
 // STATIC:     scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : (index, index)
 // STATIC:       arith.cmpi ult, %{{.*}}, %{{.*}} : index
@@ -29,7 +29,7 @@
 // STATIC:           hop.pipe.load %[[B]]
 // STATIC:       hop.barrier.arrive %[[MEET]]
 // STATIC:       hop.barrier.arrive %[[MEET]]
-// STATIC: hop.role consumer
+// STATIC: hop.role @consumer
 // STATIC:     hop.flag %[[VALID:.*]], %{{.*}}, %[[LIST]]
 // STATIC:     hop.flag %[[VALID]], %{{.*}}, %[[DOUBTED]]
 // STATIC:     tile.store
@@ -41,7 +41,7 @@
 // STATIC-NOT: hop.attempt
 
 // NONE-NOT: scf.while
-// NONE: hop.role consumer
+// NONE: hop.role @consumer
 // NONE:   hop.flag %{{.*}}, %{{.*}}, %[[DOUBTED:.*]][
 // NONE:   tile.store
 // NONE:   hop.barrier.wait

@@ -4,7 +4,7 @@ hop.kernel @nested attributes {
     argument_names = ["n"], argument_types = [index], grid = [#tile.grid_dim<4 : i64, 1>],
     schedule = #tile.schedule<persistent = none>} {
 ^bb0(%n: index, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -7,7 +7,7 @@
 
 // The place of the result is computed under the product; the one that it reads at stays before it.
 // CHECK-LABEL: hop.kernel @scalars
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
 // CHECK: arith.divui %{{.*}}, %[[WG]] : index
 // CHECK: hop.slice
@@ -22,7 +22,7 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
 ^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
   %qp = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 2>
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %end = tile.dim "M"
@@ -58,7 +58,7 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
 ^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %cp = hop.pipe.create "c" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

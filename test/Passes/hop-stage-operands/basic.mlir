@@ -14,7 +14,7 @@
 // One buffer for the prologue, the loop and what comes after it. The loop no longer carries the tile.
 // OVERLAP: %[[S:.*]] = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
 // OVERLAP-NOT: hop.staging
-// OVERLAP: hop.role consumer
+// OVERLAP: hop.role @consumer
 // OVERLAP: %[[P:.*]] = hop.slice %[[S]][
 // OVERLAP-NOT: -> (tensor<64x64xbf16
 // OVERLAP: %[[P0:.*]] = arith.truncf
@@ -29,7 +29,7 @@
 // OVERLAP: hop.mma %[[P]], %{{.*}} acc(
 
 // The memory is written when the product that reads it is done.
-// ASYNC: hop.role consumer
+// ASYNC: hop.role @consumer
 // ASYNC: scf.for
 // ASYNC: %[[S:.*]] = hop.mma_issue %{{.*}} {transpose_b}
 // ASYNC: %[[O:.*]] = hop.mma_issue %[[P:.*]], %{{.*}} acc(
@@ -54,7 +54,7 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
 ^bb0(%m: index):
   %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %w = hop.staging "w" : !hop.shared<tensor<64x64xf16>, rows = 64>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     // CHECK: hop.role
     // CHECK-DAG: %[[SA:.*]] = hop.slice %[[A]][
@@ -119,7 +119,7 @@ hop.kernel @constant attributes {argument_names = [], argument_types = [], grid 
 ^bb0(%m: index):
   %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %ones = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-  hop.role consumer warpgroups(2) {
+  hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
     %d = hop.mma %ones, %v : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     %x = tile.reduce max %d axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row>>

@@ -6,7 +6,7 @@ hop.kernel @delayed attributes {argument_names = [], argument_types = [], grid =
     schedule = #tile.schedule<operands = shared>} {
 ^bb0(%m: index):
   %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

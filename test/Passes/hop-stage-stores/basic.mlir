@@ -8,7 +8,7 @@
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores))' | FileCheck %s --check-prefix=DIRECT
 
 // CHECK: %[[S:.*]] = hop.staging "o" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-// CHECK: hop.role consumer warpgroups(2)
+// CHECK: hop.role @consumer warpgroups(2)
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
 // CHECK: %[[SHARE:.*]] = hop.slice %[[S]][%[[WG]]] : {{.*}} -> !hop.shared<tensor<64x64xbf16>, rows = 128>
 // The copy of a tile before may still read the shared memory.

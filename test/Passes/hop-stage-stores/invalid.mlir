@@ -4,7 +4,7 @@
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -20,7 +20,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x8xbf16, #hop.layout<accumulator>>
@@ -34,7 +34,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
@@ -49,7 +49,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c4 = arith.constant 4 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -63,7 +63,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %before = arith.constant -8 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>

@@ -5,13 +5,13 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{goes through slots that a producer lends (staging = shared), and there is none; use warp_specialize = true or staging = own}}
+    // expected-error@+1 {{goes through slots that an elected role lends (staging = shared), and there is none; use warp_specialize = true or staging = own}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
@@ -22,10 +22,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -43,10 +43,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -64,10 +64,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   // expected-note@+1 {{'b': a slot of tensor<32x64xbf16> has no room for a warpgroup's tensor<64x64xbf16>}}
   %b = hop.pipe.create "b" : !hop.pipe<tensor<32x64xbf16>, 4>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(3) {
+  hop.role @consumer warpgroups(3) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -88,10 +88,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of tensor<256x32xbf16> has no room for a warpgroup's tensor<64x64xbf16>}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<256x32xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -109,10 +109,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of it is held beyond the store}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
@@ -129,20 +129,47 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role producer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %a, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
   }
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     hop.attempt {
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{stands in a hop.attempt, and the producer has none}}
+    // expected-error@+1 {{stands in a hop.attempt, and @producer has none}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     } exact {
       hop.warpgroup_sync
     }
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // expected-note@+1 {{'a': it is not filled by one elected role, which could lend slots}}
+  %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %elected = hop.elected %wg
+    scf.if %elected {
+      hop.pipe.load %a, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+    }
+    %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }

@@ -15,7 +15,7 @@ hop.kernel @number attributes {argument_names = ["y"], argument_types = [!tile.v
 ^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
@@ -39,7 +39,7 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %cp = hop.pipe.create "c" : !hop.pipe<tensor<64x64xbf16>, 2>
   %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
-  hop.role consumer warpgroups(1) {
+  hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot

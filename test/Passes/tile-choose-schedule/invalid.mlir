@@ -45,7 +45,7 @@
 // CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
 // CONSUMERS: note: this would work: {{.*}}consumers = 2,
 
-// REGISTERS: the warpgroups take 68608 registers (24 per producer thread, 256 per thread of 2 consumers), and the launch gives the block 64512, 168 for each of 384 threads; use at most 240 per consumer thread
+// REGISTERS: the warpgroups take 68608 registers (24 for each thread of the producer, 256 for each thread of the consumers in 2 warpgroups), and the launch gives the block 64512, 168 for each of 384 threads; use at most 240 for the consumers
 // REGISTERS: note: this would work:
 
 // ORDER: the order of tiles is the launch's with persistent = none; use static or dynamic, or order = linear

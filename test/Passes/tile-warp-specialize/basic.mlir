@@ -19,7 +19,7 @@
 // CHECK: %[[K:.*]] = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 3>
 // CHECK: %[[V:.*]] = hop.pipe.create "v" : !hop.pipe<tensor<64x64xbf16>, 3>
 // The producer keeps the loads and their loop, and nothing that is a tile.
-// CHECK: hop.role producer warpgroups(1) registers(24)
+// CHECK: hop.role @producer elected registers(24)
 // CHECK-NOT: math.exp2
 // CHECK: hop.pipe.load %[[Q]]
 // CHECK: scf.for %[[J:.*]] = {{.*}} {
@@ -27,7 +27,7 @@
 // CHECK-NEXT: hop.pipe.load %[[V]], %{{.*}}[%[[J]],
 // CHECK-NEXT: }
 // A consumer holds half of the rows; the loaded tile of keys is transposed by the product.
-// CHECK: hop.role consumer warpgroups(2) registers(240)
+// CHECK: hop.role @consumer warpgroups(2) registers(240)
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
 // CHECK: %[[QT:.*]] = hop.pipe.wait %[[Q]]
 // CHECK: scf.for {{.*}} -> (tensor<64x64xf32>, tensor<64xf32>) {
@@ -53,7 +53,7 @@
 // pass, for which its warps meet so that one thread can release the slot.
 // EVEN: %[[K:.*]] = hop.pipe.create "k"
 // EVEN: %[[V:.*]] = hop.pipe.create "v"
-// EVEN: hop.role producer
+// EVEN: hop.role @producer
 // EVEN-NOT: tile.common_bound
 // EVEN: %[[LAST:.*]] = arith.minui
 // EVEN: arith.muli %[[LAST]], %c64
@@ -62,7 +62,7 @@
 // EVEN: hop.pipe.load %[[K]], %{{.*}} alike
 // EVEN: hop.pipe.load %[[V]], %{{.*}} alike
 // EVEN-NEXT: }
-// EVEN: hop.role consumer
+// EVEN: hop.role @consumer
 // EVEN-NOT: tile.common_bound
 // EVEN: %[[OWN:.*]] = arith.ceildivsi
 // EVEN: %[[MOST:.*]] = arith.ceildivsi
@@ -83,13 +83,13 @@
 // EVEN-NOT: tile.skip_loads
 
 // ONE: hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
-// ONE: hop.role consumer warpgroups(1)
+// ONE: hop.role @consumer warpgroups(1)
 // ONE-NOT: hop.slice
 // ONE: hop.mma %{{.*}}, %{{.*}} {transpose_b} : !hop.shared<tensor<128x64xbf16>, rows = 128>, {{.*}} -> tensor<128x64xf32>
 
 // Without a producer one thread loads each tile where it is needed.
-// ALONE-NOT: hop.role producer
-// ALONE: hop.role consumer warpgroups(2) {
+// ALONE-NOT: hop.role @producer
+// ALONE: hop.role @consumer warpgroups(2) {
 // ALONE: %[[E:.*]] = hop.elected
 // ALONE: scf.if %[[E]] {
 // ALONE-NEXT: hop.pipe.load %[[Q:[^,]+]], %{{.*}}[
@@ -103,7 +103,7 @@
 // The copies that overlapping makes of a load share its pipe.
 // OVERLAP-COUNT-3: hop.pipe.create
 // OVERLAP-NOT: hop.pipe.create
-// OVERLAP: hop.role consumer
+// OVERLAP: hop.role @consumer
 
 // GEMM: %[[A:.*]] = hop.pipe.create "a" : !hop.pipe<tensor<128x64xf16>, 4>
 // GEMM: %[[B:.*]] = hop.pipe.create "b" : !hop.pipe<tensor<64x256xf16>, 4>
@@ -114,9 +114,9 @@
 // Three loads of three views, however many loops the split makes; masks start at the consumer's first row.
 // CAUSAL-COUNT-3: hop.pipe.create
 // CAUSAL-NOT: hop.pipe.create
-// CAUSAL: hop.role producer
+// CAUSAL: hop.role @producer
 // CAUSAL-NOT: tensor<64x32xi1>
-// CAUSAL: hop.role consumer
+// CAUSAL: hop.role @consumer
 // CAUSAL: scf.for
 // CAUSAL: scf.for
 // CAUSAL: tensor<64x32xi1>
@@ -124,7 +124,7 @@
 // Two loads of one view have pipes of their own; a bias of the columns is whole in every consumer, one of the rows is divided.
 // VIEWS: hop.pipe.create "x" : !hop.pipe<tensor<128x64xf16>, 1>
 // VIEWS: hop.pipe.create "x.1" : !hop.pipe<tensor<64x64xf16>, 1>
-// VIEWS: hop.role consumer warpgroups(2)
+// VIEWS: hop.role @consumer warpgroups(2)
 // VIEWS-NEXT: ^bb0(%[[WG:.*]]: index):
 // VIEWS: tile.load %{{.*}}[%c0] : !tile.view<[N], f32> -> tensor<64xf32>
 // VIEWS: tile.broadcast %{{.*}} axis 0 : tensor<64xf32> -> tensor<64x64xf32>

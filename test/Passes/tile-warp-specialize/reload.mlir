@@ -12,13 +12,13 @@
 // Behind the loop; the use before it keeps the first load.
 // CHECK-LABEL: hop.kernel @behind
 // CHECK: %[[Y:.*]] = hop.pipe.create "y"
-// CHECK: hop.role producer
+// CHECK: hop.role @producer
 // CHECK: hop.pipe.load %[[Y]], %{{.*}}[%c0, %c0]
 // CHECK: scf.for %[[I:.*]] =
 // CHECK-NEXT: hop.pipe.load %[[Y]], %{{.*}}[%[[I]], %c0]
 // CHECK-NEXT: }
 // CHECK-NEXT: hop.pipe.load %[[Y]], %{{.*}}[%c0, %c0]
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK: %[[FIRST:.*]] = hop.pipe.wait %[[Y]]
 // CHECK-NEXT: hop.mma %{{.*}}, %[[FIRST]] {transpose_b}
 // CHECK-NEXT: hop.pipe.release %[[Y]], %[[FIRST]]
@@ -57,11 +57,11 @@ tile.kernel @behind(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
 
 // Before a conditional of a loop that goes round the ring.
 // CHECK-LABEL: hop.kernel @inside
-// CHECK: hop.role producer
+// CHECK: hop.role @producer
 // CHECK: scf.for %[[I:.*]] =
 // CHECK-NEXT: hop.pipe.load %[[Y:.*]], %{{.*}}[%c0, %c0]
 // CHECK-NEXT: hop.pipe.load %[[Y]], %{{.*}}[%[[I]], %c0]
-// CHECK: hop.role consumer
+// CHECK: hop.role @consumer
 // CHECK: scf.for
 // CHECK: %[[AGAIN:.*]] = hop.pipe.wait %[[Y]]
 // CHECK-NEXT: scf.if

@@ -1,0 +1,204 @@
+//===- HopKernel.cpp - Kernels, their roles and who runs what --------------===//
+
+#include "dialects/Hop/Hop.h"
+#include "dialects/Hop/Machine.h"
+#include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/TileBox.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::hop;
+
+//===----------------------------------------------------------------------===//
+// Who runs what
+//===----------------------------------------------------------------------===//
+
+int64_t RoleOp::getNumThreads() {
+  return isElected() ? 1 : getNumWarpgroups() * hopper::warpgroupThreads;
+}
+
+SmallVector<RoleTeam> hop::getTeams(KernelOp kernel) {
+  SmallVector<RoleTeam> teams;
+  for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
+    auto elected = llvm::find_if(teams, [](RoleTeam &team) { return team.isElected(); });
+    if (role.isElected() && elected != teams.end()) {
+      elected->roles.push_back(role);
+      continue;
+    }
+    int64_t first = teams.empty() ? 0 : teams.back().first + teams.back().warpgroups;
+    teams.push_back({first, role.getNumWarpgroups(), {role}});
+  }
+  return teams;
+}
+
+int64_t KernelOp::getNumWarpgroups() {
+  SmallVector<RoleTeam> teams = getTeams(*this);
+  return teams.empty() ? 0 : teams.back().first + teams.back().warpgroups;
+}
+
+int64_t KernelOp::getNumRecords() {
+  uint32_t records = 0; // also of roles that have not been verified yet
+  for (RoleOp role : getBody().getOps<RoleOp>())
+    records = llvm::SaturatingAdd(records, static_cast<uint32_t>(role.getNumWarpgroups()));
+  return records;
+}
+
+SmallVector<RegisterRequest> hop::getRegisterRequests(KernelOp kernel) {
+  return llvm::map_to_vector(getTeams(kernel), [](RoleTeam &team) {
+    std::string who = llvm::join(
+        llvm::map_range(team.roles, [](RoleOp role) { return ("@" + role.getSymName()).str(); }),
+        " and ");
+    return RegisterRequest{who, team.warpgroups, team.roles.front().getRegisters()};
+  });
+}
+
+TimelineOp KernelOp::getTimeline() {
+  auto timelines = getBody().getOps<TimelineOp>();
+  return timelines.empty() ? TimelineOp() : *timelines.begin();
+}
+
+/// The roles that hold users of the pipe which `counts` accepts.
+static SmallVector<RoleOp> rolesOf(PipeCreateOp pipe, bool (*counts)(Operation *)) {
+  SmallVector<RoleOp> roles;
+  for (RoleOp role : pipe->getParentOfType<KernelOp>().getBody().getOps<RoleOp>())
+    if (llvm::any_of(pipe.getPipe().getUsers(),
+                     [&](Operation *user) { return counts(user) && role->isAncestor(user); }))
+      roles.push_back(role);
+  return roles;
+}
+
+SmallVector<RoleOp> hop::getFillers(PipeCreateOp pipe) {
+  return rolesOf(pipe, [](Operation *user) { return user->hasTrait<FillsPipe>(); });
+}
+
+SmallVector<RoleOp> hop::getReaders(PipeCreateOp pipe) {
+  return rolesOf(pipe, [](Operation *user) { return user->hasTrait<ReadsPipe>(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// Refuses a pipe, buffer or group of barriers that does not come straight from its declaration:
+/// there is no choosing between them, so every use knows which one it is of.
+static LogicalResult verifyDeclared(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) -> WalkResult {
+    for (Value operand : op->getOperands())
+      if (isa<PipeType, BufferType, BarriersType>(operand.getType()) &&
+          !isa_and_nonnull<PipeCreateOp, BufferOp, BarriersOp>(operand.getDefiningOp()))
+        return op->emitError("takes ")
+               << operand.getType() << " straight from where the kernel declares it";
+    return success();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult KernelOp::verify() {
+  if (getBody().getNumArguments() != getNumArguments() + getGrid().size() ||
+      getArgumentNames().size() != getNumArguments())
+    return emitOpError("body takes the named arguments and one index per grid dimension");
+  for (unsigned i = 0; i < getNumArguments(); ++i)
+    if (getArgument(i).getType() != cast<TypeAttr>(getArgumentTypes()[i]).getValue())
+      return emitOpError("argument ") << i << " is " << getArgumentTypes()[i]
+                                      << " but its block argument is " << getArgument(i).getType();
+  for (unsigned i = 0; i < getGrid().size(); ++i)
+    if (!isa<tile::GridDimAttr>(getGrid()[i]) || !getGridIndex(i).getType().isIndex())
+      return emitOpError("grid holds #tile.grid_dim, and its indices are of type index");
+  if (std::optional<ArrayAttr> requirements = getRequirements();
+      requirements && !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr>))
+    return emitOpError("requirements hold #tile.divides");
+  if (getGrid().size() > 3)
+    return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
+  return success(succeeded(verifyDeclared(*this)) && succeeded(tile::verifyTileSizes(*this)));
+}
+
+/// Refuses elected roles that do not fit into the one warpgroup that they share.
+static LogicalResult verifyElected(MutableArrayRef<RoleOp> roles) {
+  constexpr size_t most = hopper::warpgroupThreads / hopper::warpThreads;
+  if (roles.size() > most)
+    return roles[most]->emitOpError("is the fifth elected role of its kernel; they share one "
+                                    "warpgroup, a warp each, so that there are at most ")
+           << most;
+  for (RoleOp role : roles)
+    if (role.getRegisters() != roles.front().getRegisters()) {
+      InFlightDiagnostic diag = role.emitOpError(
+          "asks for other registers than the elected role whose warpgroup it shares; setmaxnreg is "
+          "of a whole warpgroup, so say the same for all of them");
+      diag.attachNote(roles.front().getLoc()) << "the other role";
+      return diag;
+    }
+  return success();
+}
+
+/// What the roles of a kernel, each of which holds by itself, ask for together.
+LogicalResult KernelOp::verifyRegions() {
+  constexpr int64_t most = hopper::mostBlockThreads / hopper::warpgroupThreads;
+  SmallVector<RoleTeam> teams = getTeams(*this);
+  int64_t warpgroups = getNumWarpgroups();
+  if (warpgroups > most)
+    return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most " << most;
+  for (RoleTeam &team : teams)
+    if (team.isElected() && failed(verifyElected(team.roles)))
+      return failure();
+  SmallVector<RegisterRequest> requests = getRegisterRequests(*this);
+  if (!llvm::any_of(requests, [](auto &request) { return request.registers.has_value(); }))
+    return success();
+  if (std::optional<std::string> reason = whyPoolTooSmall(requests))
+    return emitOpError("has roles that cannot have their registers: ") << *reason;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+LogicalResult RoleOp::verify() {
+  if (getBody().getNumArguments() != 1 || !getBody().getArgument(0).getType().isIndex())
+    return emitOpError("body takes the index of the warpgroup within the role");
+  constexpr int64_t most = hopper::mostBlockThreads / hopper::warpgroupThreads;
+  if (std::optional<int64_t> warpgroups = getWarpgroups();
+      warpgroups && (*warpgroups < 1 || *warpgroups > most))
+    return emitOpError("has 1 to ") << most << " warpgroups, got " << *warpgroups;
+  if (std::optional<int64_t> registers = getRegisters();
+      registers &&
+      (*registers < hopper::leastRoleRegisters || *registers > hopper::mostRoleRegisters ||
+       *registers % hopper::roleRegisterStep != 0))
+    return emitOpError("takes registers in multiples of 8 from 24 to 256, got ") << *registers;
+  return success();
+}
+
+/// Refuses tiles in registers where one thread runs.
+LogicalResult RoleOp::verifyRegions() {
+  if (!isElected())
+    return success();
+  WalkResult walk = getBody().walk([&](Operation *op) -> WalkResult {
+    if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+      return success();
+    return op->emitError("has a tile in registers, and @")
+           << getSymName() << " is one elected thread, which holds none; compute it in a role with "
+           << "warpgroups";
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult hop::verifyOnWarpgroups(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (role && role.isElected())
+    return op->emitOpError("runs on all threads of a warpgroup, and @")
+           << role.getSymName() << " is one elected thread; move it to a role with warpgroups";
+  return success();
+}
+
+/// `warpgroup` is what the role around `op` says it is.
+static LogicalResult verifyWarpgroup(Operation *op, Value warpgroup) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (!role || warpgroup != role.getBody().getArgument(0))
+    return op->emitOpError("takes the index of the warpgroup, the argument of the role around it");
+  return success();
+}
+
+LogicalResult ElectedOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnStartOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnWaitOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
+LogicalResult TurnPassOp::verify() { return verifyWarpgroup(*this, getWarpgroup()); }
