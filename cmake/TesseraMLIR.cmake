@@ -2,6 +2,7 @@
 #   tessera_library(NAME [PRECOMPILED] SOURCES... [DEPENDS ...] [LINK ...])
 #                                                                 a static library over MLIR; PRECOMPILED: of its headers
 #   tessera_tool(NAME SOURCES... [LINK ...])                      an executable in bin/
+#   tessera_launcher(NAME SOURCES...)                             the same, a call of libtessera and nothing else
 find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 # Debian's package has LLVM and MLIR as shared libraries; naming any archive beside them would load two copies.
@@ -80,5 +81,12 @@ function(tessera_tool name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} ${TESSERA_MLIR_LIBS})
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;/usr/lib/llvm-22/lib")
+  set_property(GLOBAL APPEND PROPERTY TESSERA_TEST_DEPENDS ${name})
+endfunction()
+
+function(tessera_launcher name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE libtessera)
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   set_property(GLOBAL APPEND PROPERTY TESSERA_TEST_DEPENDS ${name})
 endfunction()

@@ -3,7 +3,8 @@
 
 # The sources of the archives are not ours to compile with sections, but ours are many inline functions of theirs.
 add_compile_options(-ffunction-sections -fdata-sections)
-add_link_options("LINKER:--gc-sections,--as-needed" -static-libstdc++ -static-libgcc)
+# libgcc stays shared: exceptions could not leave a library that has a copy of it.
+add_link_options("LINKER:--gc-sections,--as-needed" -static-libstdc++)
 
 # Debian exports MLIR's archives as depending on the shared LLVM and MLIR; a binary would then hold two LLVMs.
 set(tessera_llvm_core LLVMRemarks LLVMFrontendOpenMP LLVMTransformUtils LLVMCore LLVMSupportLSP LLVMSupport)
