@@ -7,6 +7,7 @@ import hashlib
 import json
 import operator
 import os
+import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
@@ -111,10 +112,9 @@ def _compiler():
 
 @functools.lru_cache(maxsize=None)
 def _compiler_identity():
-    """Changes with the version and with every build of the library."""
+    """Changes with the version and with every build of the library, and not with the place where it lies."""
     library = _compiler()
-    status = os.stat(library._name)
-    return [library.tessera_version().decode(), status.st_size, status.st_mtime_ns]
+    return [library.tessera_version().decode(), _library.build_id(library._name)]
 
 
 # What the search for ptxas depends on beside the file system (tessera_find_ptxas).
@@ -144,8 +144,19 @@ def _describe_file(path):
     return [status.st_size, status.st_mtime_ns]
 
 
+# Where the packages nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12 put it.
+_PTXAS_PLACES = ("nvidia/cu13/bin/ptxas", "nvidia/cuda_nvcc/bin/ptxas")
+
+
+def find_own_ptxas():
+    """The path of the ptxas among the packages of the running interpreter; None when there is none."""
+    paths = (os.path.join(directory, place) for directory in sys.path for place in _PTXAS_PLACES)
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+
 def _search_ptxas(requested):
     library, found = _compiler(), c_void_p()
+    requested = requested or find_own_ptxas()
     # What is wrong is reported by the compilation, unless it stops at an error of the source.
     if library.tessera_find_ptxas(requested and requested.encode(), _Handler(), None, ctypes.byref(found)):
         return None
@@ -311,7 +322,7 @@ def compile(
     kernel:         the kernel's name; not needed when the source has one.
     schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict.
     image:          "cubin", or "ptx" to leave assembling to the driver, without ptxas.
-    ptxas:          path of ptxas; otherwise searched as the command line does.
+    ptxas:          path of ptxas; otherwise that of a package of this interpreter, or searched as the command line does.
     cache:          False compiles even when the cache has the result.
     on_diagnostic:  called with each Diagnostic, remarks included; remarks only come when it compiles.
     database:       a file of measured schedules to use instead of those that ship, False for none.
@@ -323,7 +334,7 @@ def compile(
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
     $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
-    and path, version and file of ptxas. What lies there and is not the whole of what was written for exactly this is
+    and version and size of ptxas, wherever these two lie. What lies there and is not the whole of what was written for exactly this is
     compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
@@ -347,7 +358,9 @@ def compile(
         "shape_class": shape_class,
         "parameters": _texts(parameters),
     }
-    identity = json.dumps([request, assembler, _compiler_identity(), _read_database(database)]).encode()
+    # Neither the places of the compiler and ptxas nor their times: an image of a disk keeps its cache.
+    tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
+    identity = json.dumps([{**request, **tools}, _read_database(database)]).encode()
     key = hashlib.sha256(identity + b"\0" + source).hexdigest()
     place = _cache.directory()
     bundle = None

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import os
+import struct
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
@@ -60,8 +61,38 @@ def find(*names):
     )
 
 
+def build_id(path):
+    """What the linker wrote into an ELF file to tell its contents (NT_GNU_BUILD_ID), as hexadecimal digits."""
+    with open(path, "rb") as file:
+        header = file.read(64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            raise LibraryError(f"'{path}' is no library of a little-endian 64-bit machine")
+        table, entry_size, count = struct.unpack_from("<Q14xHH", header, 32)
+        file.seek(table)
+        entries = file.read(entry_size * count)
+        for start in range(0, len(entries), entry_size):
+            kind, offset, size = struct.unpack_from("<I4xQ16xQ", entries, start)
+            file.seek(offset)
+            found = _find_build_id(file.read(size)) if kind == 4 else None  # PT_NOTE
+            if found:
+                return found
+    raise LibraryError(f"'{path}' was linked without --build-id")
+
+
+def _find_build_id(notes):
+    """The build id among the notes of a segment, None when there is none."""
+    offset = 0
+    while offset + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from("<3I", notes, offset)
+        start = offset + 12 + (name_size + 3) // 4 * 4
+        if kind == 3 and notes[offset + 12 : offset + 16] == b"GNU\0":
+            return notes[start : start + size].hex()
+        offset = start + (size + 3) // 4 * 4
+    return None
+
+
 def _source_directories():
-    yield os.path.join(_PACKAGE, "kernels")
+    yield os.path.join(_PACKAGE, "share", "tessera", "kernels")
     yield os.path.normpath(os.path.join(_PACKAGE, "..", "..", "kernels"))
 
 

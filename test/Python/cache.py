@@ -153,21 +153,44 @@ class Keys(CacheCase):
         compiler.fake_tessera_install_ptxas(str(first).encode(), b"12.3")
         self.assertTrue(self.compiles())
         self.assertFalse(self.compiles())
-        # Another path, another version in the same place, another file of the same version.
-        self.assertTrue(self.compiles(ptxas=second))
+        # Another place or time is no other ptxas; another version is, and another file of the same version.
         self.assertFalse(self.compiles(ptxas=second))
+        os.utime(first, (1, 1))
+        self.assertFalse(self.compiles())
         compiler.fake_tessera_install_ptxas(str(first).encode(), b"12.9")
+        os.utime(first, (2, 2))
+        self.assertTrue(self.compiles())
         first.write_text("a later assembler")
         self.assertTrue(self.compiles())
         self.assertFalse(self.compiles())
-        os.utime(first, (1, 1))
-        self.assertTrue(self.compiles())
         with unittest.mock.patch.dict(os.environ, {"PATH": str(self.root)}):
-            compiler.fake_tessera_install_ptxas(str(second).encode(), b"12.9")
+            compiler.fake_tessera_install_ptxas(str(second).encode(), b"12.10")
             self.assertTrue(self.compiles())
         first.unlink()
         compiler.fake_tessera_install_ptxas(b"", b"")
         self.assertTrue(self.compiles())
+
+    def test_compiler(self):
+        """A copy of the compiler elsewhere is the same one."""
+        path = _compile._compiler()._name
+        copy = self.root / "copy.so"
+        copy.write_bytes(pathlib.Path(path).read_bytes())
+        os.utime(copy, (1, 1))
+        self.assertRegex(_library.build_id(path), "^[0-9a-f]{16,40}$")
+        self.assertEqual(_library.build_id(copy), _library.build_id(path))
+        copy.write_bytes(b"text")
+        with self.assertRaisesRegex(tessera.LibraryError, "is no library of a little-endian 64-bit machine"):
+            _library.build_id(copy)
+
+    def test_ptxas_of_the_interpreter(self):
+        directory = self.root / "site" / "nvidia" / "cu13" / "bin"
+        directory.mkdir(parents=True)
+        path = directory / "ptxas"
+        path.write_text("an assembler")
+        with unittest.mock.patch.object(sys, "path", [str(self.root / "none"), str(self.root / "site")]):
+            self.assertIsNone(_compile.find_own_ptxas())
+            path.chmod(0o755)
+            self.assertEqual(_compile.find_own_ptxas(), str(path))
 
     def test_ptxas_of_ptx(self):
         self.assertTrue(self.compiles(image="ptx"))

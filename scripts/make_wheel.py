@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Makes a wheel of the Python package with the libraries of a build tree inside.
+
+    scripts/make_wheel.py BUILD_TREE OUTPUT_DIRECTORY
+
+A tree of the preset "static" gives one that needs the C library only, for every distribution that has it new enough
+(manylinux_2_NN); any other tree one for this machine. The same files give the same bytes. Prints path and size.
+"""
+
+import argparse
+import base64
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import tomllib
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MOST_BYTES = 25_000_000
+
+
+def find_tag(libraries):
+    """The platform that the libraries run on, from the newest functions of the C library that they call."""
+    if any(b"libLLVM" in library for library in libraries):
+        return "linux_x86_64"
+    versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?=\0)", b"".join(libraries))
+    return "manylinux_%d_%d_x86_64" % max((int(major), int(minor)) for major, minor in versions)
+
+
+def collect(tree, prefix):
+    """The contents of the wheel's files by their paths in it, less those that describe it."""
+    subprocess.run(
+        ["cmake", "--install", tree, "--prefix", prefix, "--component", "libraries", "--strip"],
+        check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    files = {}
+    for directory, pattern in ((ROOT / "python" / "tessera", "*.py*"), (prefix, "*")):
+        for path in directory.rglob(pattern):
+            if path.is_file() and "__pycache__" not in path.parts:
+                files[f"tessera/{path.relative_to(directory)}"] = path.read_bytes()
+    return files
+
+
+def describe(project, tag):
+    """The files of the dist-info directory, less RECORD."""
+    metadata = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
+    metadata += [f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}"]
+    metadata += [f"Requires-Dist: {dependency}" for dependency in project["dependencies"]]
+    metadata += ["License-File: LICENSE", "Description-Content-Type: text/markdown", ""]
+    scripts = ["[console_scripts]", *(f"{name} = {function}" for name, function in project["scripts"].items())]
+    wheel = ["Wheel-Version: 1.0", "Generator: make_wheel.py", "Root-Is-Purelib: false", f"Tag: py3-none-{tag}"]
+    return {
+        "METADATA": "\n".join(metadata) + "\n" + (ROOT / "docs" / "install.md").read_text(),
+        "WHEEL": "\n".join(wheel) + "\n",
+        "entry_points.txt": "\n".join(scripts) + "\n",
+        "LICENSE": (ROOT / "LICENSE").read_text(),
+    }
+
+
+def write(path, files, record):
+    """Writes the archive; `record` is the path of the list of its files."""
+    lines = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, contents in sorted(files.items()):
+            digest = base64.urlsafe_b64encode(hashlib.sha256(contents).digest()).rstrip(b"=").decode()
+            lines.append(f"{name},sha256={digest},{len(contents)}\n")
+            archive.writestr(make_entry(name), contents)
+        archive.writestr(make_entry(record), "".join([*lines, f"{record},,\n"]))
+
+
+def make_entry(name):
+    entry = zipfile.ZipInfo(name)  # Of the first day that an archive can name.
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    return entry
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path)
+    options = parser.parse_args()
+    project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+    prefix = pathlib.Path(tempfile.mkdtemp(prefix="tessera-wheel-"))
+    try:
+        files = collect(options.tree, prefix)
+    finally:
+        shutil.rmtree(prefix)
+    tag = find_tag([contents for name, contents in files.items() if ".so" in name])
+    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
+    info = f"{stem}.dist-info"
+    files.update((f"{info}/{name}", text.encode()) for name, text in describe(project, tag).items())
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / f"{stem}-py3-none-{tag}.whl"
+    write(path, files, f"{info}/RECORD")
+    size = path.stat().st_size
+    print(f"{path}: {size / 1e6:.1f} MB")
+    if size > MOST_BYTES:
+        raise SystemExit(f"a wheel may have {MOST_BYTES / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
