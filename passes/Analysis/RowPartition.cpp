@@ -72,9 +72,13 @@ bool RowPartition::divides(Operation *op, int64_t parts) {
 /// them.
 LogicalResult RowPartition::checkShares(Operation *op) {
   bool isDivided = isa<tile::StoreOp>(op);
+  // The operands of a dot come through shared memory; where it begins is in registers.
+  auto isOperand = [](OpOperand &use) {
+    auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+    return dot && (&use == &dot.getAMutable() || &use == &dot.getBMutable());
+  };
   if (isa<tile::LoadOp>(op))
-    isDivided = isPartitioned(op->getResult(0)) &&
-                llvm::none_of(op->getUsers(), llvm::IsaPred<tile::DotOp>);
+    isDivided = isPartitioned(op->getResult(0)) && llvm::none_of(op->getUses(), isOperand);
   if (isa<tile::IotaOp>(op))
     isDivided = llvm::any_of(op->getUses(), [&](OpOperand &use) { return wantsPartitioned(use); });
   if (!isDivided || divides(op, parts))

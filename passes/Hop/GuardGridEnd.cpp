@@ -37,33 +37,63 @@ private:
            llvm::divideCeil(extent.getInt(), dim.getDivisor()) % kernel.getClusterSize() != 0;
   }
 
-  /// Lets a block past the end run the last tile, without its stores.
+  /// Lets a block past the end run the last tile, without its stores and without loads of what the
+  /// block that has the tile stores.
   static void stayInside(hop::KernelOp kernel, hop::RoleOp role) {
     Value index = kernel.getGridIndex(0);
-    Location loc = role.getLoc();
-    SmallVector<Operation *> stores;
-    role.walk([&](Operation *op) {
-      if (isa<tile::StoreOp, hop::BulkStoreOp>(op))
-        stores.push_back(op);
-    });
-    auto last = [&](OpBuilder &builder) -> Value {
+    SmallVector<Operation *> accesses = orderedAccesses(role);
+    auto last = [&](OpBuilder &builder, Location loc) -> Value {
       Value count = countTiles(cast<tile::GridDimAttr>(kernel.getGrid()[0]), builder, loc);
       return arith::SubIOp::create(builder, loc, count,
                                    arith::ConstantIndexOp::create(builder, loc, 1));
     };
     OpBuilder builder = OpBuilder::atBlockBegin(&role.getBody().front());
-    Value inside = arith::MinUIOp::create(builder, loc, index, last(builder));
+    Location loc = role.getLoc();
+    Value inside = arith::MinUIOp::create(builder, loc, index, last(builder, loc));
     index.replaceUsesWithIf(inside, [&](OpOperand &use) {
       return role->isProperAncestor(use.getOwner()) && use.getOwner() != inside.getDefiningOp();
     });
-    // Made from the extents at each store: a flag would take a register through the whole tile.
-    for (Operation *store : stores) {
-      builder.setInsertionPoint(store);
-      Value isInside = arith::CmpIOp::create(builder, store->getLoc(), arith::CmpIPredicate::ule,
-                                             index, last(builder));
-      auto guard = scf::IfOp::create(builder, store->getLoc(), isInside, /*withElseRegion=*/false);
-      store->moveBefore(guard.thenBlock()->getTerminator());
+    // Made from the extents at each access: a flag would take a register through the whole tile.
+    for (Operation *access : accesses) {
+      builder.setInsertionPoint(access);
+      Location loc = access->getLoc();
+      Value isInside =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, index, last(builder, loc));
+      guard(access, isInside, builder);
     }
+  }
+
+  /// The stores of a role, and the loads of views that it stores.
+  static SmallVector<Operation *> orderedAccesses(hop::RoleOp role) {
+    llvm::SmallDenseSet<Value> stored;
+    role.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+    SmallVector<Operation *> accesses;
+    role.walk([&](Operation *op) {
+      auto load = dyn_cast<tile::LoadOp>(op);
+      if (isa<tile::StoreOp, hop::BulkStoreOp>(op) || (load && stored.contains(load.getView())))
+        accesses.push_back(op);
+    });
+    return accesses;
+  }
+
+  /// Leaves `access` out where `isInside` is false; what a load gives is then 0.
+  static void guard(Operation *access, Value isInside, OpBuilder &builder) {
+    Location loc = access->getLoc();
+    bool gives = access->getNumResults() != 0;
+    auto conditional = scf::IfOp::create(builder, loc, access->getResultTypes(), isInside,
+                                         /*withElseRegion=*/gives);
+    access->replaceAllUsesWith(conditional);
+    if (!gives) {
+      access->moveBefore(conditional.thenBlock()->getTerminator());
+      return;
+    }
+    access->moveBefore(conditional.thenBlock(), conditional.thenBlock()->end());
+    builder.setInsertionPointToEnd(conditional.thenBlock());
+    scf::YieldOp::create(builder, loc, access->getResults());
+    builder.setInsertionPointToEnd(conditional.elseBlock());
+    Type type = access->getResult(0).getType();
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    scf::YieldOp::create(builder, loc, zero);
   }
 };
 

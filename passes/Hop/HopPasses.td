@@ -395,7 +395,8 @@ def GuardGridEnd : Pass<"hop-guard-grid-end", "::tessera::hop::KernelOp"> {
   let description = [{
     With `cluster = n` the number of tiles along the first grid dimension need not be a multiple of `n`. The blocks past
     the end take part like the others, for their neighbours wait for their parts of the tiles: they run the last tile
-    again and do not store. Where the number is known to be a multiple nothing changes.
+    again and do not store. Nor do they load from views that the kernel stores, for the block that has the last tile may
+    be storing there: they go on with zeros. Where the number is known to be a multiple nothing changes.
 
     ```mlir
     !Tile = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -30,12 +30,46 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
         return signalPassFailure();
   }
 
-  LogicalResult stage(hop::RoleOp role) {
+  static SmallVector<OpOperand *> readsOf(hop::RoleOp role) {
     SmallVector<OpOperand *> reads;
     role.walk([&](hop::MmaOp mma) {
       if (isa<RankedTensorType>(mma.getA().getType()))
         reads.push_back(&mma.getAMutable());
     });
+    return reads;
+  }
+
+  /// A constant stands outside of the role. Each program of the role that multiplies it makes it
+  /// anew: what the fast program of an attempt writes to the same memory comes before the exact
+  /// one.
+  static void takeConstants(hop::RoleOp role) {
+    SmallVector<Value> constants;
+    for (const OperandBuffers::Tile &tile : OperandBuffers(readsOf(role)).getTiles())
+      for (Value made : tile.made)
+        if (!role->isAncestor(made.getParentBlock()->getParentOp()))
+          constants.push_back(made);
+    for (Value constant : constants) {
+      llvm::SmallDenseMap<Block *, Value> ofProgram;
+      for (OpOperand &use : llvm::make_early_inc_range(constant.getUses())) {
+        if (!role->isAncestor(use.getOwner()))
+          continue;
+        auto attempt = use.getOwner()->getParentOfType<hop::AttemptOp>();
+        Region *program = attempt ? use.getOwner()->getParentRegion() : &role.getBody();
+        while (attempt && program->getParentOp() != attempt)
+          program = program->getParentOp()->getParentRegion();
+        Value &own = ofProgram[&program->front()];
+        if (!own)
+          own = OpBuilder::atBlockBegin(&program->front())
+                    .clone(*constant.getDefiningOp())
+                    ->getResult(0);
+        use.set(own);
+      }
+    }
+  }
+
+  LogicalResult stage(hop::RoleOp role) {
+    takeConstants(role);
+    SmallVector<OpOperand *> reads = readsOf(role);
     OperandBuffers buffers(reads);
     if (const auto &conflict = buffers.getConflict()) {
       InFlightDiagnostic diag =
@@ -50,7 +84,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
       shares.push_back(createBuffer(role, type));
     for (const OperandBuffers::Tile &tile : buffers.getTiles()) {
       for (Value made : tile.made)
-        write(role, made, shares[tile.buffer]);
+        write(made, shares[tile.buffer]);
       for (OpOperand *read : tile.reads)
         read->set(shares[tile.buffer]);
     }
@@ -72,12 +106,10 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
                                 role.getBody().getArgument(0));
   }
 
-  /// All threads of the warpgroup have written before one of them starts a product. A constant
-  /// stands outside of the role and is written where the role begins.
-  void write(hop::RoleOp role, Value made, Value share) {
+  /// All threads of the warpgroup have written before one of them starts a product.
+  void write(Value made, Value share) {
     OpBuilder builder(&getContext());
-    bool isInside = role->isAncestor(made.getParentBlock()->getParentOp());
-    builder.setInsertionPointAfterValue(isInside ? made : share);
+    builder.setInsertionPointAfterValue(made);
     hop::StageOp::create(builder, made.getLoc(), made, share);
     hop::WarpgroupSyncOp::create(builder, made.getLoc());
   }

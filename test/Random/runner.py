@@ -111,6 +111,8 @@ def classify(code, stdout, stderr, has_schedule):
         if "FAILED" in text:
             return "difference", text
         return "run-error", text
+    if "it stores nothing, so that there is nothing to check" in text:
+        return REFUSED, text
     located = re.search(r"^\S+:\d+:\d+: error: ", stderr, re.MULTILINE)
     if code == EXIT_SOURCE and located:
         return (REFUSED if has_schedule or re.search("|".join(LIMITS), text) else "refused-default"), text
