@@ -56,6 +56,44 @@ class ScaledDotProduct(unittest.TestCase):
             scaled_dot_product_attention(*tensors, dropout_p=0.1)
 
 
+class Use(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_takes_and_leaves(self):
+        functional, original = torch.nn.functional, torch.nn.functional.scaled_dot_product_attention
+        tensors = make(heads=1)
+        mask = torch.ones(70, 90, dtype=torch.bool)
+        with tessera.torch.use() as use:
+            out = functional.scaled_dot_product_attention(*tensors, is_causal=True)
+            self.assertTrue(torch.equal(out, scaled_dot_product_attention(*tensors, is_causal=True)))
+            functional.scaled_dot_product_attention(*tensors, attn_mask=mask)
+            functional.scaled_dot_product_attention(*tensors, mask)
+            functional.scaled_dot_product_attention(*make(heads=1, d=40))
+            functional.scaled_dot_product_attention(*(tensor.float() for tensor in tensors))
+            functional.scaled_dot_product_attention(tensors[0].requires_grad_(), *tensors[1:]).sum().backward()
+        self.assertIs(functional.scaled_dot_product_attention, original)
+        self.assertEqual(use.taken, 1)
+        self.assertEqual(sum(use.left.values()), 5)
+        for text in (
+            "1 calls taken",
+            "2 calls left to torch: attn_mask is given",
+            "1 calls left to torch: argument 'q' has head dimension 40",
+            "1 calls left to torch: argument 'q' has type torch.float32",
+            "1 calls left to torch: a gradient is required",
+        ):
+            self.assertIn(text, str(use))
+
+    def test_compiled(self):
+        tensors = make(heads=1)
+        with tessera.torch.use():
+            function = torch.compile(
+                lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v), fullgraph=True,
+                backend="aot_eager",
+            )  # fmt: skip
+            self.assertTrue(torch.equal(function(*tensors), scaled_dot_product_attention(*tensors)))
+
+
 class Flash(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)

@@ -16,13 +16,17 @@ from ._originals import (
     flash_attn_qkvpacked_func,
     scaled_dot_product_attention,
 )
+from ._sharding import register_sharding
+from ._use import use
 
 __all__ = [
     "attention",
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
+    "register_sharding",
     "scaled_dot_product_attention",
+    "use",
     "use_interpreter",
     "warm_up",
 ]
