@@ -148,11 +148,12 @@ def runtime():
     return declare(library, signatures)
 
 
-_EXCEPTIONS = {1: BundleError, 2: ValueError, 3: TypeError, 4: DeviceError, 5: DriverError}
+#: By tessera_runtime_status.
+EXCEPTIONS = {1: BundleError, 2: ValueError, 3: TypeError, 4: DeviceError, 5: DriverError}
 
 
 def check(status):
     """Raises the exception of a tessera_runtime_status other than success."""
     if status:
         text = runtime().tessera_last_error().decode(errors="replace")
-        raise _EXCEPTIONS[status](text)
+        raise EXCEPTIONS[status](text)

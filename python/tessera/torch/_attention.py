@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _fallback, _op, _variants
+from . import _fallback, _native, _op, _variants
 
 _LAYOUTS = ("BHSD", "BSHD")
 
@@ -110,8 +110,8 @@ def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
         "right": _variants.UNLIMITED if right is None else right,
     }
     if return_lse:
-        return _op.forward(q, k, v, alibi, **named)
-    return _op.inference(q, k, v, alibi, **named), None
+        return _native.call(_op.forward, q, k, v, alibi, **named)
+    return _native.call(_op.inference, q, k, v, alibi, **named), None
 
 
 def warm_up(dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False):

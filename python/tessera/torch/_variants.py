@@ -1,6 +1,5 @@
 """Which kernel computes an attention: named by text, so that graphs of torch mean the same in another process."""
 
-import operator
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -78,7 +77,7 @@ class Variant:
 
 
 _executor = None
-_variants, _by_shape, _lock = {}, {}, threading.Lock()
+_variants, _by_sizes, _lock = {}, {}, threading.Lock()
 
 
 def _background():
@@ -97,17 +96,21 @@ def find_variant(text, dtype, d, dv):
     return variant
 
 
-def find_kernel(text, q, k, v):
-    """(kernel, names of its extra arguments) for tensors of these shapes."""
-    shape = (q.shape, k.shape, v.shape[-1])
-    found = _by_shape.get((text, q.dtype, shape))
+def find_kernel(text, dtype, sizes):
+    """(kernel, names of its extra arguments, whether that is final) for sizes B, H, SQ, D, HK, SK, DV."""
+    found = _by_sizes.get((text, dtype, sizes))
     if found is not None:
         return found
-    variant = find_variant(text, q.dtype, q.shape[3], v.shape[3])
-    extents = dict(zip(("B", "H", "SQ", "HK", "SK"), map(operator.index, (*q.shape[:3], k.shape[1], k.shape[2]))))
-    kernel, is_final = variant.find(extents)
+    batch, heads, rows, d, kv_heads, keys, dv = sizes
+    variant = find_variant(text, dtype, d, dv)
+    kernel, is_final = variant.find({"B": batch, "H": heads, "SQ": rows, "HK": kv_heads, "SK": keys})
+    found = kernel, variant.extras, is_final
     if is_final:
-        if len(_by_shape) >= _MAX_SHAPES:
-            _by_shape.clear()
-        _by_shape[(text, q.dtype, shape)] = kernel, variant.extras
-    return kernel, variant.extras
+        if len(_by_sizes) >= _MAX_SHAPES:
+            _by_sizes.clear()
+        _by_sizes[(text, dtype, sizes)] = found
+    return found
+
+
+def get_sizes(q, k, v):
+    return tuple(map(int, (*q.shape, k.shape[1], k.shape[2], v.shape[3])))

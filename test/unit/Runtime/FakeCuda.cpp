@@ -22,6 +22,9 @@ EXPORT cuda::Result cuGetProcAddress_v2(const char *name, void **function, int, 
 
 EXPORT void fake_cuda_reset() { fake::reset(); }
 
+/// The device of this thread's context from now on, -1 for none.
+EXPORT void fake_cuda_set_device(int device) { fake::setCurrentDevice(device); }
+
 /// `sizes` of `count` parameters are to be recorded.
 EXPORT void fake_cuda_set_parameter_sizes(const unsigned *sizes, size_t count) {
   fake::getState().parameterSizes.assign(sizes, sizes + count);

@@ -245,7 +245,8 @@ if (pointer < kPinnedMemory)
   return 1;
 // What was allocated is on device 0, wherever it is in the memory of the process.
 bool isAllocated = getState().memory.count(pointer) != 0;
-int device = isAllocated ? 0 : static_cast<int>(pointer / kMemory) - 1;
+// The memory of the process itself counts as pinned memory of the host.
+int device = isAllocated ? 0 : pointer >= kHeap ? -1 : static_cast<int>(pointer / kMemory) - 1;
 unsigned value = attribute == kPointerMemoryType ? (device < 0 ? 1 : kMemoryTypeDevice) : device;
 memcpy(data, &value, sizeof(value));
 return 0;

@@ -25,6 +25,8 @@ namespace tessera::runtime::fake {
 constexpr uint64_t kMemory = uint64_t(1) << 40;
 /// Addresses below kMemory that count as pinned host memory.
 constexpr uint64_t kPinnedMemory = uint64_t(1) << 39;
+/// So do addresses from here on, where the memory of a process lies.
+constexpr uint64_t kHeap = uint64_t(1) << 46;
 
 struct LaunchRecord {
   std::string symbol;

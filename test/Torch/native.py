@@ -1,0 +1,128 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s \
+# RUN:   %source/test/Python
+"""The kernels of the ops in the library: real PyTorch, tensors of the CPU, and a fake driver."""
+
+import ctypes
+import sys
+import unittest
+import unittest.mock
+
+import torch
+
+sys.path.insert(0, sys.argv.pop())
+
+import fake_cuda
+import problems
+
+import tessera
+from tessera import _compile
+from tessera.torch import _native, _op, _variants
+
+LIBRARY = torch.library.Library("tessera_test", "DEF")
+for name, results in (("attention_forward", "(Tensor, Tensor)"), ("attention_inference", "Tensor")):
+    LIBRARY.define(f"{name}{_op._SIGNATURE} -> {results}")
+HAS_NATIVE = _native.register("tessera_test", "CPU")
+FORWARD = torch.ops.tessera_test.attention_forward.default
+INFERENCE = torch.ops.tessera_test.attention_inference.default
+POINTERS = [ctypes.c_char * 128] * 3 + [ctypes.c_uint64] * 2
+
+
+def compile_ptx(source, **options):
+    return compile_real(source, image="ptx", **options)
+
+
+compile_real = _compile.compile
+
+
+@unittest.skipUnless(HAS_NATIVE, "PyTorch is older than 2.10")
+class Native(unittest.TestCase):
+    def setUp(self):
+        fake_cuda.reset()
+        fake_cuda.library.fake_cuda_set_device(0)
+        patch = unittest.mock.patch.object(_compile, "compile", compile_ptx)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.addCleanup(_native.reset)
+
+    def call(self, *tensors, op=FORWARD, variant="attention_fwd CAUSAL=true", alibi=None, **named):
+        return _native.call(op, *tensors, alibi, variant=variant, scale=0.125, **named)
+
+    def test_results(self):
+        for layout in ("BHSD", "BSHD"):
+            tensors = problems.make(layout=layout, heads=4, d=128, dv=64)
+            views = [tensor if layout == "BHSD" else tensor.transpose(1, 2) for tensor in tensors]
+            expected = _op.allocate_results(views[0], views[2])
+            results = self.call(*views)
+            for result, like in zip(results, expected):
+                self.assertEqual((result.shape, result.stride(), result.dtype), (like.shape, like.stride(), like.dtype))
+            self.assertEqual(self.call(*views, op=INFERENCE).stride(), expected[0].stride())
+        self.assertEqual(fake_cuda.launch_count(), 4)
+
+    def test_arguments(self):
+        """The scalars and addresses that reach the driver."""
+        q, k, v = problems.make()
+        slopes = torch.ones(2)
+        variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
+        kernel, extras, _ = _variants.find_kernel(variant, q.dtype, _variants.get_sizes(q, k, v))
+        parameters = kernel.description["launch_parameters"]
+        types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
+        types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
+        fake_cuda.set_parameters(types)
+        out, lse = self.call(q, k, v, variant=variant, alibi=slopes, softcap=2.5, left=16, right=3)
+        values = {"scale": 0.125, "cap": 2.5, "left": 16, "right": 3}
+        pointers = {"o": out.data_ptr(), "lse": lse.data_ptr(), "slopes": slopes.data_ptr()}
+        seen = set()
+        for index, entry in enumerate(parameters):
+            name = entry.get("argument")
+            if entry["kind"] in ("scalar", "pointer") and name in {**values, **pointers}:
+                value = fake_cuda.last_parameter(index, types[index])
+                self.assertEqual(getattr(value, "value", value), {**values, **pointers}[name], name)
+                seen.add(name)
+        self.assertLessEqual({"scale", "cap", "left", "right", "lse", "slopes"}, seen)
+
+    def test_kernels_are_asked_for_once(self):
+        tensors = problems.make(rows=33)
+        with unittest.mock.patch.object(_variants, "find_kernel", wraps=_variants.find_kernel) as find:
+            self.call(*tensors)
+            asked = find.call_count
+            self.call(*tensors)
+            self.assertEqual(find.call_count, asked)
+            self.call(*problems.make(rows=34))
+            self.assertEqual(find.call_count, asked + 1)
+
+    def test_empty(self):
+        out, lse = self.call(*problems.make(keys=0))
+        self.assertFalse(out.any())
+        self.assertTrue((lse == -torch.inf).all())
+        self.assertEqual(self.call(*problems.make(rows=0))[1].shape, (2, 2, 0))
+        self.assertEqual(fake_cuda.launch_count(), 0)
+
+    def test_references_are_given_back(self):
+        tensors = problems.make()
+        slopes = torch.ones(2)
+        self.call(*tensors, variant="attention_variants MASK=none ALIBI=true", alibi=slopes)
+        for tensor in (*tensors, slopes):
+            self.assertEqual(torch._C._storage_Use_Count(tensor.untyped_storage()._cdata), 2)
+
+    def test_errors(self):
+        q, k, v = problems.make()
+        for arguments, exception, text in (
+            ((q[0], k, v), ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
+            ((q.float(), k.float(), v.float()), TypeError, "argument 'q' is neither float16 nor bfloat16"),
+            ((q, k, v.half()), TypeError, "argument 'v'"),
+            ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
+            ((q, k[..., 4:], v), ValueError, "argument 'k'"),
+        ):
+            with self.subTest(text), self.assertRaises(exception) as caught:
+                self.call(*arguments)
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaises(tessera.CompileError):
+            self.call(*problems.make(d=40))
+        with self.assertRaisesRegex(ValueError, "argument 'alibi' is None; this variant needs slopes"):
+            self.call(q, k, v, variant="attention_variants MASK=none ALIBI=true")
+        with self.assertRaisesRegex(ValueError, "no kernel 'nothing' ships"):
+            self.call(q, k, v, variant="nothing")
+
+
+if __name__ == "__main__":
+    unittest.main()
