@@ -172,18 +172,18 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
   return {};
 }
 
-/// Reports a product that reads `tile` and may still be in flight at `release`, and a write or a
-/// store of it that comes later.
-static LogicalResult verifyReadersDone(PipeReleaseOp release, Value tile) {
+/// Reports a product that reads `tile` and may still be in flight at `release`, which hands its
+/// slot on, and a write or a store of it that comes later.
+static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   auto isBefore = [&](Operation *op) {
     Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
     return ancestor && ancestor->isBeforeInBlock(release);
   };
   for (Operation *user : tile.getUsers()) {
-    if (isa<SliceOp, OverlayOp>(user) && failed(verifyReadersDone(release, user->getResult(0))))
+    if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
       return failure();
     if (isa<StageOp, BulkStoreOp>(user) && !isBefore(user)) {
-      InFlightDiagnostic diag = release.emitOpError("gives back a slot that is used later");
+      InFlightDiagnostic diag = release->emitOpError("gives a slot away that is used later");
       diag.attachNote(user->getLoc()) << "the use";
       return diag;
     }
@@ -194,7 +194,7 @@ static LogicalResult verifyReadersDone(PipeReleaseOp release, Value tile) {
     if (wait && isBefore(wait))
       continue;
     InFlightDiagnostic diag =
-        release.emitOpError("gives back a slot that a product in flight reads; wait for it first");
+        release->emitOpError("gives a slot away that a product in flight reads; wait for it first");
     diag.attachNote(issue.getLoc()) << "the product";
     return diag;
   }
@@ -205,7 +205,28 @@ LogicalResult PipeReleaseOp::verify() {
   auto wait = getTile().getDefiningOp<PipeWaitOp>();
   if (!wait || wait.getPipe() != getPipe())
     return emitOpError("takes the result of a hop.pipe.wait on the same pipe");
-  return verifyReadersDone(*this, getTile());
+  return verifyUsesDone(*this, getTile());
+}
+
+LogicalResult PipeAcquireOp::verify() {
+  if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
+    return failure();
+  if (auto pipe = getPipe().getDefiningOp<PipeCreateOp>(); pipe && pipe.getMulticast())
+    return emitOpError("writes a slot of this block alone, and the blocks of a cluster fill the "
+                       "multicast pipe together; use another pipe");
+  SmallVector<Operation *> commits =
+      llvm::filter_to_vector(getTile().getUsers(), llvm::IsaPred<PipeCommitOp>);
+  if (commits.size() != 1 || commits.front()->getBlock() != (*this)->getBlock())
+    return emitOpError("is of a slot that one hop.pipe.commit in the same block hands on; it has ")
+           << commits.size() << (commits.size() == 1 ? ", in another block" : "");
+  return success();
+}
+
+LogicalResult PipeCommitOp::verify() {
+  auto acquire = getTile().getDefiningOp<PipeAcquireOp>();
+  if (!acquire || acquire.getPipe() != getPipe())
+    return emitOpError("takes the result of a hop.pipe.acquire on the same pipe");
+  return verifyUsesDone(*this, getTile());
 }
 
 LogicalResult StageOp::verify() {

@@ -32,7 +32,8 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe]> {
   let summary = "Acquires the next slot and starts the load of a tile into it";
   let description = [{
     Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
-    the readers when its bytes have arrived. Runs on one thread: that of an elected role, or the one that `hop.elected` chooses.
+    the readers when its bytes have arrived. Runs on one thread: that of an elected role, or the one that `hop.elected`
+    chooses.
     Indices and `box` as for `tile.load`; the view, of rank 2 or more, is an argument of the kernel.
 
     `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
@@ -77,6 +78,45 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
     ```mlir
     %t = hop.pipe.wait %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
     hop.pipe.release %k, %t : !hop.pipe<tensor<128x64xbf16>, 2>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe `,` $tile attr-dict `:` qualified(type($pipe)) `,` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarpgroups]> {
+  let summary = "Takes the next slot, for the threads of a role to write";
+  let description = [{
+    Waits until every reader has released the slot. The result is the tile in the slot, to be written (`hop.stage`)
+    until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all threads of a role with warpgroups;
+    a multicast pipe, which the blocks of a cluster fill together, is refused. No other fill of the pipe is a load.
+
+    ```mlir
+    %s = hop.pipe.acquire %o : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %s[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128>
+      -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.stage %t, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.pipe.commit %o, %s : !hop.pipe<tensor<128x64xbf16>, 2>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
+def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarpgroups]> {
+  let summary = "Hands a slot that the threads of a role have written to its readers";
+  let description = [{
+    `tile` is the result of `hop.pipe.acquire` on the same pipe; a write of it that comes later is refused. Readers see
+    all that the role wrote, by products and copies too. Each warpgroup hands over for itself: by one thread where a
+    `hop.warpgroup_sync` stands between its last write and the commit, by all of them otherwise.
+
+    ```mlir
+    %s = hop.pipe.acquire %o : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %o, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     ```
   }];
   let arguments = (ins Hop_PipeType:$pipe, Hop_SharedType:$tile);

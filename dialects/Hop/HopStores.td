@@ -86,12 +86,12 @@ def Hop_RoleSyncOp : Hop_Op<"role_sync", [Hop_OnWarpgroups]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_BulkStoreOp : Hop_Op<"bulk_store", [Hop_OnWarpgroups]> {
+def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let summary = "Stores a tile of shared memory to a view by a bulk tensor copy";
   let description = [{
-    One thread of the warpgroup starts the copy and waits until shared memory has been read (PTX ISA
-    9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`; the view, of rank 2 or
-    more and of the tile's element type, is an argument of the kernel.
+    One thread of the warpgroup, or that of an elected role, starts the copy and waits until shared memory has been read
+    (PTX ISA 9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`; the view, of
+    rank 2 or more and of the tile's element type, is an argument of the kernel.
 
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
@@ -145,9 +145,9 @@ class Hop_TurnOp<string mnemonic> : Hop_Op<mnemonic, [Hop_OnWarpgroups]> {
 def Hop_TurnStartOp : Hop_TurnOp<"turn.start"> {
   let summary = "Gives the first turn to the first warpgroup of the role";
   let description = [{
-    Before the first loop with turns, on all threads of a role with warpgroups: the last warpgroup arrives at the barrier of
-    the first one (PTX ISA 9.7.13.1, bar.arrive). `warpgroup` is the argument of the role around it; another value is
-    refused.
+    Before the first loop with turns, on all threads of a role with warpgroups: the last warpgroup arrives at the
+    barrier of the first one (PTX ISA 9.7.13.1, bar.arrive). `warpgroup` is the argument of the role around it; another
+    value is refused.
 
     ```mlir
     hop.turn.start %wg

@@ -30,8 +30,9 @@ using namespace tessera;
 namespace {
 using Kind = Step::Kind;
 
-/// What a reader has of a slot: kFilled, kReleased or the number of the wait that holds it.
-constexpr int kFilled = -1, kReleased = -2;
+/// What a reader has of a slot: kFilled, kReleased, kTaken by the role that is still to fill it, or
+/// the number of the wait that holds it.
+constexpr int kFilled = -1, kReleased = -2, kTaken = -3;
 /// More states are no proof that one could wait for.
 constexpr size_t kMostStates = 1 << 16;
 
@@ -63,6 +64,8 @@ std::vector<int> State::getKey() const {
   }
   return key;
 }
+
+bool isFill(const Step &step) { return step.kind == Kind::Fill || step.kind == Kind::Acquire; }
 
 /// The roles of a kernel and what joins them.
 class Protocol {
@@ -118,7 +121,8 @@ public:
 
 private:
   bool step(State &state, unsigned role) const;
-  bool fill(State &state, unsigned role, const Step &step) const;
+  bool take(State &state, unsigned role, const Step &step) const;
+  void commit(State &state, const Step &step) const;
   bool wait(State &state, unsigned role, const Step &step) const;
   void release(State &state, unsigned role, const Step &step) const;
   bool meet(State &state, const Step &step) const;
@@ -142,19 +146,30 @@ private:
 // Steps
 //===----------------------------------------------------------------------===//
 
-bool Exploration::fill(State &state, unsigned role, const Step &step) const {
+/// Takes the next slot of a ring, and fills it where nothing else does.
+bool Exploration::take(State &state, unsigned role, const Step &step) const {
   auto &ring = state.rings[step.channel];
   if (static_cast<int64_t>(ring.size()) == protocol.slots[step.channel])
     return false;
-  ring.emplace_back(channels[step.channel].readers.size(), kFilled);
+  ring.emplace_back(channels[step.channel].readers.size(),
+                    step.kind == Kind::Acquire ? kTaken : kFilled);
   state.at[role] = step.next[0];
   return true;
+}
+
+void Exploration::commit(State &state, const Step &step) const {
+  auto &ring = state.rings[step.channel];
+  auto taken = llvm::find_if(ring, [](auto &slot) { return llvm::is_contained(slot, kTaken); });
+  if (taken != ring.end())
+    llvm::fill(*taken, kFilled);
 }
 
 bool Exploration::wait(State &state, unsigned role, const Step &step) const {
   unsigned reader = readerOf(step, role);
   for (SmallVector<int> &slot : state.rings[step.channel])
-    if (slot[reader] == kFilled) {
+    if (slot[reader] == kTaken) {
+      return false;
+    } else if (slot[reader] == kFilled) {
       slot[reader] = step.wait;
       state.at[role] = step.next[0];
       return true;
@@ -211,7 +226,8 @@ bool Exploration::step(State &state, unsigned role) const {
   case Kind::End:
     return false;
   case Kind::Fill:
-    return fill(state, role, step);
+  case Kind::Acquire:
+    return take(state, role, step);
   case Kind::Wait:
     return wait(state, role, step);
   case Kind::Meet:
@@ -220,6 +236,9 @@ bool Exploration::step(State &state, unsigned role) const {
     return follow(state, role, step);
   case Kind::Release:
     release(state, role, step);
+    break;
+  case Kind::Commit:
+    commit(state, step);
     break;
   case Kind::Forget:
     llvm::erase_if(state.rings[step.channel], [&](const SmallVector<int> &slot) {
@@ -319,7 +338,7 @@ std::optional<int64_t> Protocol::findSlots(unsigned pipe, unsigned role) {
   std::optional<int64_t> enough;
   while (!enough && ++slots[pipe] <= most) {
     std::optional<State> next = Exploration(*this).run();
-    if (!next || stepOf(*next, role).kind != Kind::Fill || stepOf(*next, role).channel != pipe)
+    if (!next || !isFill(stepOf(*next, role)) || stepOf(*next, role).channel != pipe)
       enough = slots[pipe];
   }
   slots[pipe] = own;
@@ -369,9 +388,9 @@ LogicalResult Protocol::refuseFill(const State &state, unsigned role) {
 LogicalResult Protocol::refuseCycle(const State &state, ArrayRef<unsigned> cycle) {
   auto describe = [&](unsigned role) {
     const Step &step = stepOf(state, role);
-    StringRef what = step.kind == Kind::Wait   ? "a tile of '"
-                     : step.kind == Kind::Fill ? "a slot of '"
-                                               : "the others at '";
+    StringRef what = step.kind == Kind::Wait ? "a tile of '"
+                     : isFill(step)          ? "a slot of '"
+                                             : "the others at '";
     return (what + graph.channels[step.channel].getLabel() + "'").str();
   };
   InFlightDiagnostic diag = stepOf(state, cycle.front()).op->emitError("waits for ")
@@ -401,7 +420,7 @@ LogicalResult Protocol::refuse(const State &state) {
   auto roles = llvm::seq<unsigned>(0, state.at.size());
   // More slots may help a role that stands before a full ring, so that it is named first.
   for (unsigned role : roles)
-    if (stepOf(state, role).kind == Kind::Fill)
+    if (isFill(stepOf(state, role)))
       return refuseFill(state, role);
   // From any role that has not ended one comes round, or to one that has.
   auto waits = [&](unsigned role) { return stepOf(state, role).kind != Kind::End; };
@@ -434,6 +453,20 @@ LogicalResult Protocol::check() {
   return success();
 }
 
+/// Copies and threads do not arrive equally often when they have filled a slot.
+static LogicalResult checkFills(hop::PipeCreateOp pipe) {
+  Operation *byThreads = nullptr, *other = nullptr;
+  for (Operation *user : pipe.getPipe().getUsers())
+    if (user->hasTrait<hop::FillsPipe>())
+      (isa<hop::PipeAcquireOp>(user) ? byThreads : other) = user;
+  if (!byThreads || !other)
+    return success();
+  InFlightDiagnostic diag = other->emitError("fills a pipe whose other slots threads fill; use a "
+                                             "pipe for each");
+  diag.attachNote(byThreads->getLoc()) << "here";
+  return diag;
+}
+
 LogicalResult tessera::checkUse(hop::PipeCreateOp pipe) {
   SmallVector<hop::RoleOp> fillers = hop::getFillers(pipe), readers = hop::getReaders(pipe);
   if (fillers.empty())
@@ -443,7 +476,7 @@ LogicalResult tessera::checkUse(hop::PipeCreateOp pipe) {
     return pipe.emitError("is read by no role, so that nobody gives its slots back; wait for its "
                           "tiles and release them, or remove it");
   if (fillers.size() == 1)
-    return success();
+    return checkFills(pipe);
   InFlightDiagnostic diag = pipe.emitError("is filled by @")
                             << fillers[0].getSymName() << " and @" << fillers[1].getSymName()
                             << ", whose fills have no order; use a pipe for each";

@@ -17,7 +17,7 @@ using namespace tessera;
 /// Takes or gives a slot, or meets; the channel is its first operand.
 static bool isEvent(Operation *op) {
   return op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>() ||
-         isa<hop::PipeReleaseOp, hop::BarrierWaitOp>(op);
+         isa<hop::PipeReleaseOp, hop::PipeCommitOp, hop::BarrierWaitOp>(op);
 }
 
 /// Whether a role that joins in `channel` takes part in it in `op`. A release is no part: the other
@@ -245,7 +245,9 @@ unsigned RoleProgram::buildLoop(Operation *op, Region &body, unsigned follow) {
 unsigned RoleProgram::build(Operation *op, unsigned follow) {
   using Kind = Step::Kind;
   if (op->hasTrait<hop::FillsPipe>())
-    return addStep(Kind::Fill, op, nullptr, follow);
+    return addStep(isa<hop::PipeAcquireOp>(op) ? Kind::Acquire : Kind::Fill, op, nullptr, follow);
+  if (isa<hop::PipeCommitOp>(op))
+    return addStep(Kind::Commit, op, nullptr, follow);
   if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
     return addStep(Kind::Release, op, release.getTile().getDefiningOp(), follow);
   if (isa<hop::BarrierWaitOp>(op))

@@ -68,6 +68,8 @@ struct Step {
   enum class Kind {
     End,
     Fill,    ///< takes the next slot of the pipe `channel` and fills it
+    Acquire, ///< takes the next slot
+    Commit,  ///< has filled the first slot that the role has taken
     Wait,    ///< waits for the next filled slot
     Release, ///< gives the slot of the wait `wait` back
     Forget,  ///< loads that were started ahead in a loop end with it

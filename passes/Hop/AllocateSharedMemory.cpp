@@ -74,7 +74,7 @@ struct AllocateSharedMemoryPass
       return std::nullopt;
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
-      if (type.getTile().getRank() != 2 || isRefilled(buffer))
+      if (type.getTile().getRank() != 2 || isRefilled(buffer.getBuffer()))
         continue;
       hop::SharedLayout have = *hop::getSharedLayout(type.getTile());
       hop::SharedLayout want = *hop::getSharedLayout(staging.getTile().getType().getTile());
@@ -87,13 +87,15 @@ struct AllocateSharedMemoryPass
     return std::nullopt;
   }
 
-  /// Whether a loop loads the buffer: the next load may come before the staging has been stored.
-  bool isRefilled(hop::BufferOp buffer) {
-    for (Operation *slot : buffer.getBuffer().getUsers())
-      for (Operation *user : slot->getUsers())
-        if (isa<hop::BulkLoadOp>(user) && user->getParentOfType<LoopLikeOpInterface>())
-          return true;
-    return false;
+  /// Whether a loop loads the buffer, or a role writes it for another one that stores it: the next
+  /// tile may come before the staging has been stored.
+  static bool isRefilled(Value memory) {
+    return llvm::any_of(memory.getUsers(), [](Operation *user) {
+      if (isa<hop::SlotOp, hop::SliceOp>(user))
+        return isRefilled(user->getResult(0));
+      return isa<hop::StageOp, hop::BulkStoreOp>(user) ||
+             (isa<hop::BulkLoadOp>(user) && user->getParentOfType<LoopLikeOpInterface>());
+    });
   }
 
   bool isTaken(hop::KernelOp kernel, int64_t offset) {

@@ -8,13 +8,17 @@ include "mlir/Pass/PassBase.td"
 def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
   let summary = "Turn pipes into buffers with full and empty mbarriers";
   let description = [{
-    A pipe becomes a buffer and two arrays of mbarriers: `full`, completed by the producer's arrival and the
-    bytes of the copy, and `empty`, completed by one arrival of each consumer warpgroup, or of each of their
-    threads where neither a product nor a barrier joins the warps of a warpgroup between the wait for a slot and
-    its release (a tile without iterations): a warp that comes late would find `full` two phases on. Each role counts
-    its position in each ring as a slot index and a parity, both derived from one count of fills or reads and
-    carried through loops and conditionals. Consumers start at parity 0, producers at 1, so that the first
-    wait on an empty slot passes.
+    A pipe becomes a buffer and two arrays of mbarriers. How often they complete follows from the roles that use the
+    pipe. `full` is completed by the arrival of the one thread that starts a copy and the bytes of the copy, or by those
+    of the role that writes the slot (`hop.pipe.commit`). `empty` is completed by each role that waits on the pipe: by
+    the thread of an elected role, and by one arrival of each warpgroup of another, or of each of its threads where
+    neither a product nor a barrier joins the warps of a warpgroup between the wait for a slot and its release (a tile
+    without iterations): a warp that comes late would find `full` two phases on. A pipe that nobody fills or nobody
+    reads is refused, and so is one that two roles fill.
+
+    Each role counts its position in each ring as a slot index and a parity, both derived from one count of fills or
+    reads and carried through loops and conditionals. Readers start at parity 0, a role that fills at 1, so that the
+    first wait on an empty slot passes.
 
     A multicast pipe has the same ring in every block of a cluster. Each block's `full` expects the whole tile,
     of which each block copies its part to all; `empty` counts the releases of the consumers of all blocks, who

@@ -23,6 +23,8 @@ std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
                                            hop::PipeCreateOp pipe, int64_t blocks) {
   SmallVector<Operation *> loads =
       llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
+  if (loads.empty())
+    return "no load fills it";
   for (Operation *load : loads) {
     if (cast<hop::PipeLoadOp>(load).getAlike())
       continue;

@@ -559,12 +559,14 @@ def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
   let description = [{
     The pipes are rings: the n-th fill of a ring of s slots waits until the tile of fill n - s is released, whatever is
     released after that one. So a tile that keeps its slot while a loop goes round the ring stops both roles, and so
-    does a producer that stands before a full ring while the consumers wait for another one that it fills later.
+    does a producer that stands before a full ring while the consumers wait for another one that it fills later. Two
+    roles that each wait for a tile of the other first stop both, whatever slots there are.
 
-    The pass runs both roles on every outcome of their loops and conditionals at once: it keeps the slots in use and
-    what each role has still to do, and ends when no new state comes up. Loads and reads that do not match are refused,
-    and so is a ring with too few slots; the error names the tiles that keep theirs and the number that would do. It
-    comes last, as passes before it move loads, waits and releases, and lend slots. `tile-warp-specialize` asks
+    The pass runs all roles on every outcome of their loops and conditionals at once: it keeps the slots in use and
+    what each role has still to do, and ends when no new state comes up. The loops and conditionals around the fills and
+    the reads of a pipe go in pairs, which decide alike; those without a partner are refused. So is a ring with too few
+    slots; the error names the tiles that keep theirs and the number that would do. Of roles that wait for each other it
+    names each place. It comes last, as passes before it move loads, waits and releases, and lend slots. `tile-warp-specialize` asks
     the same of the roles that it makes. Turns of warpgroups are the business of `hop-pingpong`.
 
     ```mlir

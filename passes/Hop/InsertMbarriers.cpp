@@ -29,6 +29,8 @@ struct Ring {
   bool isTile; ///< otherwise a value
   /// The roles of which every thread releases a slot, not one of each warpgroup.
   llvm::SmallPtrSet<Operation *, 2> releasedByAll;
+  /// The threads that fill a slot arrive one by one, not one of each warpgroup.
+  bool committedByAll;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast;
 };
@@ -76,6 +78,17 @@ bool isJoined(hop::PipeReleaseOp release) {
                                     [&](Value flight) { return issued.contains(flight); }))
         return true;
     }
+  }
+  return false;
+}
+
+/// Whether the threads of each warpgroup have met since they wrote the slot that `commit` hands on.
+bool isJoined(hop::PipeCommitOp commit) {
+  for (Operation *op = commit->getPrevNode(); op; op = op->getPrevNode()) {
+    if (isa<hop::WarpgroupSyncOp>(op))
+      return true;
+    if (isa<hop::StageOp>(op) || op->getNumRegions() != 0)
+      return false;
   }
   return false;
 }
@@ -157,6 +170,10 @@ private:
         rewriteWait(wait, positions);
       else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
         rewriteRelease(release);
+      else if (auto acquire = dyn_cast<hop::PipeAcquireOp>(op))
+        rewriteAcquire(acquire, positions);
+      else if (auto commit = dyn_cast<hop::PipeCommitOp>(op))
+        rewriteCommit(commit);
       else if (auto lend = dyn_cast<hop::PipeLendOp>(op))
         rewriteLend(lend, positions);
       else if (auto put = dyn_cast<hop::PipePutOp>(op))
@@ -205,6 +222,26 @@ private:
                                  ring.releasedByAll.contains(role),
                                  ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
+  }
+
+  void rewriteAcquire(hop::PipeAcquireOp acquire, Positions &positions) {
+    const Ring &ring = rings.find(acquire.getPipe())->second;
+    Position &position = positions.find({acquire.getPipe(), Side::Fill})->second;
+    Location loc = acquire.getLoc();
+    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
+    Value slot = slotAt(loc, ring, position.index);
+    indexOfSlot[slot] = position.index;
+    acquire.getTile().replaceAllUsesWith(slot);
+    advance(loc, ring, position);
+    acquire.erase();
+  }
+
+  void rewriteCommit(hop::PipeCommitOp commit) {
+    const Ring &ring = rings.find(commit.getPipe())->second;
+    hop::BarrierArriveOp::create(rewriter, commit.getLoc(), ring.full,
+                                 indexOfSlot.lookup(commit.getTile()), ring.committedByAll,
+                                 /*blocks=*/nullptr);
+    commit.erase();
   }
 
   /// The arrival that a load makes, without bytes to wait for.
@@ -425,7 +462,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
 
   /// Slots are carried through loops and conditionals of a role, and through nothing else.
   static LogicalResult checkPlace(Operation *op) {
-    if (!cursorOf(op) && !isa<hop::PipeReleaseOp>(op))
+    if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
     hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());
     bool isTile = type.getTile().getRank() == 2;
@@ -463,8 +500,9 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.multicast = pipe.getMulticast();
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
-    ring.full =
-        hop::BarriersOp::create(builder, loc, barriersType, label + ".full", 1, IntegerAttr());
+    ring.committedByAll = isCommittedByAll(pipe);
+    ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full",
+                                        countFills(pipe, ring.committedByAll), IntegerAttr());
     int64_t releases = 0;
     for (hop::RoleOp role : hop::getReaders(pipe)) {
       bool byAll = isReleasedByAll(pipe, role);
@@ -477,6 +515,22 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.empty = hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases,
                                          IntegerAttr());
     return ring;
+  }
+
+  static bool isCommittedByAll(hop::PipeCreateOp pipe) {
+    return llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
+      auto commit = dyn_cast<hop::PipeCommitOp>(user);
+      return commit && !isJoined(commit);
+    });
+  }
+
+  /// Arrivals that fill a slot: of the one thread that starts a copy or writes a value, or of those
+  /// that have written a tile.
+  static int64_t countFills(hop::PipeCreateOp pipe, bool byAll) {
+    hop::RoleOp filler = hop::getFillers(pipe).front();
+    if (llvm::none_of(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeCommitOp>))
+      return 1;
+    return byAll ? filler.getNumThreads() : filler.getNumWarpgroups();
   }
 
   /// A tile is released by one thread of each warpgroup when the others are known to have waited

@@ -21,8 +21,8 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
     getOperation().walk([&](Block *block) { insertFences(*block); });
   }
 
-  /// A barrier follows the writes in their block, before what reads them: hop-stage-operands and
-  /// hop-stage-stores make no others.
+  /// A barrier follows the writes in their block, before what reads them: hop-stage-operands,
+  /// hop-stage-stores and hop-insert-mbarriers make no others.
   void insertFences(Block &block) {
     Operation *lastWrite = nullptr;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -31,8 +31,9 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
         continue;
       }
       // A barrier, or a reader in the async proxy, ends the run of writes.
-      bool endsRun = isa<hop::WarpgroupSyncOp, hop::BulkStoreOp, hop::MmaIssueOp>(op) ||
-                     op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
+      bool endsRun =
+          isa<hop::WarpgroupSyncOp, hop::BarrierArriveOp, hop::BulkStoreOp, hop::MmaIssueOp>(op) ||
+          op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
       if (!lastWrite || !endsRun)
         continue;
       OpBuilder builder(op.getContext());

@@ -48,6 +48,16 @@ Block *Emitter::splitBlock() {
   return current->splitBlock(builder.getInsertionPoint());
 }
 
+/// Goes on with what only the threads do for which `condition` holds; returns where all go on.
+Block *Emitter::enterIf(Value condition) {
+  Block *after = splitBlock();
+  Block *inner = builder.createBlock(after);
+  builder.setInsertionPointToEnd(inner->getPrevNode());
+  LLVM::CondBrOp::create(builder, loc, condition, inner, after);
+  builder.setInsertionPointToEnd(inner);
+  return after;
+}
+
 /// The loop tests at its end, so that its body is one block with one back edge.
 LogicalResult Emitter::emitFor(scf::ForOp loop) {
   Value lower = scalar(loop.getLowerBound()), upper = scalar(loop.getUpperBound()),

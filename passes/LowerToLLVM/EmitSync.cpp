@@ -281,13 +281,10 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   const TensorMap &map = parameters.getMap(op);
   SharedPlace source = sharedTiles.find(op.getSource())->second;
-  Value leads =
-      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
-  Block *after = splitBlock();
-  Block *copy = builder.createBlock(after);
-  builder.setInsertionPointToEnd(copy->getPrevNode());
-  LLVM::CondBrOp::create(builder, loc, leads, copy, after);
-  builder.setInsertionPointToEnd(copy);
+  Block *after = nullptr;
+  if (!role.isElected()) // one thread of the warpgroup
+    after = enterIf(
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0)));
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -304,6 +301,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   }
   // The kernel may not end, nor its shared memory be written again, before the copy has read it.
   assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;", "", {}, {});
+  if (!after)
+    return;
   LLVM::BrOp::create(builder, loc, after);
   builder.setInsertionPointToStart(after);
 }
@@ -424,11 +423,7 @@ void Emitter::emitTurn(Operation *op) {
     arriveAt(LLVM::SelectOp::create(builder, loc, isLast, i32(0), next));
     return;
   }
-  Block *after = splitBlock();
-  Block *start = builder.createBlock(after);
-  builder.setInsertionPointToEnd(start->getPrevNode());
-  LLVM::CondBrOp::create(builder, loc, isLast, start, after);
-  builder.setInsertionPointToEnd(start);
+  Block *after = enterIf(isLast);
   arriveAt(i32(0));
   LLVM::BrOp::create(builder, loc, after);
   builder.setInsertionPointToStart(after);

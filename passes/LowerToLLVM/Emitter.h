@@ -87,6 +87,7 @@ private:
   void setFlatValues(mlir::ValueRange values, mlir::ValueRange flat);
   void bind(mlir::Value value, Values elements) { fragments[value] = std::move(elements); }
   mlir::Block *splitBlock();
+  mlir::Block *enterIf(mlir::Value condition);
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);

@@ -554,7 +554,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-note@+1 {{the product}}
     %f = hop.mma_issue %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
-    // expected-error@+1 {{gives back a slot that a product in flight reads; wait for it first}}
+    // expected-error@+1 {{gives a slot away that a product in flight reads; wait for it first}}
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
@@ -574,7 +574,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-note@+1 {{the product}}
     %f = hop.mma_issue %h, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %g = hop.mma_issue %st, %st acc(%f : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
-    // expected-error@+1 {{gives back a slot that a product in flight reads; wait for it first}}
+    // expected-error@+1 {{gives a slot away that a product in flight reads; wait for it first}}
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %d = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
@@ -1161,7 +1161,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %c0 = arith.constant 0 : index
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     %o = hop.overlay %t[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{gives back a slot that is used later}}
+    // expected-error@+1 {{gives a slot away that is used later}}
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-note@+1 {{the use}}
     hop.bulk_store %o, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
@@ -1304,4 +1304,115 @@ hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [
   %fits = hop.barriers "full" count 1 at 1032 : !hop.barriers<2>
   // expected-error@+1 {{ends at byte 1056 of the kernel's 1048}}
   %full = hop.barriers "empty" count 1 at 1040 : !hop.barriers<2>
+}
+
+// -----
+
+// What is acquired is committed, once.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 0}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Twice.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 2}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// On one of two ways.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %c = arith.constant true
+    // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 1, in another block}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    scf.if %c {
+     hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    }
+  }
+}
+
+// -----
+
+// A write that comes too late.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{gives a slot away that is used later}}
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-note@+1 {{the use}}
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// A slot that is read is not one that is written.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{takes the result of a hop.pipe.acquire on the same pipe}}
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Blocks of a cluster fill a multicast pipe together.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{writes a slot of this block alone, and the blocks of a cluster fill the multicast pipe together; use another pipe}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// One thread writes no tile.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{runs on all threads of a warpgroup, and @rows is one elected thread; move it to a role with warpgroups}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
 }

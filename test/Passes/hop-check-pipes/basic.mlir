@@ -1,7 +1,7 @@
 // Roles that always go on.
 //
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
-// CHECK-COUNT-10: hop.kernel @
+// CHECK-COUNT-11: hop.kernel @
 
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -323,6 +323,30 @@ hop.kernel @chain attributes {argument_names = ["x"], argument_types = [!V],
     scf.for %i4 = %c0 to %m step %c1 {
       %t5 = hop.pipe.wait %b : !R1 -> !T
       hop.pipe.release %b, %t5 : !R1, !T
+    }
+  }
+}
+
+// A role that writes slots, and one that stores them.
+hop.kernel @writer attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role @rows warpgroups(2) {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      %t = hop.pipe.acquire %a : !R1 -> !T
+      hop.pipe.commit %a, %t : !R1, !T
+    }
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      %t = hop.pipe.wait %a : !R1 -> !T
+      hop.bulk_store %t, %x[%i, %c0] : !T, !V
+      hop.pipe.release %a, %t : !R1, !T
     }
   }
 }

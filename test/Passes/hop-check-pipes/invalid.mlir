@@ -569,3 +569,69 @@ hop.kernel @meeting attributes {argument_names = ["x"], argument_types = [!V],
     hop.barrier.wait %meet[%zero], %zero : !hop.barriers<1>
   }
 }
+
+// -----
+
+// A slot that a role writes is filled when it is committed, and no sooner.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @written attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  %b = hop.pipe.create "b" : !R1
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      %t = hop.pipe.acquire %a : !R1 -> !T
+      // expected-error@+1 {{waits for a tile of 'b', for which @other needs something of this role first}}
+      %u = hop.pipe.wait %b : !R1 -> !T
+      hop.pipe.commit %a, %t : !R1, !T
+      hop.pipe.release %b, %u : !R1, !T
+    }
+  }
+  hop.role @other elected {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      // expected-note@+1 {{@other waits here for a tile of 'a'}}
+      %t = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.load %b, %x[%m, %c0] : !R1, !V
+      hop.pipe.release %a, %t : !R1, !T
+    }
+  }
+}
+
+// -----
+
+// Copies and threads.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-note@+1 {{here}}
+    %t = hop.pipe.acquire %a : !R1 -> !T
+    hop.pipe.commit %a, %t : !R1, !T
+    %first = hop.elected %wg
+    scf.if %first {
+      // expected-error@+1 {{fills a pipe whose other slots threads fill; use a pipe for each}}
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t : !R1, !T
+    %u = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %u : !R1, !T
+  }
+}

@@ -194,3 +194,75 @@ hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!tile.vie
     hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// A slot that threads write: full is completed by each of them, or by one of each warpgroup where they have met; empty by
+// the thread of one reader and by one of the warpgroup of the other.
+// PLACES-LABEL: hop.kernel @written
+// PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 256
+// PLACES: %[[EMPTY:.*]] = hop.barriers "x.empty" count 2
+// PLACES: hop.role @rows
+// PLACES: hop.barrier.wait %[[EMPTY]][%c0_i32], %c1_i32
+// PLACES: hop.stage
+// PLACES-NEXT: hop.barrier.arrive %[[FULL]][%c0_i32] all
+// PLACES: hop.role @writer
+// PLACES: hop.barrier.wait %[[FULL]][%c0_i32], %c0_i32
+// PLACES: hop.barrier.arrive %[[EMPTY]][%c0_i32] all
+// PLACES: hop.role @reader
+// PLACES: hop.barrier.arrive %[[EMPTY]][%c0_i32] :
+hop.kernel @written attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @reader warpgroups(1) {
+  ^bb0(%wg: index):
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.warpgroup_sync
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// PLACES-LABEL: hop.kernel @joined
+// PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 2
+// PLACES: hop.stage
+// PLACES-NEXT: hop.warpgroup_sync
+// PLACES-NEXT: hop.barrier.arrive %[[FULL]][%c0_i32] :
+hop.kernel @joined attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.warpgroup_sync
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @reader warpgroups(1) {
+  ^bb0(%wg: index):
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.warpgroup_sync
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}

@@ -90,3 +90,21 @@ hop.kernel @none attributes {argument_names = ["x", "y"], argument_types = [!til
     hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
   }
 }
+
+// An arrival at an mbarrier hands the writes on too.
+// CHECK-LABEL: hop.kernel @arrival
+// CHECK: hop.stage
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+hop.kernel @arrival attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %full = hop.barriers "full" count 128 : !hop.barriers<1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : i32
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.arrive %full[%c0] all : !hop.barriers<1>
+  }
+}
