@@ -8,7 +8,7 @@
 // into: each one is free where it is made first and is followed where it is made again. All roles
 // run for as long as they need no new decision. When nobody can go on, the role that is least ahead
 // of the others decides, both ways. When nobody is left to decide and not all have ended, nobody
-// will ever go on.
+// will ever go on. When all have ended, no slot may still be kept.
 //
 // A state is what the roles have still to do, the slots in use and the decisions that some role
 // still has to follow. There are few of them, as after an iteration or two a loop comes back to a
@@ -83,6 +83,7 @@ private:
   friend class Exploration;
 
   std::optional<int64_t> findSlots(unsigned pipe, unsigned role);
+  Operation *findHolder(const State &state) const;
   LogicalResult refuse(const State &state);
   LogicalResult refuseFill(const State &state, unsigned role);
   LogicalResult refuseWait(const State &state, unsigned role);
@@ -114,7 +115,8 @@ public:
     stack.push_back(std::move(first));
   }
 
-  /// The state that was found first in which nobody goes on, if there is one.
+  /// The state that was found first in which nobody goes on, or all have ended and a slot is kept,
+  /// if there is one.
   std::optional<State> run();
   /// Whether all states were looked at, or one was found.
   bool isComplete() const { return visited.size() < kMostStates; }
@@ -290,7 +292,7 @@ std::optional<State> Exploration::run() {
           moves = true;
     std::optional<unsigned> decider = findDecider(state);
     if (!decider) {
-      if (haveEnded(state))
+      if (haveEnded(state) && !protocol.findHolder(state))
         continue;
       return state;
     }
@@ -415,15 +417,31 @@ LogicalResult Protocol::refuseWait(const State &state, unsigned role) {
          << graph.nameOf(channel.fillers.front()) << " does not load";
 }
 
-/// Says who waits for whom in a state in which nobody goes on.
+/// A wait whose slot has not been given back; null when there is none.
+Operation *Protocol::findHolder(const State &state) const {
+  for (auto [channel, ring] : llvm::zip_equal(graph.channels, state.rings))
+    for (const SmallVector<int> &slot : ring)
+      for (auto [reader, wait] : llvm::zip_equal(channel.readers, slot))
+        if (wait >= 0)
+          return programs[reader].getWait(wait);
+  return nullptr;
+}
+
+/// Says who waits for whom in a state in which nobody goes on, or what is kept in the end.
 LogicalResult Protocol::refuse(const State &state) {
   auto roles = llvm::seq<unsigned>(0, state.at.size());
+  auto waits = [&](unsigned role) { return stepOf(state, role).kind != Kind::End; };
+  if (llvm::none_of(roles, waits)) {
+    Operation *wait = findHolder(state);
+    return wait->emitError("keeps its slot to the end of @")
+           << wait->getParentOfType<hop::RoleOp>().getSymName()
+           << "; release it on every way from here";
+  }
   // More slots may help a role that stands before a full ring, so that it is named first.
   for (unsigned role : roles)
     if (isFill(stepOf(state, role)))
       return refuseFill(state, role);
   // From any role that has not ended one comes round, or to one that has.
-  auto waits = [&](unsigned role) { return stepOf(state, role).kind != Kind::End; };
   llvm::SetVector<unsigned> way;
   unsigned role = *llvm::find_if(roles, waits);
   while (way.insert(role)) {

@@ -155,7 +155,8 @@ Operation *Decisions::pair(Region &first, Region &second, Value channel) {
   return ofFills.size() > ofReads.size() ? ofFills[ofReads.size()] : nullptr;
 }
 
-/// Numbers the controls of all roles; refuses two of one role that go with one of another.
+/// Numbers the controls of all roles; refuses one of a kind that is not known, and two of one role
+/// that go with one of another.
 LogicalResult Decisions::number(const RoleGraph &graph) {
   DenseMap<Operation *, unsigned> ofClasses;
   for (hop::RoleOp role : graph.roles) {
@@ -163,6 +164,9 @@ LogicalResult Decisions::number(const RoleGraph &graph) {
     WalkResult walk = role.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
       if (!isControl(op) || !holdsEvents(op))
         return success();
+      if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp, hop::AttemptOp>(op))
+        return op->emitError("stands around uses of pipes, and is no loop or conditional that a "
+                             "role can have there; use scf.for, scf.if or scf.while");
       auto leader = alike.findLeader(op);
       Operation *representative = leader == alike.member_end() ? op : *leader;
       auto [entry, isNew] = ofClasses.try_emplace(representative, count);

@@ -73,7 +73,7 @@ hop.kernel @three attributes {argument_names = ["x"], argument_types = [!V],
 
 // -----
 
-// In a loop, over its back edge: the second iteration finds no slot.
+// What is never given back.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
 !R1 = !hop.pipe<tensor<64x64xbf16>, 1>
@@ -89,15 +89,13 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!V],
   hop.role @producer elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
-      // expected-error@+1 {{goes round the 2 slots of 'b' while a tile keeps one of them, and no number of slots is enough}}
       hop.pipe.load %b, %x[%m, %c0] : !R2, !V
     }
   }
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %i2 = %c0 to %m step %c1 {
-      // expected-note@+2 {{this tile keeps its slot}}
-      // expected-note@+1 {{and @consumer waits here for what comes after it}}
+      // expected-error@+1 {{keeps its slot to the end of @consumer; release it on every way from here}}
       %t = hop.pipe.wait %b : !R2 -> !T
     }
   }
@@ -633,5 +631,57 @@ hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
     hop.pipe.release %a, %t : !R1, !T
     %u = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %u : !R1, !T
+  }
+}
+
+// -----
+
+// What is given back on one of two ways.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @one_way attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{keeps its slot to the end of @consumer; release it on every way from here}}
+    %t = hop.pipe.wait %a : !R1 -> !T
+    scf.if %more {
+      hop.pipe.release %a, %t : !R1, !T
+    }
+  }
+}
+
+// -----
+
+// Control flow that no role has.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @region attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %a = hop.pipe.create "a" : !R1
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %elected = hop.elected %wg
+    scf.if %elected {
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+    // expected-error@+1 {{stands around uses of pipes, and is no loop or conditional that a role can have there; use scf.for, scf.if or scf.while}}
+    scf.execute_region {
+      %t = hop.pipe.wait %a : !R1 -> !T
+      hop.pipe.release %a, %t : !R1, !T
+      scf.yield
+    }
   }
 }
