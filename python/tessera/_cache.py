@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-import tempfile
 import warnings
 
 # An entry is a line "tessera-cache 1 KEY SHA256" and the text of the bundle. KEY is what the entry was written for
@@ -80,6 +79,8 @@ def read(place, key):
 
 def write(place, key, text):
     """Keeps a text under a key, in place of whatever is there, or warns. Readers see all of it or nothing."""
+    import tempfile  # Of all that the package imports it would take the longest.
+
     temporary = None
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
 """Compiling sources through libtessera (tessera-c/Compiler.h), with a cache in memory and on disk."""
 
+import collections
 import ctypes
-import dataclasses
 import functools
 import hashlib
 import json
@@ -23,16 +23,10 @@ _SEVERITIES = ("error", "warning", "remark", "note")
 _TORCH_TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes")):
     """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown."""
 
-    severity: str
-    file: str
-    line: int
-    column: int
-    message: str
-    notes: tuple
+    __slots__ = ()
 
     def __str__(self):
         place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""

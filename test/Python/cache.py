@@ -278,7 +278,7 @@ class FullDisk(CacheCase):
 
     def test_directory_that_refuses(self):
         refusal = PermissionError(13, "Permission denied")
-        with unittest.mock.patch.object(_cache.tempfile, "mkstemp", side_effect=refusal):
+        with unittest.mock.patch.object(tempfile, "mkstemp", side_effect=refusal):
             self.assertKeepsNothing("Permission denied")
 
 
