@@ -9,71 +9,59 @@
 #define TESSERA_DIALECTS_HOP_FRAGMENTLAYOUT_H
 
 #include "dialects/Hop/Hop.h"
-#include "dialects/Hop/Machine.h"
 
 namespace tessera::hop {
 
-/// Of a row tile a thread holds two elements of each 64 rows, of an accumulator every fourth pair
-/// of columns of those two rows, which are eight apart (PTX ISA 9.7.15.5.1).
-struct FragmentLayout {
-  static constexpr int64_t mmaRows = hopper::mmaRows, lanesPerRow = hopper::lanesPerRow;
-
-  LayoutKind kind;
-  int64_t rows = 1, columns = 1;
-
-  explicit FragmentLayout(mlir::RankedTensorType type) : kind(*getLayout(type)) {
-    if (kind == LayoutKind::Accumulator) {
-      rows = type.getDimSize(0);
-      columns = type.getDimSize(1);
-    } else {
-      (kind == LayoutKind::Column ? columns : rows) = type.getDimSize(0);
+/// The digits of the registers of one tile: those of its layout, then one for each axis along which
+/// the layout repeats, the last axis first.
+class FragmentLayout {
+public:
+  explicit FragmentLayout(mlir::RankedTensorType type)
+      : layout(getLayout(type)), digits(layout.getRegisters()) {
+    for (int64_t axis = layout.getRank() - 1; axis >= 0; --axis) {
+      int64_t span = layout.getExtent(axis);
+      LayoutDigit repeat = {type.getDimSize(axis) / span, {0, 0}};
+      repeat.steps[axis] = span;
+      digits.push_back(repeat);
     }
   }
+
+  LayoutAttr getLayoutAttr() const { return layout; }
 
   /// Elements of one thread.
   int64_t size() const {
-    switch (kind) {
-    case LayoutKind::Accumulator:
-      return rows / mmaRows * (columns / 2);
-    case LayoutKind::Column:
-      return columns / lanesPerRow;
-    case LayoutKind::Row:
-    case LayoutKind::RowPartial:
-      return 2 * rows / mmaRows;
+    int64_t size = 1;
+    for (const LayoutDigit &digit : digits)
+      size *= digit.extent;
+    return size;
+  }
+
+  /// The place of element `i` along `axis`, less that of the thread's first element.
+  int64_t offset(int64_t i, int64_t axis) const {
+    int64_t place = 0;
+    for (const LayoutDigit &digit : digits) {
+      place += i % digit.extent * digit.steps[axis];
+      i /= digit.extent;
     }
-    return 0;
+    return place;
   }
 
-  /// Row of element `i` less the thread's first row, 16 * warp + lane / 4.
-  int64_t rowOffset(int64_t i) const {
-    if (kind == LayoutKind::Column)
-      return 0;
-    if (kind != LayoutKind::Accumulator)
-      return mmaRows * (i / 2) + 8 * (i % 2);
-    int64_t perBlock = columns / 2;
-    return mmaRows * (i / perBlock) + 8 * ((i % perBlock) / 2 % 2);
+  /// The element of the slice along `axis` that lies where element `i` does.
+  int64_t sliceIndex(int64_t i, int64_t axis) const {
+    int64_t index = 0, weight = 1;
+    for (const LayoutDigit &digit : digits) {
+      if (digit.moves(axis)) {
+        index += i % digit.extent * weight;
+        weight *= digit.extent;
+      }
+      i /= digit.extent;
+    }
+    return index;
   }
 
-  /// Column of element `i` less the thread's first column, 2 * (lane % 4).
-  int64_t columnOffset(int64_t i) const {
-    if (kind == LayoutKind::Column)
-      return 8 * (i / 2) + i % 2;
-    if (kind != LayoutKind::Accumulator)
-      return 0;
-    int64_t inBlock = i % (columns / 2);
-    return 8 * (inBlock / 4) + inBlock % 2;
-  }
-
-  /// The element of a row tile that lies in the row of element `i`.
-  int64_t rowIndex(int64_t i) const {
-    int64_t row = rowOffset(i);
-    return 2 * (row / mmaRows) + (row % mmaRows) / 8;
-  }
-  /// The element of a column tile that lies in the column of element `i`.
-  int64_t columnIndex(int64_t i) const {
-    int64_t column = columnOffset(i);
-    return 2 * (column / 8) + column % 8;
-  }
+private:
+  LayoutAttr layout;
+  llvm::SmallVector<LayoutDigit, 6> digits;
 };
 
 /// Rank-2 tiles of 16-bit elements are kept in pairs of neighbouring columns, one 32-bit

@@ -8,6 +8,7 @@
 #ifndef TESSERA_DIALECTS_HOP_HOP_H
 #define TESSERA_DIALECTS_HOP_HOP_H
 
+#include "dialects/Hop/LayoutDigit.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/TensorEncoding.h"
@@ -42,16 +43,23 @@ mlir::LogicalResult verifyPlace(mlir::Operation *op);
 
 #include "dialects/Hop/HopInterfaces.h.inc"
 
+namespace tessera::hop {
+
+/// The layout of a tile in registers; null for a tensor without one.
+LayoutAttr getLayout(mlir::Type type);
+
+/// `type` with the given layout.
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutAttr layout);
+
+/// `type`, a tile of rank 1, with its layout in which threads hold whole elements.
+mlir::Type wholeOf(mlir::Type type);
+
+} // namespace tessera::hop
+
 #define GET_OP_CLASSES
 #include "dialects/Hop/HopOps.h.inc"
 
 namespace tessera::hop {
-
-/// The layout of a tile in registers; nothing for a tensor without one.
-std::optional<LayoutKind> getLayout(mlir::Type type);
-
-/// `type` with the given layout.
-mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind kind);
 
 /// Warpgroups of a thread block that run one role, or the one whose warps run an elected role each.
 struct RoleTeam {

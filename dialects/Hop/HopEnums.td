@@ -5,15 +5,6 @@
 
 include "mlir/IR/EnumAttr.td"
 
-def Hop_LayoutKind : I32EnumAttr<"LayoutKind", "How a tile is spread over a warpgroup", [
-    I32EnumAttrCase<"Accumulator", 0, "accumulator">,
-    I32EnumAttrCase<"Row", 1, "row">,
-    I32EnumAttrCase<"RowPartial", 2, "row_partial">,
-    I32EnumAttrCase<"Column", 3, "column">]> {
-  let cppNamespace = "::tessera::hop";
-  let genSpecializedAttr = 0;
-}
-
 def Hop_StageKind : I32EnumAttr<"StageKind", "What a warpgroup does in a stage of its program", [
     I32EnumAttrCase<"Wait", 0, "wait">, I32EnumAttrCase<"Turn", 1, "turn">,
     I32EnumAttrCase<"Sync", 2, "sync">, I32EnumAttrCase<"Load", 3, "load">,

@@ -326,24 +326,52 @@ LogicalResult MmaWaitOp::verify() {
   return success();
 }
 
+/// Whether `source` and `result` differ in that one of them holds parts of what the other holds.
+static bool isPartOf(Type source, Type result) {
+  LayoutAttr from = getLayout(source), to = getLayout(result);
+  return from && to && from.getPartial() != to.getPartial() && wholeOf(source) == wholeOf(result);
+}
+
 LogicalResult RowFactorOp::verify() {
-  auto source = cast<RankedTensorType>(getSource().getType());
-  auto result = cast<RankedTensorType>(getType());
-  if (getLayout(source) != LayoutKind::Row || result != withLayout(source, LayoutKind::RowPartial))
-    return emitOpError("takes a row tile as row_partial, got ") << source << " to " << result;
+  if (!isPartOf(getSource().getType(), getType()) || !getLayout(getType()).getPartial())
+    return emitOpError("takes a whole tile of rank 1 as a partial one, got ")
+           << getSource().getType() << " to " << getType();
   return success();
 }
 
 LogicalResult ConvertLayoutOp::verify() {
-  auto from = getLayout(getSource().getType()), to = getLayout(getType());
-  bool known = (from == LayoutKind::RowPartial && to == LayoutKind::Row) ||
-               (from == LayoutKind::Row && to == LayoutKind::RowPartial);
-  auto source = cast<RankedTensorType>(getSource().getType());
-  auto result = cast<RankedTensorType>(getType());
-  if (!known || source.getShape() != result.getShape() ||
-      source.getElementType() != result.getElementType())
-    return emitOpError("converts a row tile to row_partial or back, got ")
+  if (!isPartOf(getSource().getType(), getType()))
+    return emitOpError("makes whole elements of parts or parts of whole elements, got ")
            << getSource().getType() << " to " << getType();
+  LayoutAttr from = getLayout(getSource().getType());
+  if (from.getPartial() && from.getWarpParts() > 1)
+    return emitOpError("combines parts of one warp; hop.combine does that of ")
+           << from.getWarpParts();
+  return success();
+}
+
+int64_t CombineOp::getSlots(RankedTensorType source, int64_t warpgroups) {
+  LayoutAttr layout = getLayout(source);
+  int64_t copies = layout.getWarpgroups().empty() ? warpgroups : 1;
+  return source.getDimSize(0) * layout.getWarpParts() * copies;
+}
+
+bool CombineOp::isWithinWarpgroups() {
+  return getLayout(getSource().getType()).getWarpgroups().empty() &&
+         (*this)->getParentOfType<RoleOp>().getNumWarpgroups() > 1;
+}
+
+LogicalResult CombineOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  LayoutAttr layout = getLayout(source);
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (!layout || !layout.getPartial() || layout.getWarpParts() == 1 ||
+      !source.getElementType().isF32() || !role)
+    return emitOpError("combines parts of f32 that several warps of a role hold, got ") << source;
+  BufferType exchange = getExchange().getType();
+  int64_t slots = getSlots(source, role.getNumWarpgroups());
+  if (exchange.getTile().getRank() != 1 || exchange.getSlots() < slots)
+    return emitOpError("exchanges ") << slots << " values, got " << exchange;
   return success();
 }
 

@@ -84,11 +84,12 @@ def Hop_MmaWaitOp : Hop_Op<"mma_wait", [Hop_OnWarpgroups, AttrSizedOperandSegmen
 //===----------------------------------------------------------------------===//
 
 def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
-  let summary = "Changes how a rank-1 tile is spread over the warpgroup";
+  let summary = "Makes a tile of rank 1 of the parts that lanes hold, or parts of a tile";
   let description = [{
-    From `row_partial` to `row`: the four lanes of a quad are combined, by a sum or as a maximum or minimum (PTX ISA
-    9.7.9.6, shfl.sync). Or back: of a sum all but one lane of a quad become 0, and a maximum or minimum is one in every
-    lane. Shape and element type stay; other conversions are refused. On all threads of a role with warpgroups.
+    From a layout that is `partial` to the same one that is not: the lanes that share an element combine their parts, by
+    a sum or as a maximum or minimum (PTX ISA 9.7.9.6, shfl.sync). Or back: of a sum all threads that share an element
+    but one hold 0, and a maximum or minimum is one in every thread. Shape and element type stay; other conversions are
+    refused, and so are parts in several warps, for which `hop.combine` is. On all threads of a role with warpgroups.
 
     ```mlir
     %sum = hop.convert_layout sum %partial : tensor<64xf32, #hop.layout<row_partial>>
@@ -101,11 +102,48 @@ def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
-  let summary = "A row tile as the factor of partial sums";
+def Hop_CombineOp : Hop_Op<"combine", [Hop_OnWarpgroups,
+    TypesMatchWith<"result is the source, whole", "source", "result", "::tessera::hop::wholeOf($_self)">]> {
+  let summary = "Makes a tile of rank 1 of the parts that several warps hold";
   let description = [{
-    The same elements: a sum over a quad is scaled by scaling each part. The result is typed `row_partial` so
-    that it can be multiplied with partial sums. No instruction is made of it.
+    The lanes of a warp that share an element combine their parts as in `hop.convert_layout`. One of them writes the
+    result to `exchange`, the threads that hold parts meet (bar.sync, PTX ISA 9.7.13.1), and each reads and combines the
+    parts of all warps, in one order. `exchange` has a slot for each element and each warp that shares it; where the
+    layout has no digits of warpgroups, each warpgroup of the role has slots of its own. In a loop the threads meet
+    before they write, too. Fewer slots are refused, as are parts of one warp. On all threads of a role with warpgroups.
+
+    ```mlir
+    hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>],
+        schedule = #tile.schedule<>} {
+    ^bb0(%m: index):
+      %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 8>
+      hop.role @consumer warpgroups(1) {
+      ^bb0(%warpgroup: index):
+        %parts = arith.constant dense<0.0> : tensor<2xf32, #hop.layout<lanes = [32:0], warps = [4:0], partial>>
+        %sums = hop.combine sum %parts through %exchange
+          : tensor<2xf32, #hop.layout<lanes = [32:0], warps = [4:0], partial>>, !hop.buffer<tensor<1xi32>, 8>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source, Hop_BufferType:$exchange);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat =
+    "$kind $source `through` $exchange attr-dict `:` type($source) `,` qualified(type($exchange))";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Slots for the parts of `source` in a role of `warpgroups`.
+    static int64_t getSlots(::mlir::RankedTensorType source, int64_t warpgroups);
+    /// Whether only the warps of a warpgroup share elements, of several warpgroups in the role.
+    bool isWithinWarpgroups();
+  }];
+}
+
+def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
+  let summary = "A tile of rank 1 as the factor of partial sums";
+  let description = [{
+    The same elements: a sum over threads is scaled by scaling each part. The result is typed as partial so that it can
+    be multiplied with partial sums. No instruction is made of it.
 
     ```mlir
     %factor = hop.row_factor %scale : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row_partial>>

@@ -1,4 +1,4 @@
-//===- HopTypes.cpp - Types and layouts of the hop dialect ----------------===//
+//===- HopTypes.cpp - Types of the hop dialect ----------------------------===//
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
@@ -66,35 +66,4 @@ LogicalResult FlightType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (tile.getRank() != 2 || !tile.hasStaticShape() || !tile.getElementType().isF32())
     return emitError() << "a flight is an f32 tile of rank 2, got " << tile;
   return success();
-}
-
-LogicalResult LayoutKindAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
-                                             function_ref<InFlightDiagnostic()> emitError) const {
-  auto isMultiple = [](int64_t extent, int64_t unit) { return extent > 0 && extent % unit == 0; };
-  bool isTile = getValue() == LayoutKind::Accumulator, isColumn = getValue() == LayoutKind::Column;
-  bool fits = isTile ? shape.size() == 2 && isMultiple(shape[0], hopper::mmaRows) &&
-                           isMultiple(shape[1], hopper::mmaColumns)
-                     : shape.size() == 1 &&
-                           isMultiple(shape[0], isColumn ? hopper::mmaColumns : hopper::mmaRows);
-  if (fits && elementType.isIntOrFloat())
-    return success();
-  return emitError() << "the layout " << stringifyLayoutKind(getValue()) << " is of "
-                     << (isTile     ? "rank 2, with multiples of 64 rows and 8 columns"
-                         : isColumn ? "rank 1, with a multiple of 8 columns"
-                                    : "rank 1, with a multiple of 64 rows")
-                     << " of integers or floats";
-}
-
-std::optional<LayoutKind> hop::getLayout(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    return std::nullopt;
-  if (auto layout = dyn_cast_or_null<LayoutKindAttr>(tensor.getEncoding()))
-    return layout.getValue();
-  return std::nullopt;
-}
-
-RankedTensorType hop::withLayout(RankedTensorType type, LayoutKind kind) {
-  return RankedTensorType::get(type.getShape(), type.getElementType(),
-                               LayoutKindAttr::get(type.getContext(), kind));
 }

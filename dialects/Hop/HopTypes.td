@@ -9,28 +9,63 @@ include "mlir/IR/TensorEncoding.td"
 include "dialects/Hop/HopDialect.td"
 include "dialects/Hop/HopEnums.td"
 
-def Hop_LayoutAttr : EnumAttr<Hop_Dialect, Hop_LayoutKind, "layout",
-    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
-  let summary = "The layout of a tile in registers";
+def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "layout";
+  let summary = "Which thread holds which elements of a tile, in which registers";
   let description = [{
-    Warp `w` and lane `l` of the warpgroup; `b` counts blocks of 64 rows.
+    A place in a tile is a sum of digits times steps. The digits are those of the number of the register within a
+    thread, of the lane within its warp, of the warp within its warpgroup and of the warpgroup within its role, each
+    list with the fastest digit first: `4:(0, 2)` is a digit of 4 values, each of which moves by no row and two columns.
+    The digits of a list make up all 32 lanes, 4 warps, or warpgroups. Without digits of warpgroups each warpgroup has a
+    tile of its own. A tile that is larger than what the digits span repeats them in further registers, along the
+    columns first.
 
-    | layout | of | elements of a thread |
+    ```mlir
+    // 8 neighbours in a thread; a row in a warp; a row for each of 4 warps.
+    #hop.layout<registers = [8:(0, 1)], lanes = [32:(0, 8)], warps = [4:(1, 0)]>
+    ```
+
+    In the layout of a tile of rank 1 a lane, warp or warpgroup whose digit moves nothing holds the same elements as
+    its neighbour; with `partial` it holds a part of each, of which the sum (or maximum, or minimum) is the element.
+
+    Four layouts have names. They are those of wgmma, for which `b` counts blocks of 64 rows, `w` warps and `l` lanes:
+
+    | layout | elements of a thread | digits |
     |---|---|---|
-    | `accumulator` | RxC, 64 \| R, 8 \| C | rows 64b + 16w + l/4 (+ 8), columns 8j + 2(l%4) (+ 1) |
-    | `row` | R, 64 \| R | rows 64b + 16w + l/4 (+ 8); the four lanes of a quad hold the same value |
-    | `row_partial` | R, 64 \| R | as `row`, but the value is the sum over the quad's lanes |
-    | `column` | C, 8 \| C | columns 8j + 2(l%4) (+ 1) |
+    | `accumulator` | rows 64b + 16w + l/4 (+ 8), columns 8j + 2(l%4) (+ 1) | `registers = [2:(0, 1), 2:(8, 0)], lanes = [4:(0, 2), 8:(1, 0)], warps = [4:(16, 0)]` |
+    | `row` | rows 64b + 16w + l/4 (+ 8) | `registers = [2:8], lanes = [4:0, 8:1], warps = [4:16]` |
+    | `row_partial` | as `row` | the same, `partial` |
+    | `column` | columns 8j + 2(l%4) (+ 1) | `registers = [2:1], lanes = [4:2, 8:0], warps = [4:0]` |
 
     `accumulator` is the D fragment of wgmma (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for
-    accumulator matrix D"), which for 16-bit types is the A fragment too. R is a multiple of 64 in all of them; a tensor
-    of another shape or of other elements than integers and floats is refused.
+    accumulator matrix D"), which for 16-bit types is the A fragment too. Refused are digits that reach a place twice or
+    leave one out, those that move along two axes, and a tensor whose extents are no multiples of what the digits span
+    or whose elements are other than integers and floats.
 
     ```mlir
     %s = arith.constant dense<0.0> : tensor<64x128xf32, #hop.layout<accumulator>>
     ```
   }];
-  let assemblyFormat = "`<` $value `>`";
+  let parameters = (ins "int64_t":$rank, ArrayRefParameter<"::tessera::hop::LayoutDigit">:$registers,
+    ArrayRefParameter<"::tessera::hop::LayoutDigit">:$lanes, ArrayRefParameter<"::tessera::hop::LayoutDigit">:$warps,
+    ArrayRefParameter<"::tessera::hop::LayoutDigit">:$warpgroups, "bool":$partial);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The D fragment of wgmma, and those of rank 1 that go with it.
+    static LayoutAttr getAccumulator(::mlir::MLIRContext *context);
+
+    /// The layout of a tile of rank 1 with an element for each place along `axis` of a tile in this one.
+    LayoutAttr getSlice(int64_t axis) const;
+    LayoutAttr withPartial(bool partial) const;
+    /// The places along `axis` that the digits reach before they repeat.
+    int64_t getExtent(int64_t axis) const;
+    /// Neighbours along the last axis that the first registers of a thread hold.
+    int64_t getRun() const;
+    /// The warps that hold an element of a tile of rank 1, or a part of it.
+    int64_t getWarpParts() const;
+    bool isAccumulator() const { return *this == getAccumulator(getContext()); }
+  }];
 }
 
 def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {

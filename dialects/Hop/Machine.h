@@ -22,9 +22,11 @@ namespace tessera::hopper {
 /// Threads of a warp (PTX ISA 3.1), and of the four warps that issue a wgmma (9.7.15.1).
 constexpr int64_t warpThreads = 32;
 constexpr int64_t warpgroupThreads = 128;
-/// Threads of a thread block, and those that a multiprocessor holds at a time (Programming Guide).
+/// Threads of a thread block, and the threads and blocks that a multiprocessor holds at a time
+/// (Programming Guide).
 constexpr int64_t mostBlockThreads = 1024;
 constexpr int64_t threadsOfMultiprocessor = 2048;
+constexpr int64_t blocksOfMultiprocessor = 32;
 /// Named barriers of a thread block, 0 to 15 (PTX ISA 9.7.13.1).
 constexpr int64_t namedBarriers = 16;
 

@@ -30,17 +30,19 @@ HostTensor HostTensor::contiguous(std::vector<int64_t> shape, double fill) {
 }
 
 HostTensor HostTensor::ordered(std::vector<int64_t> shape, const std::vector<int64_t> &order,
-                               double fill) {
+                               double fill, int64_t rowUnit) {
   HostTensor tensor;
   tensor.shape = std::move(shape);
   tensor.strides.resize(tensor.shape.size());
-  tensor.data.assign(countElements(tensor.shape), fill);
+  std::vector<int64_t> stored = tensor.shape;
+  if (!order.empty())
+    stored[order.back()] = llvm::alignTo(stored[order.back()], rowUnit);
+  tensor.data.assign(countElements(stored), fill);
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
     tensor.strides[order[i]] = stride;
     // A tensor without elements has no distances; 0 extents must not zero the strides.
-    stride =
-        llvm::SaturatingMultiply<uint64_t>(stride, std::max<int64_t>(tensor.shape[order[i]], 1));
+    stride = llvm::SaturatingMultiply<uint64_t>(stride, std::max<int64_t>(stored[order[i]], 1));
   }
   return tensor;
 }

@@ -12,8 +12,12 @@ using namespace tessera;
 static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 FailureOr<RowPartition> RowPartition::get(tile::KernelOp kernel, int64_t parts) {
-  RowPartition result(parts);
-  if (parts > 1 && failed(result.run(kernel)))
+  // Without products warpgroups share tiles by their layout, in rows or in columns.
+  bool multiplies =
+      kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  RowPartition result(multiplies ? parts : 1);
+  result.byLayout = !multiplies;
+  if (result.parts > 1 && failed(result.run(kernel)))
     return failure();
   return result;
 }

@@ -21,6 +21,10 @@ public:
 
   int64_t getParts() const { return parts; }
 
+  /// Whether all warpgroups run the same program on whole tiles, which their layout divides: a
+  /// kernel without products.
+  bool isByLayout() const { return byLayout; }
+
   /// Whether a warpgroup holds only its share of the rows of `value`.
   bool isPartitioned(mlir::Value value) const {
     return parts > 1 && partitioned.lookup(value) == State::Partitioned;
@@ -52,7 +56,7 @@ private:
   mlir::LogicalResult checkShares(mlir::Operation *op);
 
   int64_t parts;
-  bool changed = false;
+  bool byLayout = false, changed = false;
   llvm::DenseMap<mlir::Value, State> partitioned;
 };
 

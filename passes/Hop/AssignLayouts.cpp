@@ -7,7 +7,9 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/TileLayout.h"
 #include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
@@ -17,133 +19,27 @@ namespace tessera {
 
 using namespace mlir;
 using namespace tessera;
-using hop::LayoutKind;
+using hop::LayoutAttr;
 using tile::ReduceKind;
 
 namespace {
-
-bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
-bool isVector(Value value) {
-  return isTile(value) && cast<RankedTensorType>(value.getType()).getRank() == 1;
-}
 
 bool isRematerializable(Operation *op) {
   return isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && op->getNumResults() == 1 &&
          isTile(op->getResult(0));
 }
 
-/// Values of an op that have one layout: groups of tiles that must agree.
-/// Calls `group` once for each.
-void forEachGroup(Operation *op, function_ref<void(SmallVector<Value>)> group) {
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [init, argument, yielded, result] :
-         llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
-                   loop.getResults()))
-      if (isTile(result))
-        group({init, argument, yielded, result});
-    return;
-  }
-  if (auto conditional = dyn_cast<scf::IfOp>(op)) {
-    for (auto [i, result] : llvm::enumerate(conditional.getResults()))
-      if (isTile(result))
-        group(
-            {result, conditional.thenYield().getOperand(i), conditional.elseYield().getOperand(i)});
-    return;
-  }
-  if (isa<scf::YieldOp, tile::BroadcastOp, tile::ReduceOp, tile::LoadOp, tile::StoreOp, hop::MmaOp>(
-          op))
-    return;
-  SmallVector<Value> tiles;
-  llvm::copy_if(op->getOperands(), std::back_inserter(tiles), isTile);
-  llvm::copy_if(op->getResults(), std::back_inserter(tiles), isTile);
-  if (!tiles.empty())
-    group(tiles);
-}
-
-/// Whether each rank-1 tile follows rows or columns.
-class VectorAxes {
-public:
-  LogicalResult run(hop::RoleOp role) {
-    do {
-      changed = false;
-      WalkResult walk = role.walk([&](Operation *op) {
-        return failed(visit(op)) ? WalkResult::interrupt() : WalkResult::advance();
-      });
-      if (walk.wasInterrupted())
-        return failure();
-    } while (changed);
-    return success();
-  }
-
-  LayoutKind lookup(Value value) const {
-    auto found = axes.find(value);
-    return found == axes.end() ? LayoutKind::Row : found->second;
-  }
-
-private:
-  LogicalResult set(Operation *op, Value value, LayoutKind kind) {
-    auto [entry, inserted] = axes.try_emplace(value, kind);
-    changed |= inserted;
-    if (entry->second == kind)
-      return success();
-    return op->emitError(
-        "needs a rank-1 tile both along rows and along columns; there is no cheap way "
-        "to turn one into the other, so load it a second time for one of the two");
-  }
-
-  LogicalResult visit(Operation *op) {
-    if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
-      return set(op, broadcast.getSource(),
-                 broadcast.getAxis() == 1 ? LayoutKind::Row : LayoutKind::Column);
-    if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
-      if (reduce.getAxis() == 0)
-        return op->emitError(
-            "reduces along the rows, which are spread over the warps of a warpgroup; "
-            "reduce along axis 1, or transpose the dot that makes this tile");
-      return set(op, reduce.getResult(), LayoutKind::Row);
-    }
-    LogicalResult result = success();
-    forEachGroup(op, [&](SmallVector<Value> values) {
-      const auto *known =
-          llvm::find_if(values, [&](Value v) { return isVector(v) && axes.contains(v); });
-      if (known == values.end())
-        return;
-      LayoutKind kind = axes.lookup(*known);
-      for (Value value : values)
-        if (isVector(value) && succeeded(result))
-          result = set(op, value, kind);
-    });
-    return result;
-  }
-
-  bool changed = false;
-  DenseMap<Value, LayoutKind> axes;
-};
-
-/// Which row tiles may stay what each thread combined of its own elements: see the pass
+/// Which tiles of rank 1 may stay what each thread combined of its own elements: see the pass
 /// description.
 class PartialReductions {
 public:
-  PartialReductions(hop::RoleOp role, const VectorAxes &axes) {
-    SmallVector<Value> rows;
-    auto addRow = [&](Value value) {
-      auto type = dyn_cast<RankedTensorType>(value.getType());
-      if (isVector(value) && type.getElementType().isF32() && axes.lookup(value) == LayoutKind::Row)
-        rows.push_back(value);
-    };
-    role.walk([&](Operation *op) {
-      llvm::for_each(op->getResults(), addRow);
-      if (auto loop = dyn_cast<scf::ForOp>(op))
-        llvm::for_each(loop.getRegionIterArgs(), addRow);
-    });
+  explicit PartialReductions(hop::RoleOp role) {
     for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min, ReduceKind::maximum,
-                            ReduceKind::minimum}) {
-      llvm::erase_if(rows, [&](Value row) { return kinds.contains(row); });
-      findPartial(kind, rows);
-    }
+                            ReduceKind::minimum})
+      findPartial(kind, reachedBy(role, kind));
   }
 
-  /// How the quad's parts are combined; nothing for what each thread has whole.
+  /// How the threads' parts are combined; nothing for what each thread has whole.
   std::optional<ReduceKind> lookup(Value value) const {
     auto found = kinds.find(value);
     return found == kinds.end() ? std::nullopt : std::optional(found->second);
@@ -173,8 +69,29 @@ private:
         .Default([](Operation *) { return std::nullopt; });
   }
 
-  void findPartial(ReduceKind kind, ArrayRef<Value> rows) {
-    llvm::SetVector<Value> partial(rows.begin(), rows.end());
+  /// What goes on with the parts of reductions of `kind`, and is not made of parts of another.
+  llvm::SetVector<Value> reachedBy(hop::RoleOp role, ReduceKind kind) {
+    llvm::SetVector<Value> reached;
+    auto add = [&](Value value) {
+      if (value && isVector(value) && !kinds.contains(value) &&
+          cast<RankedTensorType>(value.getType()).getElementType().isF32())
+        reached.insert(value);
+    };
+    role.walk([&](tile::ReduceOp reduce) {
+      if (reduce.getKind() == kind)
+        add(reduce.getResult());
+    });
+    for (size_t i = 0; i < reached.size(); ++i) {
+      Value value = reached[i];
+      if (auto loop = value.getDefiningOp<scf::ForOp>())
+        add(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()));
+      for (OpOperand &use : value.getUses())
+        add(continuation(use));
+    }
+    return reached;
+  }
+
+  void findPartial(ReduceKind kind, llvm::SetVector<Value> partial) {
     bool changed;
     do {
       changed = false;
@@ -235,8 +152,9 @@ private:
 
 class LayoutAssigner {
 public:
-  LayoutAssigner(hop::RoleOp role, const VectorAxes &axes, const PartialReductions &partial)
-      : role(role), axes(axes), partial(partial) {}
+  LayoutAssigner(hop::RoleOp role, LayoutAttr layout, const VectorAxes &axes,
+                 const PartialReductions &partial)
+      : role(role), layout(layout), axes(axes), partial(partial) {}
 
   void run() {
     SmallVector<Operation *> ops;
@@ -249,8 +167,11 @@ public:
           for (BlockArgument argument : block.getArguments())
             retype(argument);
     });
-    for (Operation *op : ops)
+    for (Operation *op : ops) {
       convertOperands(op);
+      if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+        combineWarps(reduce);
+    }
   }
 
 private:
@@ -258,10 +179,11 @@ private:
     if (!isTile(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    LayoutKind kind = type.getRank() == 2     ? LayoutKind::Accumulator
-                      : partial.lookup(value) ? LayoutKind::RowPartial
-                                              : axes.lookup(value);
-    RankedTensorType laidOut = hop::withLayout(type, kind);
+    LayoutAttr ofValue =
+        type.getRank() == 2
+            ? layout
+            : layout.getSlice(axes.lookup(value)).withPartial(partial.lookup(value).has_value());
+    RankedTensorType laidOut = hop::withLayout(type, ofValue);
     value.setType(laidOut);
     if (auto constant = value.getDefiningOp<arith::ConstantOp>())
       if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
@@ -281,15 +203,14 @@ private:
   void convertOperands(Operation *op) {
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = operand.get();
-      auto kind = hop::getLayout(value.getType());
-      if (!kind || (*kind != LayoutKind::Row && *kind != LayoutKind::RowPartial))
+      if (!isVector(value))
         continue;
       std::optional<ReduceKind> given = partial.lookup(value), target = wanted(operand);
       if (given == target)
         continue;
       OpBuilder builder(op);
       if (given)
-        value = combine(builder, value, *given);
+        value = combineBefore(op, value, *given);
       operand.set(target ? spread(builder, value, *target) : value);
     }
     // A product by a row value keeps its result's type; only MulF mixes layouts.
@@ -297,9 +218,22 @@ private:
       makeProduct(mul);
   }
 
-  /// Parts of whole rows.
+  /// A reduction of rows that several warps hold gives parts, which are combined behind it.
+  void combineWarps(tile::ReduceOp reduce) {
+    LayoutAttr whole = hop::getLayout(reduce.getType());
+    if (whole.getPartial() || whole.getWarpParts() == 1)
+      return;
+    reduce.getResult().setType(
+        hop::withLayout(cast<RankedTensorType>(reduce.getType()), whole.withPartial(true)));
+    OpBuilder builder(reduce->getBlock(), std::next(reduce->getIterator()));
+    Value combined = combine(builder, reduce.getResult(), reduce.getKind());
+    reduce.getResult().replaceAllUsesExcept(combined, combined.getDefiningOp());
+  }
+
+  /// Parts of whole elements.
   Value spread(OpBuilder &builder, Value value, ReduceKind kind) {
-    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), LayoutKind::RowPartial);
+    LayoutAttr whole = hop::getLayout(value.getType());
+    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), whole.withPartial(true));
     // Zero is its own partial sum, and every number its own maximum and minimum.
     if (auto constant = value.getDefiningOp<arith::ConstantOp>())
       if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
@@ -309,26 +243,51 @@ private:
     return hop::ConvertLayoutOp::create(builder, value.getLoc(), type, kind, value);
   }
 
-  /// Whole rows of their parts.
+  /// Whole elements of their parts for `op`. Parts of several warps meet once for all uses, outside
+  /// of the loops that the value stands before.
+  Value combineBefore(Operation *op, Value value, ReduceKind kind) {
+    OpBuilder builder(op);
+    if (hop::getLayout(value.getType()).getWarpParts() == 1)
+      return combine(builder, value, kind);
+    Value &whole = combined[value];
+    if (whole)
+      return whole;
+    builder.setInsertionPoint(value.getParentBlock()->findAncestorOpInBlock(*op));
+    return whole = combine(builder, value, kind);
+  }
+
+  /// Whole elements of their parts.
   Value combine(OpBuilder &builder, Value value, ReduceKind kind) {
-    auto type = hop::withLayout(cast<RankedTensorType>(value.getType()), LayoutKind::Row);
-    return hop::ConvertLayoutOp::create(builder, value.getLoc(), type, kind, value);
+    auto type = cast<RankedTensorType>(value.getType());
+    Type whole = hop::wholeOf(type);
+    if (hop::getLayout(type).getWarpParts() == 1)
+      return hop::ConvertLayoutOp::create(builder, value.getLoc(), whole, kind, value);
+    auto slot = RankedTensorType::get({1}, builder.getI32Type());
+    OpBuilder outside(role);
+    Value exchange = hop::BufferOp::create(
+        outside, value.getLoc(),
+        hop::BufferType::get(builder.getContext(), slot,
+                             hop::CombineOp::getSlots(type, role.getNumWarpgroups())),
+        "exchange", /*offset=*/IntegerAttr(), /*zeroed=*/false);
+    return hop::CombineOp::create(builder, value.getLoc(), whole, kind, value, exchange);
   }
 
   /// partial * row: the operands' types differ, so say that the row value is taken as it is.
   void makeProduct(arith::MulFOp mul) {
-    if (*hop::getLayout(mul.getType()) != LayoutKind::RowPartial)
+    if (!hop::getLayout(mul.getType()).getPartial())
       return;
     OpBuilder builder(mul);
     auto type = cast<RankedTensorType>(mul.getType());
     for (OpOperand &operand : mul->getOpOperands())
-      if (*hop::getLayout(operand.get().getType()) == LayoutKind::Row)
+      if (!hop::getLayout(operand.get().getType()).getPartial())
         operand.set(hop::RowFactorOp::create(builder, mul.getLoc(), type, operand.get()));
   }
 
   hop::RoleOp role;
+  LayoutAttr layout; ///< of tiles of rank 2
   const VectorAxes &axes;
   const PartialReductions &partial;
+  DenseMap<Value, Value> combined; ///< by hop.combine, of its operands
 };
 
 struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
@@ -340,14 +299,30 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
 
   LogicalResult assign(hop::RoleOp role) {
     rematerialize(role);
-    VectorAxes axes;
-    if (failed(checkRanks(role)) || failed(axes.run(role)))
+    bool multiplies =
+        role.walk([](hop::MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    VectorAxes axes(/*usual=*/multiplies ? 0 : 1);
+    if (failed(checkTypes(role)) || failed(axes.run(role)))
       return failure();
-    if (failed(checkVectors(role, axes)))
+    LayoutAttr layout = LayoutAttr::getAccumulator(&getContext());
+    if (multiplies) {
+      if (failed(checkExtents(role, axes)))
+        return failure();
+    } else if (!(layout = chooseLayout(role, axes))) {
       return failure();
-    PartialReductions partial(role, axes);
-    LayoutAssigner(role, axes, partial).run();
+    }
+    PartialReductions partial(role);
+    LayoutAssigner(role, layout, axes, partial).run();
     return success();
+  }
+
+  LayoutAttr chooseLayout(hop::RoleOp role, const VectorAxes &axes) {
+    std::string refusal;
+    LayoutAttr layout = chooseTileLayout(&getContext(), commonExtents(role, axes),
+                                         role.getNumWarpgroups(), refusal);
+    if (!layout)
+      role.emitError(refusal);
+    return layout;
   }
 
   /// A constant, splat or iota costs nothing, so each use has its own: uses may want
@@ -373,22 +348,32 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
   }
 
   /// Rows are spread in blocks of 64 and columns of 8, for rank 1 as for rank 2.
-  LogicalResult checkVectors(hop::RoleOp role, const VectorAxes &axes) {
+  LogicalResult checkExtents(hop::RoleOp role, const VectorAxes &axes) {
     WalkResult walk = role.walk([&](Operation *op) -> WalkResult {
-      for (Value result : op->getResults()) {
-        if (!isVector(result))
-          continue;
-        bool isColumn = axes.lookup(result) == LayoutKind::Column;
-        int64_t extent = cast<RankedTensorType>(result.getType()).getDimSize(0),
-                unit = isColumn ? hopper::mmaColumns : hopper::mmaRows;
-        if (extent < 1 || extent % unit != 0)
-          return op->emitError("makes a tile of ")
-                 << extent << (isColumn ? " columns" : " rows")
-                 << " for each warpgroup; registers hold multiples of " << unit;
-      }
+      for (Value result : op->getResults())
+        if (isTile(result) && failed(checkExtents(op, result, axes)))
+          return failure();
       return success();
     });
     return failure(walk.wasInterrupted());
+  }
+
+  LogicalResult checkExtents(Operation *op, Value tile, const VectorAxes &axes) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    if (type.getRank() == 2) {
+      if (type.getDimSize(0) % hopper::mmaRows == 0 && type.getDimSize(1) % hopper::mmaColumns == 0)
+        return success();
+      return op->emitError("makes a tile of ")
+             << type.getDimSize(0) << "x" << type.getDimSize(1)
+             << " for each warpgroup; registers hold multiples of 64 rows and 8 columns";
+    }
+    bool isColumn = axes.lookup(tile) == 1;
+    int64_t extent = type.getDimSize(0), unit = isColumn ? hopper::mmaColumns : hopper::mmaRows;
+    if (extent % unit == 0)
+      return success();
+    return op->emitError("makes a tile of ")
+           << extent << (isColumn ? " columns" : " rows")
+           << " for each warpgroup; registers hold multiples of " << unit;
   }
 
   static bool fitsRegisters(Type element) {
@@ -396,7 +381,7 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
            element.isInteger(32) || element.isInteger(64);
   }
 
-  LogicalResult checkRanks(hop::RoleOp role) {
+  LogicalResult checkTypes(hop::RoleOp role) {
     WalkResult walk = role.walk([](Operation *op) -> WalkResult {
       for (Value result : op->getResults()) {
         auto type = dyn_cast<RankedTensorType>(result.getType());
@@ -407,16 +392,12 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
                  << type
                  << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
                     "i32 or i64";
+        if (type.getNumElements() == 0)
+          return op->emitError("makes a tile without elements, ") << type;
         if (type.getRank() < 1 || type.getRank() > 2)
           return op->emitError("makes a tile of rank ") << type.getRank()
                                                         << "; tiles in registers have rank "
                                                            "1 or 2";
-        if (type.getRank() == 2 &&
-            (type.getNumElements() == 0 || type.getDimSize(0) % hopper::mmaRows != 0 ||
-             type.getDimSize(1) % hopper::mmaColumns != 0))
-          return op->emitError("makes a tile of ")
-                 << type.getDimSize(0) << "x" << type.getDimSize(1)
-                 << " for each warpgroup; registers hold multiples of 64 rows and 8 columns";
       }
       return success();
     });

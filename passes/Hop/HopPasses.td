@@ -106,11 +106,15 @@ def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let summary = "Give every tile of a consumer a register layout";
   let description = [{
-    Tiles of rank 2 are spread like the accumulator of wgmma, which is also its 16-bit A operand; tiles of
-    rank 1 follow the rows or the columns, as their uses ask. A sum along the rows stays a partial sum of
-    each thread for as long as only additions and products by row values follow, so that an online softmax
-    needs its cross-lane sum once, after the loop. In the same way a maximum or minimum stays that of each
-    thread while it is only combined with others of its kind. A tile that would need both layouts is an error.
+    All tiles of rank 2 of a role have one layout. In a role with products it is the accumulator of wgmma, which is also
+    its 16-bit A operand. In others a thread has 16 bytes of neighbours, the lanes of a warp lie side by side along the
+    columns, and warps and warpgroups have rows of their own as far as there are rows; the rest shares the columns.
+    Tiles that the threads cannot share so are an error that says which extents would work.
+
+    Tiles of rank 1 follow the rows or the columns, as their uses ask; one that would need both is an error. A reduction
+    stays what each thread has combined of its own elements for as long as only operations of its kind, and of a sum
+    products by whole values, follow. So an online softmax needs its sum across threads once, after the loop. Where
+    several warps share a row, its parts meet in shared memory (`hop.combine`).
 
     ```mlir
     %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>

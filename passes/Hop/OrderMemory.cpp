@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/FragmentLayout.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MemoryOrder.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -23,16 +24,39 @@ enum class Scope { Thread, Warpgroup, Role };
 
 bool isBulk(const MemoryAccess &access) { return isa<hop::BulkStoreOp>(access.op); }
 
+/// Whether a tile starts where its layout repeats in the view: then an element's place in the view
+/// says which thread has it.
+bool startsAtRepeat(const MemoryAccess &access) {
+  hop::LayoutAttr layout = hop::getLayout(access.tile);
+  int64_t rank = access.tile.getRank(), outer = access.indices.size() - rank;
+  for (int64_t axis = 0; layout && axis < rank; ++axis) {
+    int64_t span = layout.getExtent(axis);
+    if (access.extents[outer + axis] != access.tile.getDimSize(axis) ||
+        (span > 1 && !isMultipleOf(access.indices[outer + axis], span)))
+      return false;
+  }
+  return layout != nullptr;
+}
+
 /// Whether the later access of an element is the thread's that made the earlier one.
 bool isOfOneThread(const AccessPair &pair, const MemoryOrder &order) {
   RankedTensorType tile = pair.earlier.tile;
-  if (!tile || tile != pair.later.tile || isBulk(pair.earlier) || isBulk(pair.later) ||
-      !order.haveSamePlace(pair))
+  if (!tile || tile != pair.later.tile || isBulk(pair.earlier) || isBulk(pair.later))
+    return false;
+  if (!order.haveSamePlace(pair) && !(startsAtRepeat(pair.earlier) && startsAtRepeat(pair.later)))
     return false;
   if (pair.earlier.stores && pair.later.stores)
     return true;
-  // Stores of rank 1 are one lane's of several; those of pairs exchange elements within a quad.
-  return tile.getRank() == 2 && !hop::isPacked(tile);
+  // Stores of rank 1 are one thread's of several; those of packed accumulators exchange elements
+  // within a quad.
+  return tile.getRank() == 2 && !(hop::isPacked(tile) && hop::getLayout(tile).isAccumulator());
+}
+
+/// Whether the tiles of a pair are divided among the warpgroups of their role.
+bool isDivided(const AccessPair &pair) {
+  RankedTensorType tile = pair.earlier.tile;
+  hop::LayoutAttr layout = tile ? hop::getLayout(tile) : hop::LayoutAttr();
+  return layout && !layout.getWarpgroups().empty();
 }
 
 /// Orders the accesses of one role.
@@ -61,7 +85,8 @@ public:
 
 private:
   Scope scopeOf(const AccessPair &pair) {
-    if (role.getNumWarpgroups() > 1 && order.mayMeet(pair, /*across=*/true))
+    bool isOwn = isDivided(pair) && isOfOneThread(pair, order);
+    if (role.getNumWarpgroups() > 1 && !isOwn && order.mayMeet(pair, /*across=*/true))
       return Scope::Role;
     bool isOrdered = isBulk(pair.later) && !pair.earlier.stores; // by the barrier before the copy
     return isOrdered || isOfOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread

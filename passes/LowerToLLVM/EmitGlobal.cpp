@@ -1,8 +1,9 @@
 //===- EmitGlobal.cpp - Global memory from registers ----------------------===//
 //
 // Tiles that do not go through shared memory: each thread loads and stores its own
-// elements, guarded by the view's extents. Rank-2 tiles of 16-bit elements are
-// exchanged within quads first, so that a thread stores 16 bytes of one row.
+// elements, guarded by the view's extents. Where a layout gives it neighbours, 16
+// bytes are moved at once. 16-bit accumulators are exchanged within quads before
+// they are stored, so that a thread has 16 bytes of one row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,20 +16,21 @@
 using namespace mlir;
 using namespace tessera;
 using hop::FragmentLayout;
-using hop::LayoutKind;
 
 /// Elements of 16 bits that a thread stores at once.
 static constexpr int64_t kUnit = hopper::widestAccess / 2;
-/// Columns that the lanes of a row store at once.
+/// Columns that the lanes of a row of an accumulator store at once.
 static constexpr int64_t kQuadColumns = hopper::lanesPerRow * kUnit;
 
 /// Where a tile lies in a view.
 struct Emitter::Access {
   Value pointer;       ///< element 0 of the view's row 0, at the outer indices
   Value rowStride;     ///< in elements, i64; none for rank-1 tiles
-  Value row, column;   ///< the tile's first row and column, i32
-  Value rows, columns; ///< extents, i32; none where every index of the tile is inside
-  /// What is known of a tile whose rows are moved in units of 8 elements: none of its columns is
+  Value row, column;   ///< the tile's first row and column, i32; a rank-1 tile has only the latter
+  Value rows, columns; ///< extents, i32
+  /// This thread's first row and column within the tile, i32.
+  Value threadRow, threadColumn;
+  /// What is known of a tile whose rows are moved in units of 16 bytes: none of its columns is
   /// outside the view; none is before its first; none of its units has the last one in its midst.
   bool columnsInside = false, columnsStarted = false, unitsWhole = false;
   int64_t elementBytes;
@@ -82,21 +84,16 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   access.element = viewType.getElementType();
   access.elementBytes = viewType.getElementBytes();
   access.pointer = outerAddress(view, indices.take_front(outer));
-  bool isColumn = type.getRank() == 1 && hop::getLayout(type) == LayoutKind::Column;
+  hop::LayoutAttr layout = hop::getLayout(type);
   if (type.getRank() == 2) {
     access.rowStride = strideOf(view, rank - 2);
     access.row = scalar(indices[rank - 2]);
     access.rows = extent(rank - 2);
+    access.threadRow = firstPlace(layout, 0);
   }
-  if (type.getRank() == 2 || isColumn) {
-    access.column = scalar(indices[rank - 1]);
-    access.columns = extent(rank - 1);
-  } else {
-    // The rows of a rank-1 tile are its view's innermost dimension.
-    access.rowStride = i64(1);
-    access.row = scalar(indices[rank - 1]);
-    access.rows = extent(rank - 1);
-  }
+  access.column = scalar(indices[rank - 1]);
+  access.columns = extent(rank - 1);
+  access.threadColumn = firstPlace(layout, type.getRank() - 1);
   tile::TileBox box(viewType, type, op.getBox());
   for (int64_t dim = box.getLastRowDim(); dim > box.getFirstRowDim(); --dim) {
     access.periods.push_back(box.getExtent(dim));
@@ -109,13 +106,13 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
 Emitter::Place Emitter::placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset) {
   Place place;
   if (access.row)
-    place.row = add(add(access.row, thread.firstRow), rowOffset);
-  if (access.column)
-    place.column = add(add(access.column, thread.firstColumn), columnOffset);
+    place.row = add(add(access.row, access.threadRow), rowOffset);
+  place.column = add(add(access.column, access.threadColumn), columnOffset);
   if (access.periods.empty())
     return place;
   // The digits of the row's number within the tile are the rows along each dimension.
-  Value rest = access.row ? add(thread.firstRow, rowOffset) : add(thread.firstColumn, columnOffset);
+  Value rest =
+      access.row ? add(access.threadRow, rowOffset) : add(access.threadColumn, columnOffset);
   auto takeDigit = [&](int64_t period) -> Value {
     Value digit = LLVM::URemOp::create(builder, loc, rest, i32(period));
     rest = LLVM::UDivOp::create(builder, loc, rest, i32(period));
@@ -173,13 +170,21 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   if (!isa<RankedTensorType>(op.getType()))
     return emitScalarLoad(op);
   auto type = cast<RankedTensorType>(op.getType());
-  FragmentLayout layout(type);
   Access access = makeAccess(op, type);
+  int64_t unit = hopper::widestAccess / access.elementBytes;
+  bool hasUnits = hop::getLayout(type).getRun() % unit == 0 && movesUnits(access, op, unit);
+  bind(op, hasUnits ? loadUnits(access, type) : loadElements(access, type));
+  return success();
+}
+
+/// One load an element: bounds may fall between two neighbours.
+Emitter::Values Emitter::loadElements(const Access &access, RankedTensorType type) {
+  FragmentLayout layout(type);
   bool half = access.elementBytes == 2;
-  // One load an element: bounds may fall between two neighbours.
   Values results;
   for (int64_t i = 0; i < layout.size(); ++i) {
-    Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
+    Place place = placeOf(access, type.getRank() == 2 ? layout.offset(i, 0) : 0,
+                          layout.offset(i, type.getRank() - 1));
     Value inside = inBounds(access, place);
     Value address = addressOf(access, place);
     Value loaded = assembly(half ? "{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b16 $0, 0;\n@p "
@@ -191,44 +196,195 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
                        .front();
     results.push_back(LLVM::BitcastOp::create(builder, loc, type.getElementType(), loaded));
   }
-  if (hop::isPacked(type)) {
-    Values packed;
-    auto pair = VectorType::get(2, type.getElementType());
-    for (size_t i = 0; i < results.size(); i += 2) {
-      Value vector = undef(pair);
-      vector = LLVM::InsertElementOp::create(builder, loc, vector, results[i], i32(0));
-      vector = LLVM::InsertElementOp::create(builder, loc, vector, results[i + 1], i32(1));
-      packed.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), vector));
-    }
-    results = std::move(packed);
+  return hop::isPacked(type) ? joinWords(results) : results;
+}
+
+/// Pairs of 16-bit elements as 32-bit registers.
+Emitter::Values Emitter::joinWords(ValueRange elements) {
+  Values words;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    Value vector = undef(VectorType::get(2, elements[i].getType()));
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[i], i32(0));
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[i + 1], i32(1));
+    words.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), vector));
   }
-  bind(op, std::move(results));
-  return success();
+  return words;
+}
+
+/// The two 16-bit elements of each of `words`.
+Emitter::Values Emitter::splitWords(ValueRange words, Type element) {
+  Values halves;
+  auto pair = VectorType::get(2, element);
+  for (Value word : words) {
+    Value vector = LLVM::BitcastOp::create(builder, loc, pair, word);
+    for (int64_t i = 0; i < 2; ++i)
+      halves.push_back(LLVM::ExtractElementOp::create(builder, loc, vector, i32(i)));
+  }
+  return halves;
+}
+
+/// Whether a tile whose threads have `unit` neighbours can be moved by so many, and what is known
+/// of the units then.
+template <typename AccessOp>
+bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
+  if (!access.row && !access.periods.empty()) // neighbours in the tile are none in the view
+    return false;
+  Value column = op.getIndices().back();
+  if (!isMultipleOf(column, unit)) {
+    op.emitRemark(isa<tile::LoadOp>(op) ? "loads" : "stores")
+        << " single elements: its first column is not known to be a multiple of " << unit;
+    return false;
+  }
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  int64_t columns = view.getStaticDim(view.getRank() - 1);
+  std::optional<int64_t> first = getConstantIntValue(column);
+  auto type = cast<RankedTensorType>(isa<tile::LoadOp>(op) ? op->getResult(0).getType()
+                                                           : op->getOperand(0).getType());
+  access.columnsStarted = isNonNegative(column);
+  access.unitsWhole = columns != ShapedType::kDynamic && columns % unit == 0;
+  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
+                         *first <= columns - type.getShape().back();
+  return true;
 }
 
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
-  if (!hop::isPacked(type) || type.getDimSize(1) % kQuadColumns != 0) {
+  hop::LayoutAttr layout = hop::getLayout(type);
+  int64_t unit = hopper::widestAccess / access.elementBytes;
+  bool exchanges =
+           layout.isAccumulator() && hop::isPacked(type) && type.getDimSize(1) % kQuadColumns == 0,
+       hasNeighbours = layout.getRun() % unit == 0;
+  if ((!exchanges && !hasNeighbours) || !movesUnits(access, op, unit))
     storeElements(access, op);
-    return success();
-  }
-  Value column = op.getIndices().back();
-  if (!isMultipleOf(column, kUnit)) {
-    op.emitRemark("stores single elements: its first column is not known to be a multiple of ")
-        << kUnit;
-    storeElements(access, op);
-    return success();
-  }
-  auto view = cast<tile::ViewType>(op.getView().getType());
-  int64_t columns = view.getStaticDim(view.getRank() - 1);
-  std::optional<int64_t> first = getConstantIntValue(column);
-  access.columnsStarted = isNonNegative(column);
-  access.unitsWhole = columns != ShapedType::kDynamic && columns % kUnit == 0;
-  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
-                         *first <= columns - type.getDimSize(1);
-  storePackedRows(access, op);
+  else if (exchanges)
+    storePackedRows(access, op);
+  else
+    storeUnits(access, op);
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// 16 bytes of neighbours
+//===----------------------------------------------------------------------===//
+
+/// 16 bytes of a row that a thread moves at once.
+struct Emitter::Unit {
+  int64_t element; ///< the first of its elements, of the thread's
+  Value row;       ///< i64: the address of the thread's first element of the row
+  int64_t offset;  ///< of the unit from there, in bytes
+  Value whole;     ///< i32: all of it is in the view
+  Value partial;   ///< i32: some of it is; none where that cannot be
+  Value left;      ///< i32: how many of its elements and those behind it are
+};
+
+/// Visits the units of a tile, row by row. What units of a row have in common is computed once.
+void Emitter::forEachUnit(const Access &access, RankedTensorType type,
+                          function_ref<void(const Unit &)> visit) {
+  FragmentLayout layout(type);
+  int64_t count = hopper::widestAccess / access.elementBytes, columnAxis = type.getRank() - 1;
+  auto isTrue = [&](LLVM::ICmpPredicate predicate, Value a, Value b) {
+    return toI32(LLVM::ICmpOp::create(builder, loc, predicate, a, b));
+  };
+  auto both = [&](Value a, Value b) -> Value { return LLVM::AndOp::create(builder, loc, a, b); };
+  struct Row {
+    Value address, inside;
+  };
+  llvm::SmallDenseMap<int64_t, Row> rows;
+  Place start = placeOf(access, 0, 0);
+  Value left = LLVM::SubOp::create(builder, loc, access.columns, start.column);
+  for (int64_t i = 0; i < layout.size(); i += count) {
+    int64_t rowOffset = access.row ? layout.offset(i, 0) : 0,
+            columnOffset = layout.offset(i, columnAxis);
+    auto [entry, isNew] = rows.try_emplace(rowOffset);
+    Row &row = entry->second;
+    if (isNew) {
+      Place place = placeOf(access, rowOffset, 0);
+      row.address = addressOf(access, place);
+      row.inside = place.row ? isTrue(LLVM::ICmpPredicate::ult, place.row, access.rows) : i32(1);
+    }
+    Unit unit{i, row.address, columnOffset * access.elementBytes, row.inside, {}, {}};
+    if (!access.columnsStarted) // what is before the first column are whole units
+      unit.whole = both(unit.whole,
+                        isTrue(LLVM::ICmpPredicate::sge, add(start.column, columnOffset), i32(0)));
+    if (!access.columnsInside) {
+      Value started = unit.whole;
+      unit.whole = both(started, isTrue(LLVM::ICmpPredicate::sge, left, i32(columnOffset + count)));
+      if (!access.unitsWhole) {
+        unit.partial = both(started, LLVM::XOrOp::create(builder, loc, unit.whole, i32(1)));
+        unit.left = add(left, -columnOffset);
+      }
+    }
+    visit(unit);
+  }
+}
+
+/// Loads of the elements of a partial unit at operand 4, each in a register of its own or half of
+/// one.
+static std::string loadPartialUnit(int64_t offset, int64_t elementBytes) {
+  std::string text = "setp.ne.b32 p, $6, 0;\n";
+  for (int64_t i = 0; i < hopper::widestAccess / elementBytes; ++i) {
+    bool isHalf = elementBytes == 2;
+    int64_t word = i * elementBytes / 4;
+    if (isHalf && i % 2 == 0)
+      text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", word);
+    std::string target = !isHalf ? llvm::formatv("${0}", word).str() : i % 2 ? "hi" : "lo";
+    text += llvm::formatv("setp.gt.and.s32 q, $7, {0}, p;\n@q ld.global.b{1} {2}, [$4+{3}];\n", i,
+                          8 * elementBytes, target, offset + elementBytes * i);
+    if (isHalf && i % 2)
+      text += llvm::formatv("mov.b32 ${0}, {{lo, hi};\n", word);
+  }
+  return text;
+}
+
+Emitter::Values Emitter::loadUnits(const Access &access, RankedTensorType type) {
+  Values words;
+  SmallVector<Type> results(4, builder.getI32Type());
+  forEachUnit(access, type, [&](const Unit &unit) {
+    std::string text = "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
+    for (int64_t i = 0; i < 4; ++i)
+      text += llvm::formatv("mov.b32 ${0}, 0;\n", i);
+    text += llvm::formatv("@p ld.global.v4.b32 {{$0, $1, $2, $3}, [$4+{0}];\n", unit.offset);
+    Values operands = {unit.row, unit.whole};
+    if (unit.partial) {
+      text += loadPartialUnit(unit.offset, access.elementBytes);
+      operands.append({unit.partial, unit.left});
+    }
+    llvm::append_range(words, assembly(text + "}",
+                                       unit.partial ? "=r,=r,=r,=r,l,r,r,r" : "=r,=r,=r,=r,l,r",
+                                       operands, results));
+  });
+  if (hop::isPacked(type))
+    return words;
+  if (access.elementBytes == 2)
+    return splitWords(words, type.getElementType());
+  for (Value &word : words)
+    word = LLVM::BitcastOp::create(builder, loc, type.getElementType(), word);
+  return words;
+}
+
+void Emitter::storeUnits(const Access &access, tile::StoreOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  Values words = elements(op.getValue());
+  if (access.elementBytes == 2 && !hop::isPacked(type))
+    words = joinWords(words);
+  else if (access.elementBytes == 4)
+    for (Value &word : words)
+      word = LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word);
+  Value owner;
+  if (type.getRank() == 1)
+    owner = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                       sharerOf(hop::getLayout(type)), i32(0)));
+  forEachUnit(access, type, [&](const Unit &unit) {
+    auto mine = [&](Value flag) -> Value {
+      return owner ? Value(LLVM::AndOp::create(builder, loc, flag, owner)) : flag;
+    };
+    ArrayRef<Value> four = ArrayRef(words).slice(unit.element * access.elementBytes / 4, 4);
+    storeUnit(unit.row, unit.offset, four, mine(unit.whole));
+    if (unit.partial)
+      storePartialUnit(unit.row, unit.offset, four, mine(unit.partial), unit.left,
+                       access.elementBytes);
+  });
 }
 
 /// Exchanges 4x4 values within each quad: lane q gives units[j] to lane j and gets lane j's
@@ -257,7 +413,7 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   int64_t columns = type.getDimSize(1), perBlock = columns / hopper::lanesPerRow;
   const Values packed = elements(op.getValue());
-  Value laneColumn = add(access.column, mul(thread.firstColumn, 4));
+  Value laneColumn = add(access.column, mul(access.threadColumn, 4));
   for (int64_t half = 0; half < 2 * type.getDimSize(0) / hopper::mmaRows; ++half) {
     int64_t block = half / 2, parity = half % 2;
     Place place = placeOf(access, hopper::mmaRows * block + 8 * parity, 0);
@@ -275,14 +431,40 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
             LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sge, place.column, i32(0));
         started = LLVM::AndOp::create(builder, loc, rowInside, toI32(test));
       }
-      storeUnit(access, place, started, unit);
+      storeExchanged(access, place, started, unit);
     }
   }
 }
 
-/// Stores 8 elements of a row from `place`: at once where they are inside, else one by one.
-void Emitter::storeUnit(const Access &access, const Place &place, Value rowInside,
-                        ArrayRef<Value> unit) {
+/// Stores 16 bytes at `address` + `offset`.
+void Emitter::storeUnit(Value address, int64_t offset, ArrayRef<Value> unit, Value whole) {
+  std::string place = offset ? llvm::formatv("[$0+{0}]", offset).str() : "[$0]";
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 " + place +
+               ", {$1, $2, $3, $4};\n}",
+           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+}
+
+/// The last unit of a row: of its elements the first `left` are stored.
+void Emitter::storePartialUnit(Value address, int64_t offset, ArrayRef<Value> unit, Value partial,
+                               Value left, int64_t elementBytes) {
+  std::string text = "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
+  for (int64_t i = 0; i < hopper::widestAccess / elementBytes; ++i) {
+    bool isHalf = elementBytes == 2;
+    int64_t word = 1 + i * elementBytes / 4;
+    if (isHalf && i % 2 == 0)
+      text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", word);
+    std::string source = !isHalf ? llvm::formatv("${0}", word).str() : i % 2 ? "hi" : "lo";
+    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global.b{1} [$0+{2}], {3};\n", i,
+                          8 * elementBytes, offset + elementBytes * i, source);
+  }
+  assembly(text + "}", "l,r,r,r,r,r,r",
+           {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
+}
+
+/// Stores 8 elements of an accumulator's row from `place`: at once where they are inside, else one
+/// by one.
+void Emitter::storeExchanged(const Access &access, const Place &place, Value rowInside,
+                             ArrayRef<Value> unit) {
   Value address = addressOf(access, place);
   Value whole = rowInside;
   if (!access.columnsInside) {
@@ -290,50 +472,30 @@ void Emitter::storeUnit(const Access &access, const Place &place, Value rowInsid
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
-  assembly(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 [$0], {$1, $2, $3, $4};\n}",
-      "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  storeUnit(address, 0, unit, whole);
   if (access.columnsInside || access.unitsWhole)
     return;
-  // The last, partial unit of a row: element j is stored when column + j is the view's.
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
   Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
-  std::string text = "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
-  for (int64_t i = 0; i < kUnit; ++i) {
-    if (i % 2 == 0)
-      text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", 1 + i / 2);
-    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global.b16 [$0+{1}], {2};\n", i,
-                          2 * i, i % 2 ? "hi" : "lo");
-  }
-  assembly(text + "}", "l,r,r,r,r,r,r",
-           {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
+  storePartialUnit(address, 0, unit, partial, left, access.elementBytes);
 }
 
 void Emitter::storeElements(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   FragmentLayout layout(type);
   Values values = elements(op.getValue());
-  if (hop::isPacked(type)) {
-    Values halves;
-    auto pair = VectorType::get(2, builder.getI16Type());
-    for (Value value : values) {
-      Value vector = LLVM::BitcastOp::create(builder, loc, pair, value);
-      for (int64_t i = 0; i < 2; ++i)
-        halves.push_back(LLVM::ExtractElementOp::create(builder, loc, vector, i32(i)));
-    }
-    values = std::move(halves);
-  }
-  // Row tiles are held by all lanes of a quad, column tiles by all rows: one of them stores.
+  if (hop::isPacked(type))
+    values = splitWords(values, builder.getI16Type());
+  // Several threads hold an element of a tile of rank 1: one of them stores.
   Value mayStore;
-  if (type.getRank() == 1) {
-    bool isRow = layout.kind != LayoutKind::Column;
-    Value place = isRow ? thread.firstColumn : thread.firstRow;
-    mayStore = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, place, i32(0)));
-  }
+  if (type.getRank() == 1)
+    mayStore = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                          sharerOf(layout.getLayoutAttr()), i32(0)));
   bool half = access.elementBytes == 2;
   for (int64_t i = 0; i < layout.size(); ++i) {
-    Place place = placeOf(access, layout.rowOffset(i), layout.columnOffset(i));
+    Place place = placeOf(access, type.getRank() == 2 ? layout.offset(i, 0) : 0,
+                          layout.offset(i, type.getRank() - 1));
     Value inside = inBounds(access, place);
     if (mayStore)
       inside = LLVM::AndOp::create(builder, loc, inside, mayStore);

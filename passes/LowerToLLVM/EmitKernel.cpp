@@ -219,6 +219,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](tile::SplatOp splat) { return emitSplat(splat); })
       .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](hop::ConvertLayoutOp convert) { return emitConvertLayout(convert); })
+      .Case([&](hop::CombineOp combine) { return emitCombine(combine); })
       .Case([&](hop::RowFactorOp factor) {
         bind(factor, elements(factor.getSource()));
         return success();

@@ -36,16 +36,8 @@ LogicalResult Emitter::emitSync(Operation *op) {
         assembly("fence.proxy.async.shared::cta;", "", {}, {});
         return success();
       })
-      .Case([&](hop::WarpgroupSyncOp) {
-        assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads) + ";", "r",
-                 {add(thread.warpgroup, barriers.of(role, NamedBarriers::Warpgroups))}, {});
-        return success();
-      })
-      .Case([&](hop::RoleSyncOp) {
-        assembly("bar.sync $0, " + Twine(role.getNumThreads()) + ";", "r",
-                 {i32(barriers.of(role, NamedBarriers::Role))}, {});
-        return success();
-      })
+      .Case([&](hop::WarpgroupSyncOp) { return emitWarpgroupSync(), success(); })
+      .Case([&](hop::RoleSyncOp) { return emitRoleSync(), success(); })
       .Case([&](hop::ElectedOp elected) {
         Value first =
             LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0));
@@ -404,6 +396,16 @@ void Emitter::emitTileCounter(Operation *op) {
 //===----------------------------------------------------------------------===//
 // Turns
 //===----------------------------------------------------------------------===//
+
+void Emitter::emitWarpgroupSync() {
+  assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads) + ";", "r",
+           {add(thread.warpgroup, barriers.of(role, NamedBarriers::Warpgroups))}, {});
+}
+
+void Emitter::emitRoleSync() {
+  assembly("bar.sync $0, " + Twine(role.getNumThreads()) + ";", "r",
+           {i32(barriers.of(role, NamedBarriers::Role))}, {});
+}
 
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.

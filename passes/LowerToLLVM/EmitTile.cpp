@@ -1,11 +1,84 @@
 //===- EmitTile.cpp - Reductions, broadcasts and index tiles --------------===//
 
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/LowerToLLVM/Emitter.h"
 
 using namespace mlir;
 using namespace tessera;
 using hop::FragmentLayout;
-using hop::LayoutKind;
+using hop::LayoutAttr;
+using hop::LayoutDigit;
+
+//===----------------------------------------------------------------------===//
+// Where a thread's elements are
+//===----------------------------------------------------------------------===//
+
+/// The sum of the digits of `number` times their steps along `axis`.
+Value Emitter::sumDigits(Value number, ArrayRef<LayoutDigit> digits, int64_t axis) {
+  Value sum;
+  int64_t weight = 1;
+  for (const LayoutDigit &digit : digits) {
+    if (digit.moves(axis)) {
+      Value value = number;
+      if (weight > 1)
+        value = LLVM::UDivOp::create(builder, loc, value, i32(weight));
+      if (&digit != &digits.back())
+        value = LLVM::URemOp::create(builder, loc, value, i32(digit.extent));
+      value = mul(value, digit.steps[axis]);
+      sum = sum ? add(sum, value) : value;
+    }
+    weight *= digit.extent;
+  }
+  return sum ? sum : i32(0);
+}
+
+Value Emitter::sumDigits(const ThreadDigits &digits, int64_t axis) {
+  Value warp = LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5));
+  Value inGroup =
+      add(sumDigits(warp, digits.warps, axis), sumDigits(thread.lane, digits.lanes, axis));
+  return digits.warpgroups.empty()
+             ? inGroup
+             : add(sumDigits(thread.warpgroup, digits.warpgroups, axis), inGroup);
+}
+
+Value Emitter::firstPlace(LayoutAttr layout, int64_t axis) {
+  LayoutAttr accumulator = LayoutAttr::getAccumulator(builder.getContext());
+  LayoutAttr whole = layout.withPartial(false);
+  if (whole == accumulator)
+    return axis == 0 ? thread.firstRow : thread.firstColumn;
+  if (whole == accumulator.getSlice(0))
+    return thread.firstRow;
+  if (whole == accumulator.getSlice(1))
+    return thread.firstColumn;
+  return sumDigits({layout.getLanes(), layout.getWarps(), layout.getWarpgroups()}, axis);
+}
+
+/// The digits that move nothing, each with the step that numbers the threads of an element.
+static SmallVector<LayoutDigit> numberSharers(ArrayRef<LayoutDigit> digits, int64_t &count) {
+  SmallVector<LayoutDigit> numbering;
+  for (const LayoutDigit &digit : digits) {
+    numbering.push_back({digit.extent, {digit.moves(0) ? 0 : count, 0}});
+    count *= digit.moves(0) ? 1 : digit.extent;
+  }
+  return numbering;
+}
+
+Value Emitter::sharerOf(LayoutAttr layout) {
+  LayoutAttr accumulator = LayoutAttr::getAccumulator(builder.getContext());
+  if (layout.withPartial(false) == accumulator.getSlice(0))
+    return thread.firstColumn;
+  if (layout == accumulator.getSlice(1))
+    return thread.firstRow;
+  int64_t count = 1;
+  SmallVector<LayoutDigit> lanes = numberSharers(layout.getLanes(), count),
+                           warps = numberSharers(layout.getWarps(), count),
+                           warpgroups = numberSharers(layout.getWarpgroups(), count);
+  return sumDigits({lanes, warps, warpgroups}, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
 
 Value Emitter::combine(tile::ReduceKind kind, Value a, Value b) {
   switch (kind) {
@@ -23,10 +96,16 @@ Value Emitter::combine(tile::ReduceKind kind, Value a, Value b) {
   return {};
 }
 
-/// Combines the four lanes of a quad, which hold one row.
-Value Emitter::quadReduce(Value value, tile::ReduceKind kind) {
-  for (int64_t distance : {1, 2})
-    value = combine(kind, value, shuffle("bfly", value, i32(distance)));
+/// Combines the lanes that hold parts of an element of a tile in `layout`.
+Value Emitter::combineLanes(Value value, tile::ReduceKind kind, LayoutAttr layout) {
+  int64_t weight = 1;
+  for (const LayoutDigit &digit : layout.getLanes()) {
+    int64_t end = weight * digit.extent;
+    if (!digit.moves(0))
+      for (int64_t distance = weight; distance < end; distance *= 2)
+        value = combine(kind, value, shuffle("bfly", value, i32(distance)));
+    weight = end;
+  }
   return value;
 }
 
@@ -57,13 +136,16 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   if (!sourceType.getElementType().isF32())
     return op.emitError("reduces ") << sourceType.getElementType() << "; extend it to f32 first";
   FragmentLayout layout(sourceType), resultLayout(cast<RankedTensorType>(op.getType()));
-  // Two chains for each row: the latency of one addition is hidden behind the other.
+  int64_t kept = 1 - op.getAxis();
+  // Two chains for each element: the latency of one addition is hidden behind the other.
   constexpr int64_t chains = 2;
   SmallVector<Value> partial(resultLayout.size() * chains);
+  SmallVector<int64_t> counts(resultLayout.size());
   Values source = elements(op.getSource());
   auto bits = orderedBits(builder, loc, op.getKind(), source);
   for (auto [i, element] : llvm::enumerate(bits ? *bits : source)) {
-    Value &part = partial[layout.rowIndex(i) * chains + i % chains];
+    int64_t index = layout.sliceIndex(i, kept);
+    Value &part = partial[index * chains + counts[index]++ % chains];
     if (!part)
       part = element;
     else if (bits)
@@ -73,12 +155,15 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   }
   if (bits)
     for (Value &part : partial)
-      part = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), part);
+      if (part)
+        part = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), part);
   Values results;
-  for (int64_t row = 0; row < resultLayout.size(); ++row) {
-    Value result = combine(op.getKind(), partial[row * chains], partial[row * chains + 1]);
-    if (resultLayout.kind != LayoutKind::RowPartial)
-      result = quadReduce(result, op.getKind());
+  for (int64_t i = 0; i < resultLayout.size(); ++i) {
+    Value result = partial[i * chains], other = partial[i * chains + 1];
+    if (other)
+      result = combine(op.getKind(), result, other);
+    if (LayoutAttr whole = resultLayout.getLayoutAttr(); !whole.getPartial())
+      result = combineLanes(result, op.getKind(), whole);
     results.push_back(result);
   }
   bind(op, std::move(results));
@@ -86,12 +171,12 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
 }
 
 LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
-  bool toWhole = hop::getLayout(op.getType()) == LayoutKind::Row;
+  LayoutAttr layout = hop::getLayout(op.getSource().getType());
   Values results;
   const Values source = elements(op.getSource());
   for (Value element : source) {
-    if (toWhole) {
-      results.push_back(quadReduce(element, op.getKind()));
+    if (layout.getPartial()) {
+      results.push_back(combineLanes(element, op.getKind(), layout));
       continue;
     }
     if (op.getKind() != tile::ReduceKind::sum) {
@@ -99,21 +184,68 @@ LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
       continue;
     }
     Value isFirst =
-        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, sharerOf(layout), i32(0));
     results.push_back(LLVM::SelectOp::create(builder, loc, isFirst, element, f32(0.0)));
   }
   bind(op, std::move(results));
   return success();
 }
 
+/// The slots of an element lie side by side, one for each warp that shares it.
+LogicalResult Emitter::emitCombine(hop::CombineOp op) {
+  auto type = cast<RankedTensorType>(op.getSource().getType());
+  FragmentLayout fragment(type);
+  LayoutAttr layout = fragment.getLayoutAttr();
+  int64_t parts = layout.getWarpParts(), count = 1, lanes = 1;
+  SmallVector<LayoutDigit> warps = numberSharers(layout.getWarps(), count),
+                           warpgroups = numberSharers(layout.getWarpgroups(), count),
+                           sharers = numberSharers(layout.getLanes(), lanes);
+  Value part = sumDigits({{}, warps, warpgroups}, 0);
+  Value writes = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                            sumDigits(thread.lane, sharers, 0), i32(0)));
+  // Without digits of warpgroups each of them has slots and a barrier of its own.
+  bool isAlone = op.isWithinWarpgroups();
+  Value first = mul(firstPlace(layout, 0), parts);
+  if (isAlone)
+    first = add(first, mul(thread.warpgroup, parts * type.getDimSize(0)));
+  auto meet = [&] { isAlone ? emitWarpgroupSync() : emitRoleSync(); };
+
+  const Values source = elements(op.getSource());
+  if (op->getParentOfType<LoopLikeOpInterface>()) // the parts before have been read
+    meet();
+  Value own = valueAddress(op.getExchange(), add(first, part));
+  for (auto [i, element] : llvm::enumerate(source))
+    assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.shared.b32 [$0+" +
+                 Twine(4 * parts * fragment.offset(i, 0)) + "], $1;\n}",
+             "r,f,r", {own, combineLanes(element, op.getKind(), layout), writes}, {});
+  meet();
+  Values results;
+  Value slots = valueAddress(op.getExchange(), first);
+  for (size_t i = 0; i < source.size(); ++i) {
+    Value result;
+    for (int64_t j = 0; j < parts; ++j) {
+      Value read =
+          assembly("ld.shared.b32 $0, [$1+" + Twine(4 * (parts * fragment.offset(i, 0) + j)) + "];",
+                   "=f,r", {slots}, TypeRange(builder.getF32Type()))
+              .front();
+      result = result ? combine(op.getKind(), result, read) : read;
+    }
+    results.push_back(result);
+  }
+  bind(op, std::move(results));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Broadcasts and index tiles
+//===----------------------------------------------------------------------===//
+
 LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   if (hop::isPacked(type))
     return op.emitError("repeats 16-bit elements; extend them with arith.extf first");
   FragmentLayout layout(type);
-  auto indexOf = [&](int64_t i) {
-    return op.getAxis() == 1 ? layout.rowIndex(i) : layout.columnIndex(i);
-  };
+  auto indexOf = [&](int64_t i) { return layout.sliceIndex(i, 1 - op.getAxis()); };
   if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
     AffineTile result{affine->second.base, {}};
     for (int64_t i = 0; i < layout.size(); ++i)
@@ -147,12 +279,17 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
 LogicalResult Emitter::emitIota(tile::IotaOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   FragmentLayout layout(type);
-  bool alongRows = type.getRank() == 2 ? op.getAxis() == 0 : layout.kind != LayoutKind::Column;
-  Value start = scalar(op.getStart()), first = alongRows ? thread.firstRow : thread.firstColumn;
-  auto offset = [&](int64_t i) { return alongRows ? layout.rowOffset(i) : layout.columnOffset(i); };
+  int64_t axis = op.getAxis();
+  Value start = scalar(op.getStart()), first = firstPlace(layout.getLayoutAttr(), axis);
+  auto offset = [&](int64_t i) { return layout.offset(i, axis); };
   int64_t period = op.getPeriodOrExtent();
-  bool repeats = period < type.getDimSize(op.getAxis());
-  if (repeats && !llvm::isPowerOf2_64(period)) {
+  bool repeats = period < type.getDimSize(axis);
+  // Where digits are powers of two, a thread's first place and the offsets of its elements have no
+  // bit in common.
+  auto isBits = [](const LayoutDigit &digit) { return llvm::isPowerOf2_64(digit.extent); };
+  bool areBits = llvm::all_of(layout.getLayoutAttr().getRegisters(), isBits) &&
+                 llvm::all_of(layout.getLayoutAttr().getWarpgroups(), isBits);
+  if (repeats && !(areBits && llvm::isPowerOf2_64(period))) {
     Values values;
     for (int64_t i = 0; i < layout.size(); ++i) {
       Value index = add(first, offset(i));
@@ -162,7 +299,6 @@ LogicalResult Emitter::emitIota(tile::IotaOp op) {
     bind(op, std::move(values));
     return success();
   }
-  // A thread's first place and the offsets of its elements have no bit in common.
   int64_t mask = repeats ? period - 1 : -1;
   AffineTile tile;
   tile.base = add(start, repeats ? LLVM::AndOp::create(builder, loc, first, i32(mask)) : first);

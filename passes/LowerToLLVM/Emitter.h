@@ -109,12 +109,22 @@ private:
   mlir::Value precisePolynomialExp2(mlir::Value exponent);
 
   // Tile operations: EmitTile.cpp.
+  struct ThreadDigits {
+    llvm::ArrayRef<hop::LayoutDigit> lanes, warps, warpgroups;
+  };
+  mlir::Value sumDigits(mlir::Value number, llvm::ArrayRef<hop::LayoutDigit> digits, int64_t axis);
+  mlir::Value sumDigits(const ThreadDigits &digits, int64_t axis);
+  /// i32: the place of this thread's first element along `axis`.
+  mlir::Value firstPlace(hop::LayoutAttr layout, int64_t axis);
+  /// i32: 0 in one of the threads that hold the same elements of a tile of rank 1.
+  mlir::Value sharerOf(hop::LayoutAttr layout);
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
   mlir::LogicalResult emitSplat(tile::SplatOp op);
   mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
-  mlir::Value quadReduce(mlir::Value value, tile::ReduceKind kind);
+  mlir::LogicalResult emitCombine(hop::CombineOp op);
+  mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
 
   // Global memory from registers: EmitGlobal.cpp.
@@ -132,8 +142,22 @@ private:
   mlir::Value inBounds(const Access &access, const Place &place);
   void storePackedRows(const Access &access, tile::StoreOp op);
   void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
-  void storeUnit(const Access &access, const Place &place, mlir::Value rowInside,
-                 llvm::ArrayRef<mlir::Value> unit);
+  void storeExchanged(const Access &access, const Place &place, mlir::Value rowInside,
+                      llvm::ArrayRef<mlir::Value> unit);
+  void storeUnit(mlir::Value address, int64_t offset, llvm::ArrayRef<mlir::Value> unit,
+                 mlir::Value whole);
+  void storePartialUnit(mlir::Value address, int64_t offset, llvm::ArrayRef<mlir::Value> unit,
+                        mlir::Value partial, mlir::Value left, int64_t elementBytes);
+  template <typename AccessOp>
+  bool movesUnits(Access &access, AccessOp op, int64_t unit);
+  Values loadElements(const Access &access, mlir::RankedTensorType type);
+  Values loadUnits(const Access &access, mlir::RankedTensorType type);
+  void storeUnits(const Access &access, tile::StoreOp op);
+  struct Unit;
+  void forEachUnit(const Access &access, mlir::RankedTensorType type,
+                   llvm::function_ref<void(const Unit &)> visit);
+  Values splitWords(mlir::ValueRange words, mlir::Type element);
+  Values joinWords(mlir::ValueRange elements);
   void storeElements(const Access &access, tile::StoreOp op);
 
   // Matrix products: EmitMma.cpp.
@@ -166,6 +190,8 @@ private:
   mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
+  void emitWarpgroupSync();
+  void emitRoleSync();
 
   // Records of stages: EmitTimeline.cpp.
   void emitTimelineStart();

@@ -118,8 +118,12 @@ void LaunchParameters::addAccess(Value view, Type moved) {
   auto type = cast<tile::ViewType>(view.getType());
   auto tile = dyn_cast<RankedTensorType>(moved);
   int64_t rank = tile ? tile.getRank() : 0;
-  // Rank-2 tiles are moved in units of up to that many bytes.
-  unsigned bytes = rank == 2 ? hopper::widestAccess : type.getElementBytes();
+  // Rank-2 tiles, and others of which a thread has neighbours, are moved in units of up to that
+  // many bytes.
+  bool hasUnits =
+      rank == 2 ||
+      (rank == 1 && hop::getLayout(tile).getRun() * type.getElementBytes() >= hopper::widestAccess);
+  unsigned bytes = hasUnits ? hopper::widestAccess : type.getElementBytes();
   alignment[argument] = std::max(alignment.lookup(argument), bytes);
   addUnique({LaunchParameter::Pointer, argument});
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)

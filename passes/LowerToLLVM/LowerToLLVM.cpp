@@ -65,18 +65,39 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
 
   /// Whether the layouts of the tiles of `op` fit what it does with them.
   static bool layoutsAgree(Operation *op) {
+    auto layoutOf = [](Value value) { return hop::getLayout(value.getType()); };
+    auto isFragment = [&](Value value) {
+      return !isa<RankedTensorType>(value.getType()) || layoutOf(value).isAccumulator();
+    };
     if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
-      return hop::getLayout(broadcast.getSource().getType()) ==
-             (broadcast.getAxis() == 1 ? hop::LayoutKind::Row : hop::LayoutKind::Column);
+      return layoutOf(broadcast.getSource()) ==
+             layoutOf(broadcast).getSlice(1 - broadcast.getAxis());
     if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
-      auto layout = hop::getLayout(reduce.getType());
-      return reduce.getAxis() == 1 &&
-             (layout == hop::LayoutKind::Row || layout == hop::LayoutKind::RowPartial);
+      hop::LayoutAttr slice = layoutOf(reduce.getSource()).getSlice(1 - reduce.getAxis()),
+                      layout = layoutOf(reduce);
+      return layout.withPartial(false) == slice &&
+             (layout.getPartial() || slice.getWarpParts() == 1);
     }
     if (auto store = dyn_cast<tile::StoreOp>(op))
-      return hop::getLayout(store.getValue().getType()) != hop::LayoutKind::RowPartial;
+      return !layoutOf(store.getValue()).getPartial();
+    if (isa<hop::MmaIssueOp, hop::StageOp>(op))
+      return llvm::all_of(op->getOperands(), isFragment) &&
+             llvm::all_of(op->getResults(), isFragment);
     // Elementwise operations verify that theirs are the same.
     return true;
+  }
+
+  /// Whether the tiles of `op` are divided among as many warpgroups as its role has.
+  static bool fitsRole(Operation *op) {
+    auto role = op->getParentOfType<hop::RoleOp>();
+    return llvm::all_of(op->getResultTypes(), [&](Type type) {
+      hop::LayoutAttr layout = hop::getLayout(type);
+      int64_t warpgroups = 1;
+      if (layout)
+        for (const hop::LayoutDigit &digit : layout.getWarpgroups())
+          warpgroups *= digit.extent;
+      return !role || warpgroups == 1 || warpgroups == role.getNumWarpgroups();
+    });
   }
 
   /// Refuses a kernel that the passes before this one have not seen.
@@ -102,6 +123,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
         return op->emitError("carries a flight; wait for products before a branch (ptxas C7514)");
       if (!layoutsAgree(op))
         return op->emitError("mixes layouts");
+      if (!fitsRole(op))
+        return op->emitError("has a layout for another number of warpgroups than its role has");
       // Said of the use, for canonicalization leaves constants without a location.
       for (Value operand : op->getOperands())
         if (APInt value; operand.getType().isIndex() &&

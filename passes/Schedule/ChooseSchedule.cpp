@@ -104,12 +104,15 @@ static LogicalResult checkDots(KernelOp kernel) {
     return failure();
   if (any)
     return success();
+  if (SpeculateOp speculation = findSpeculation(kernel))
+    return speculation.emitOpError(
+        "runs grid points again that a producer loads again, and a kernel "
+        "without a tile.dot has none; write the exact region alone");
   // What is computed and not stored has been removed before this pass.
   if (!kernel.walk([](StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
     return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "
                             "result with tile.store");
-  return kernel.emitError("a kernel is scheduled around its dots, whose rows are divided among "
-                          "warpgroups; this one has no tile.dot of which a result is stored");
+  return VectorAxes(/*usual=*/1).run(kernel);
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,6 +168,7 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
                                                                 const CostModel &model) {
   if (failed(checkDots(kernel)))
     return failure();
+  kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
   Forms forms(kernel, model);
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr fields : requested) {
@@ -187,6 +191,7 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   SmallVector<ScheduleAttr> schedules;
   if (failed(checkDots(kernel)))
     return schedules;
+  kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
   Forms forms(kernel, model);
   if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
@@ -225,9 +230,11 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
         diag.attachNote() << "this would work: " << *found;
         return;
       }
+  // The rejections of a kernel without dots say which tiles would work.
+  bool multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (std::optional<ScheduleAttr> found = search.run(empty))
     diag.attachNote() << "this would work: " << *found;
-  else
+  else if (multiplies)
     diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
                          "dots' results, or fewer rows";
 }

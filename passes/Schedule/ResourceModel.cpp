@@ -1,6 +1,7 @@
 //===- ResourceModel.cpp - What a kernel needs of a Hopper SM -------------===//
 
 #include "passes/Schedule/ResourceModel.h"
+#include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -161,11 +162,15 @@ class RegisterPressure {
 public:
   RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory)
       : consumers(consumers), inSharedMemory(std::move(inSharedMemory)) {}
+  /// Of tiles of one layout, that of no product.
+  RegisterPressure(hop::LayoutAttr layout, const VectorAxes &axes)
+      : consumers(1), layout(layout), axes(&axes) {}
 
   /// The peak inside `block`, given what lives after its terminator.
   int64_t peak(Block &block, ValueSet live);
 
 private:
+  int64_t elementsOf(Value value) const;
   int64_t registersOf(Value value) const;
   int64_t registersOf(const ValueSet &live) const;
   bool isColumnSlice(Value value) const;
@@ -175,6 +180,8 @@ private:
 
   int64_t consumers;
   DenseSet<Value> inSharedMemory;
+  hop::LayoutAttr layout;
+  const VectorAxes *axes = nullptr;
 };
 } // namespace
 
@@ -236,17 +243,24 @@ bool RegisterPressure::isColumnSlice(Value value) const {
   return false;
 }
 
+/// Elements of `value` that a thread holds.
+int64_t RegisterPressure::elementsOf(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (layout && type.getRank() != 0) {
+    hop::LayoutAttr own = type.getRank() == 2 ? layout : layout.getSlice(axes->lookup(value));
+    return hop::FragmentLayout(hop::withLayout(type, own)).size();
+  }
+  if (type.getRank() == 2)
+    return llvm::divideCeil(type.getNumElements(), consumers * hopper::warpgroupThreads);
+  if (isColumnSlice(value))
+    return llvm::divideCeil(type.getNumElements(), hopper::lanesPerRow);
+  return 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::mmaRows);
+}
+
 int64_t RegisterPressure::registersOf(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
-  int64_t elements;
-  if (type.getRank() == 2)
-    elements = llvm::divideCeil(type.getNumElements(), consumers * hopper::warpgroupThreads);
-  else if (isColumnSlice(value))
-    elements = llvm::divideCeil(type.getNumElements(), 4);
-  else
-    elements = 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::mmaRows);
   unsigned bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
-  return llvm::divideCeil(elements * bits, 32);
+  return llvm::divideCeil(elementsOf(value) * bits, 32);
 }
 
 int64_t RegisterPressure::registersOf(const ValueSet &live) const {
@@ -328,6 +342,12 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
   }
   RegisterPressure pressure(consumers, std::move(inSharedMemory));
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
+}
+
+int64_t tessera::directRegisters(KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,
+                                 const CostModel &model) {
+  RegisterPressure pressure(layout, axes);
+  return model.fixedRegisters + pressure.peak(kernel.getBody().front(), {});
 }
 
 int64_t tessera::widestDotRegisters(KernelOp kernel, const CostModel &model) {

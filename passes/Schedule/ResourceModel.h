@@ -8,8 +8,10 @@
 #ifndef TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H
 #define TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H
 
+#include "dialects/Hop/Hop.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/VectorAxes.h"
 #include "passes/Schedule/CostModel.h"
 
 namespace tessera {
@@ -90,6 +92,11 @@ int64_t usableRegisters(int64_t budget, const CostModel &model);
 /// no registers.
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
                           tile::OperandKind operands, const CostModel &model);
+
+/// The same for a thread of a kernel without dots, whose tiles have `layout` and whose tiles of
+/// rank 1 lie along `axes`.
+int64_t directRegisters(tile::KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,
+                        const CostModel &model);
 
 } // namespace tessera
 

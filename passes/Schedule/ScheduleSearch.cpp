@@ -28,6 +28,7 @@ static bool isInnermost(scf::ForOp loop) {
 
 ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model) {
+  multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     scalesWideTiles |= scalesWideAccumulator(loop, model.wideColumns);
     worksBetweenDots |= hasDependentDots(loop);
@@ -256,7 +257,7 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
       return *reason + "; use operands = registers";
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
-  int64_t budget = candidate.registers.consumer, needed = neededRegisters(candidate);
+  int64_t budget = candidate.registers.consumer, needed = candidate.registersNeeded;
   if (needed > usableRegisters(budget, model))
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(budget, model), budget)
@@ -345,7 +346,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
 /// What the schedule that was found takes, for a remark.
 std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       neededRegisters(candidate),
+                       candidate.registersNeeded,
                        usableRegisters(candidate.registers.consumer, model),
                        describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store,
                                           *fields.staging)),
@@ -485,7 +486,15 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
 /// until it returns false.
 void ScheduleSearch::forEachCandidate(ScheduleFields requested,
                                       function_ref<bool(const Candidate &)> take) {
+  if (!multiplies && !fixFields(requested))
+    return;
   requested.setFixedDefaults();
+  if (!multiplies) {
+    for (const Candidate &candidate : directCandidates(requested))
+      if (!take(candidate))
+        return;
+    return;
+  }
   if (!admits(requested))
     return;
   // Registers of roles are asked for where there are roles.
@@ -505,6 +514,7 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
         if (!requested.consumers && (indivisibleRows(consumers) || cutsBox(consumers)))
           continue;
         Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
+        candidate.registersNeeded = neededRegisters(candidate);
         std::optional<std::string> reason = rejectConsumers(candidate);
         if (!reason && !take(candidate))
           return;

@@ -9,6 +9,7 @@
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include <map>
+#include <vector>
 
 namespace tessera {
 
@@ -45,6 +46,8 @@ public:
     tile::ScheduleFields fields;
     OverlapShape shape;
     RegisterSplit registers;
+    /// Of a thread that computes.
+    int64_t registersNeeded = 0;
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     int64_t consumers() const { return *fields.consumers; }
@@ -70,6 +73,8 @@ private:
   SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
                             tile::StoreKind store, tile::StagingKind staging) const;
   int64_t neededRegisters(const Candidate &candidate);
+  bool fixFields(tile::ScheduleFields &requested);
+  std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
   Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
   int64_t indivisibleRows(int64_t consumers) const;
@@ -93,7 +98,8 @@ private:
   tile::KernelOp kernel;
   const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool worksBetweenDots = false, canTakeTurns = false, turnsPay = false, severalDots = false;
+  bool multiplies = false, worksBetweenDots = false, canTakeTurns = false, turnsPay = false,
+       severalDots = false;
   bool scalesWideTiles = false;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<int64_t, std::optional<std::string>> divisions;

@@ -125,6 +125,12 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     * A cluster takes a tile that neighbours in the first grid dimension load alike, or that `tile-even-loops` makes them
       load alike. That takes a producer and, for what is loaded in the loops that it changes, at least `overlap` stages.
 
+    A kernel without a dot has no pipes: its tiles come from global memory straight into registers. Only the number of
+    `consumers` is chosen there. Of those whose threads can share the tiles (`hop-assign-layouts`) and hold them in
+    registers, the number is taken with which a multiprocessor has the most bytes on their way from memory, up to what
+    keeps memory busy, and then the one with the most threads. Fields that are about dots, their loads and their turns
+    are refused unless they have the value that means nothing.
+
     The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
 
     What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that dots
@@ -175,7 +181,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     }
     ```
   }];
-  let dependentDialects = ["::tessera::tile::TileDialect"];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::tessera::tile::TileDialect"];
 }
 
 def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::tessera::tile::KernelOp"> {

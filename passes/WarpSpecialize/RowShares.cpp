@@ -61,6 +61,10 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
 }
 
 void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
+  if (rows.isByLayout()) {
+    cloneGeneric(store, builder);
+    return;
+  }
   Value value = lookup(store.getValueMutable());
   auto [indices, box] = shareOf(builder, store, store.getValue().getType());
   tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices,

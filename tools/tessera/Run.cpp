@@ -52,6 +52,11 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
                  "without a file are drawn from a normal distribution");
   addAssignments(command, "--order", options.orders, "NAME=0,2,1,3",
                  "Storage order of a view's dimensions, slowest first (default: C order)");
+  command
+      .add_option("--pad-rows", options.padRows,
+                  "Store rows of views at multiples of so many elements, with NaN between them")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of the inputs that are drawn")
       ->check(validateSeed)
       ->capture_default_str();

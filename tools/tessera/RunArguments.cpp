@@ -228,8 +228,8 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
   if (!order)
     return order.takeError();
   ViewUse use = getViewUse(kernel, index);
-  HostTensor tensor =
-      HostTensor::ordered(getShape(index), *order, std::numeric_limits<double>::quiet_NaN());
+  HostTensor tensor = HostTensor::ordered(
+      getShape(index), *order, std::numeric_limits<double>::quiet_NaN(), options.padRows);
   if (use.stored && !use.loaded)
     return tensor;
   Type element = getView(index).getElementType();

@@ -39,6 +39,7 @@ struct RunOptions {
   Assignments inputs;               ///< view argument = .npy file
   Assignments outputs;              ///< view argument = .npy file
   Assignments orders;               ///< view argument = storage order of its dimensions, "0,2,1,3"
+  int64_t padRows = 1;              ///< rows of views start at multiples of so many elements
   std::string device = "interp";    ///< interp, sim or cuda
   std::string precision = "kernel"; ///< of interp: kernel or exact
   std::string level = "bound";      ///< of interp: bound or scheduled

@@ -68,37 +68,37 @@
 
 // -----
 
-// expected-error@+1 {{the layout accumulator is of rank 2, with multiples of 64 rows and 8 columns of integers or floats}}
+// expected-error@+1 {{the layout #hop.layout<accumulator> is of rank 2, with multiples of 64 rows and 8 columns of integers or floats}}
 "test.op"() : () -> (tensor<32x64xf32, #hop.layout<accumulator>>)
 
 // -----
 
-// expected-error@+1 {{the layout accumulator is of rank 2}}
+// expected-error@+1 {{the layout #hop.layout<accumulator> is of rank 2}}
 "test.op"() : () -> (tensor<64x12xf32, #hop.layout<accumulator>>)
 
 // -----
 
-// expected-error@+1 {{the layout accumulator is of rank 2}}
+// expected-error@+1 {{the layout #hop.layout<accumulator> is of rank 2}}
 "test.op"() : () -> (tensor<64xf32, #hop.layout<accumulator>>)
 
 // -----
 
-// expected-error@+1 {{the layout accumulator is of rank 2}}
+// expected-error@+1 {{the layout #hop.layout<accumulator> is of rank 2}}
 "test.op"() : () -> (tensor<64x64xindex, #hop.layout<accumulator>>)
 
 // -----
 
-// expected-error@+1 {{the layout row is of rank 1, with a multiple of 64 rows}}
+// expected-error@+1 {{the layout #hop.layout<row> is of rank 1, with a multiple of 64 elements}}
 "test.op"() : () -> (tensor<17xf32, #hop.layout<row>>)
 
 // -----
 
-// expected-error@+1 {{the layout row_partial is of rank 1, with a multiple of 64 rows}}
+// expected-error@+1 {{the layout #hop.layout<row_partial> is of rank 1, with a multiple of 64 elements}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<row_partial>>)
 
 // -----
 
-// expected-error@+1 {{the layout column is of rank 1, with a multiple of 8 columns}}
+// expected-error@+1 {{the layout #hop.layout<column> is of rank 1, with a multiple of 8 elements}}
 "test.op"() : () -> (tensor<12xf32, #hop.layout<column>>)
 
 // -----
@@ -913,7 +913,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
-    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
   }
 }
@@ -926,7 +926,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
-    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<column>>
   }
 }
@@ -939,7 +939,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
-    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
 }
@@ -952,7 +952,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
-    // expected-error@+1 {{converts a row tile to row_partial or back, got}}
+    // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<128xf32, #hop.layout<row_partial>>
   }
 }
@@ -965,7 +965,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
-    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
 }
@@ -978,7 +978,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
-    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
   }
 }
@@ -991,7 +991,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
-    // expected-error@+1 {{takes a row tile as row_partial, got}}
+    // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
 }
@@ -1416,3 +1416,43 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// -----
+
+// expected-error@+1 {{the digits of a layout make up 32 lanes and 4 warps, got 16 and 4}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [16:(0, 1)], warps = [4:(1, 0)]>>)
+
+// -----
+
+// expected-error@+1 {{along axis 1 a step of 4 follows digits that span 2}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<registers = [2:(0, 1)], lanes = [32:(0, 4)], warps = [4:(1, 0)]>>)
+
+// -----
+
+// expected-error@+1 {{a digit of a layout moves along one axis, got steps (1, 1)}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(1, 1)], warps = [4:(32, 0)]>>)
+
+// -----
+
+// expected-error@+1 {{each digit moves to another element of a tile of rank 2}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:(0, 0)]>>)
+
+// -----
+
+// expected-error@+1 {{the digits of a layout have as many steps, got 1 after 2}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:0]>>)
+
+// -----
+
+// expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial or column}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<threads = [128:1]>>)
+
+// -----
+
+// expected-error@+1 {{a digit of a layout has 2 to 4096 values and steps of 0 or more, got 1 values}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<registers = [1:(0, 1)], lanes = [32:(0, 1)], warps = [4:(1, 0)]>>)
+
+// -----
+
+// expected-error@+1 {{a layout is of rank 1 or 2, and partial only of rank 1}}
+"test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:(1, 0)], partial>>)

@@ -18,8 +18,12 @@
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
+  %pipe = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
+    %ab = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %product = hop.mma %ab, %ab : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+    hop.pipe.release %pipe, %ab : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %zero = arith.constant dense<0.0> : tensor<64xf32>
@@ -92,8 +96,12 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @while attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
+  %pipe = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
+    %ab = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %product = hop.mma %ab, %ab : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+    hop.pipe.release %pipe, %ab : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %bias = tile.load %y[%c0] : !tile.view<[N], f32> -> tensor<64xf32>
@@ -111,5 +119,44 @@ hop.kernel @while attributes {argument_names = ["x", "y"], argument_types = [!ti
       %j = arith.addi %i, %c1 : index
       scf.yield %j, %next : index, tensor<64xf32>
     }
+  }
+}
+
+// Without products warps have rows of their own as far as there are rows; the others meet.
+// CHECK-LABEL: hop.kernel @no_products
+// CHECK: %[[EXCHANGE:.*]] = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 8>
+hop.kernel @no_products attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 512], f16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 512], f16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // CHECK: tile.load {{.*}} -> tensor<2x1024xf16, #hop.layout<registers = [8:(0, 1)], lanes = [32:(0, 8)], warps = [2:(1, 0), 2:(0, 256)], warpgroups = [2:(0, 512)]>>
+    %t = tile.load %x[%m, %c0] : !tile.view<[M, 512], f16> -> tensor<2x1024xf16>
+    %a = arith.extf %t : tensor<2x1024xf16> to tensor<2x1024xf32>
+    // CHECK: %[[PARTS:.*]] = tile.reduce sum {{.*}} -> tensor<2xf32, #hop.layout<lanes = [32:0], warps = [2:1, 2:0], warpgroups = [2:0], partial>>
+    // CHECK: hop.combine sum %[[PARTS]] through %[[EXCHANGE]]
+    %r = tile.reduce sum %a axis 1 : tensor<2x1024xf32> -> tensor<2xf32>
+    // CHECK: tile.store {{.*}} : tensor<2xf32, #hop.layout<lanes = [32:0], warps = [2:1, 2:0], warpgroups = [2:0]>>
+    tile.store %r, %y[%m] : tensor<2xf32>, !tile.view<[N], f32>
+  }
+}
+
+// Columns of an accumulator: the warps of a warpgroup have other rows.
+// CHECK-LABEL: hop.kernel @columns
+// CHECK: hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 256>
+hop.kernel @columns attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
+  %pipe = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %b = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %s = hop.mma %b, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+    hop.pipe.release %pipe, %b : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // CHECK: tile.reduce max {{.*}} -> tensor<64xf32, #hop.layout<registers = [2:1], lanes = [4:2, 8:0], warps = [4:0], partial>>
+    // CHECK: hop.combine max
+    %r = tile.reduce max %s axis 0 : tensor<64x64xf32> -> tensor<64xf32>
+    tile.store %r, %y[%m] : tensor<64xf32>, !tile.view<[N], f32>
   }
 }

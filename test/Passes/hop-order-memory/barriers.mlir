@@ -121,3 +121,43 @@ hop.kernel @lanes attributes {argument_names = ["l", "o"], argument_types = [!LT
     %x = tile.load %o[%row, %c0] : !OT -> !O
   }
 }
+
+// -----
+
+// Without products warpgroups share a tile, and a place in the view says which thread has it.
+!CT = !tile.view<[M, 4096], bf16>
+!F = tensor<1x2048xbf16, #hop.layout<registers = [8:(0, 1)], lanes = [32:(0, 8)], warps = [4:(0, 256)], warpgroups = [2:(0, 1024)]>>
+
+// CHECK-LABEL: hop.kernel @own_elements
+// CHECK-NOT: _sync
+// CHECK-LABEL: hop.kernel @moved
+hop.kernel @own_elements attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 1>], schedule = #tile.schedule<>} {
+^bb0(%c: !CT, %m: index):
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c2048 = arith.constant 2048 : index
+    %c4096 = arith.constant 4096 : index
+    scf.for %col = %c0 to %c4096 step %c2048 {
+      %x = tile.load %c[%m, %col] : !CT -> !F
+      tile.store %x, %c[%m, %col] : !F, !CT
+    }
+    scf.for %col = %c0 to %c4096 step %c2048 {
+      %x = tile.load %c[%m, %col] : !CT -> !F
+      tile.store %x, %c[%m, %col] : !F, !CT
+    }
+  }
+}
+
+// Eight columns on, they are another thread's.
+hop.kernel @moved attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 1>], schedule = #tile.schedule<>} {
+^bb0(%c: !CT, %m: index):
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %x = tile.load %c[%m, %c8] : !CT -> !F
+    // CHECK: hop.role_sync
+    tile.store %x, %c[%m, %c0] : !F, !CT
+  }
+}

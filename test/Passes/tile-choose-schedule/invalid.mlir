@@ -63,11 +63,39 @@
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
 // VALUE: error: schedule field 'consumers' takes 1 to 4, got 'many'
 
-// expected-error@+1 {{a kernel is scheduled around its dots, whose rows are divided among warpgroups; this one has no tile.dot of which a result is stored}}
-tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+// expected-error@+4 {{no schedule of this kernel fits the machine with #tile.schedule<warp_specialize = true, stages = 2>}}
+// expected-note@+3 {{warp_specialize = true: it is about dots and the tiles that are loaded for them, and the kernel has no tile.dot; leave it out, or use warp_specialize = false}}
+// expected-note@+2 {{stages = 2: it is about dots}}
+// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = false}}
+tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64)
+    schedule #tile.schedule<warp_specialize = true, stages = 2> {
   %c0 = arith.constant 0 : index
   %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   tile.store %t, %y[%m, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+}
+
+// -----
+
+// expected-error@+2 {{no schedule of this kernel fits the machine with #tile.schedule<consumers = 2>}}
+// expected-note@+1 {{consumers = 2: 256 threads that move 8 neighbours each cannot share 1x64 tiles; 1x2048 would work: what is outside of a view loads as 0 and is not stored}}
+tile.kernel @narrow(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M)
+    schedule #tile.schedule<consumers = 2> {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<1x64xf16>
+  tile.store %t, %y[%m, %c0] : tensor<1x64xf16>, !tile.view<[M, 64], f16>
+}
+
+// -----
+
+tile.kernel @large(%x: !tile.view<[M, 65536], f32>, %y: !tile.view<[M, 65536], f32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 65536], f32> -> tensor<1x65536xf32>
+  // expected-error@-3 {{no schedule of this kernel fits the machine}}
+  // expected-note@-4 {{consumers = 1: a thread needs 534 registers and can use 241 of its 248}}
+  // expected-note@-5 {{consumers = 2: a thread needs 278 registers}}
+  // expected-note@-6 {{consumers = 3: 384 threads}}
+  // expected-note@-7 {{consumers = 4: a thread needs 150 registers and can use 124 of its 128}}
+  tile.store %t, %y[%m, %c0] : tensor<1x65536xf32>, !tile.view<[M, 65536], f32>
 }
 
 // -----

@@ -16,7 +16,10 @@ import sys
 SEEDS = 6
 REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
 # What a refusal names: the limit that the schedule breaks.
-REASONS = ("bytes of shared memory", "a consumer thread needs", "warpgroups take", "slots that have room")
+REASONS = (
+    "bytes of shared memory", "a consumer thread needs", "warpgroups take", "slots that have room", "a thread needs",
+    "neighbours each cannot share",
+)  # fmt: skip
 
 
 def trip_counts(stages):
@@ -241,6 +244,46 @@ def gemm_schedules():
         defines = [f"-DB_TRANSPOSED={transposed}", "-DBIAS=true", "-DBM=128", "-DBN=64", "-DBK=32"]
         shapes = [(1, 8, 32 * trips) for trips in trip_counts(stages)] + [(300, 200, 104)]
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
+
+
+def rows(source, defines, lengths, schedule="", settings=()):
+    """A kernel over rows of any width: they are stored at multiples of 16 bytes, with NaN between them."""
+    arguments = [source, *defines, "--pad-rows", "8", "--schedule", schedule]
+    for length in lengths:
+        arguments += ["--shape", f"M={length}"]
+    return arguments + [part for setting in settings for part in ("--set", setting)]
+
+
+def softmax():
+    """Widths that are one tile, several, and neither; types; numbers of rows; warpgroups that share rows or columns."""
+    lengths = (1, 113, 203)
+    for dtype, width in itertools.product(("bf16", "f16", "f32"), (1, 63, 64, 113, 1000, 1023)):
+        yield rows("softmax.tile", [f"-DT={dtype}", f"-DD={width}"], lengths), False
+    for width, consumers in itertools.product((2047, 4096, 12001, 16384), (1, 2, 4)):
+        yield rows("softmax.tile", [f"-DD={width}"], (1, 3), f"consumers={consumers}"), None
+    for dtype, (width, bn) in itertools.product(("bf16", "f32"), ((1024, 512), (1000, 256), (20000, 8192), (9, 64))):
+        for split in ("true", "false"):
+            defines = [f"-DT={dtype}", "-DOUT=f16", f"-DD={width}", f"-DBN={bn}", "-DBM=8"]
+            yield rows("softmax.tile", defines, (1, 13), f"split={split}"), None
+    for consumers in (1, 2, 3, 4):
+        yield rows("softmax.tile", ["-DD=200", "-DBN=256", "-DBM=48"], (1023,), f"consumers={consumers}"), False
+    yield rows("softmax.tile", ["-DD=300"], (1023,), "persistent=static") + ["--sim-blocks", "3"], False
+
+
+def layer_norm():
+    """The same of LayerNorm and RMSNorm."""
+    for dtype, rms, width in itertools.product(("bf16", "f32"), ("true", "false"), (1, 63, 113, 1000, 2047)):
+        defines = [f"-DT={dtype}", f"-DRMS={rms}", f"-DD={width}"]
+        yield rows("layer_norm.tile", defines, (1, 113, 203), settings=["eps=1e-5"]), False
+    for rms, width, consumers in itertools.product(("true", "false"), (4096, 12001, 16384), (1, 2, 4)):
+        defines = [f"-DRMS={rms}", f"-DD={width}"]
+        yield rows("layer_norm.tile", defines, (1, 3), f"consumers={consumers}", ["eps=1e-5"]), None
+    for dtype, rms, (width, bn) in itertools.product(("f16", "f32"), ("true", "false"), ((1000, 512), (20000, 8192))):
+        defines = [f"-DT={dtype}", f"-DRMS={rms}", f"-DD={width}", f"-DBN={bn}", "-DBM=2"]
+        yield rows("layer_norm.tile", defines, (1, 5), settings=["eps=1e-5"]), False
+    for consumers in (1, 2, 4):
+        defines = ["-DD=200", "-DBN=256", "-DBM=32"]
+        yield rows("layer_norm.tile", defines, (1023,), f"consumers={consumers}", ["eps=0.5"]), False
 
 
 def clusters():
@@ -489,6 +532,8 @@ GROUPS = {
     "lent-slots": lent_slots,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
+    "layer-norm": layer_norm,
+    "softmax": softmax,
 }
 
 

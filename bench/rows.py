@@ -1,0 +1,122 @@
+"""Softmax, LayerNorm and RMSNorm of rows against a copy of the same bytes and torch's own, in GB/s.
+
+A kernel that reads a tensor and writes one of its size is as fast as memory when it takes as long as a copy. The copy is
+torch's `y.copy_(x)`. Vectors and scalars beside the two tensors do not count.
+"""
+
+import json
+
+import common
+from common import cases
+
+WIDTHS = (1024, 2048, 4096, 5120, 8192, 12288, 16384)
+ELEMENTS = 1 << 27
+KERNELS = {
+    "softmax": ("softmax", {}),
+    "layer_norm": ("layer_norm", {"RMS": "false"}),
+    "rms_norm": ("layer_norm", {"RMS": "true"}),
+}
+EPS = 1e-5
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__)
+    parser.add_argument("--dtypes", default="bf16,f32", help="of bf16, f16 and f32")
+    parser.add_argument("--kernels", default=",".join(KERNELS), help="of " + ", ".join(KERNELS))
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="elements of a row")
+    parser.add_argument("--elements", type=int, default=ELEMENTS, help="of a tensor, about")
+    parser.add_argument("--list", metavar="FILE", help="write the configurations for build_bundles.py --extra instead")
+    return parser.parse_args()
+
+
+def points(options):
+    for name in options.kernels.split(","):
+        for dtype in options.dtypes.split(","):
+            for width in map(int, options.widths.split(",")):
+                yield name, dtype, width
+
+
+def configurations(name, dtype, width, schedules):
+    kernel, parameters = KERNELS[name]
+    parameters = {**parameters, "T": dtype, "D": width}
+    return [cases.configuration(kernel, parameters, schedule) for schedule in schedules]
+
+
+def references(name, x, weight, bias):
+    """torch's function, and the same of f32."""
+    import torch.nn.functional as F
+
+    width = x.shape[1:]
+    functions = {
+        "softmax": lambda x, w, b: F.softmax(x, -1),
+        "layer_norm": lambda x, w, b: F.layer_norm(x, width, w, b, EPS),
+        "rms_norm": lambda x, w, b: F.rms_norm(x, width, w, EPS),
+    }
+    function = functions[name]
+    return lambda: function(x, weight, bias), function(x.float(), weight.float(), bias.float())
+
+
+def measure(kernels, name, dtype, width, options, stopwatch):
+    """The records of one point."""
+    import torch
+
+    rows = options.elements // width
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
+    torch.manual_seed(0)
+    x = torch.randn((rows, width), device="cuda", dtype=kind)
+    weight, bias = (torch.randn(width, device="cuda", dtype=kind) for _ in range(2))
+    own, expected = references(name, x, weight, bias)
+    target = torch.empty_like(x)
+
+    def prepare(kernel):
+        y = torch.full_like(x, float("nan"))
+        arguments = {
+            "softmax": (x, y),
+            "layer_norm": (x, weight, bias, EPS, y),
+            "rms_norm": (x, weight, EPS, y),
+        }[name]
+        return (
+            lambda: kernel(*arguments),
+            lambda: ((y.float() - expected).norm() / expected.norm()).item(),
+        )
+
+    point = {"kernel": name, "type": dtype, "rows": rows, "width": width}
+    peers = {"copy": lambda: target.copy_(x)}
+    if not options.no_peers:
+        peers["torch"] = own
+    # Thousands of bytes take the place of floating-point operations, so that a rate is in GB/s.
+    work = 1000 * 2 * x.numel() * x.element_size()
+    return common.measure_kernels(point, work, kernels, prepare, lambda: peers, stopwatch)
+
+
+def to_row(record):
+    row = common.to_row(record, ("kernel", "type", "rows", "width"), ("copy", "torch"))
+    del row["to best"]
+    timings = record.get("timings")
+    row["of copy"] = f"{row['tessera'] / row['copy']:.3f}" if timings else None
+    return row
+
+
+def main():
+    options = parse_arguments()
+    schedules = common.wanted_schedules(options)
+    if options.list:
+        listed = [entry for point in points(options) for entry in configurations(*point, schedules)]
+        common.replace_file(options.list, json.dumps(listed, indent=1) + "\n")
+        return
+    source = common.kernels.open_source(options.bundles)
+    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    hidden = ("schedule",) if len(schedules) == 1 else ()
+    method = "Rows, GB/s (medians of CUDA-event times, L2 flushed, contestants in turns); copy is torch's copy_."
+    results, records = common.Results(options, "rows", common.describe_gpu(), method), []
+    for name, dtype, width in points(options):
+        kernels = common.load_kernels(source, configurations(name, dtype, width, schedules))
+        for record in measure(kernels, name, dtype, width, options, stopwatch) if kernels else ():
+            common.print_row(to_row(record), *hidden)
+            records.append(record)
+        results.write([to_row(record) for record in records], records)
+    results.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+//===- TileLayout.cpp - The layout of tiles that no product has -----------===//
+
+#include "passes/Analysis/TileLayout.h"
+#include "dialects/Hop/Machine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tessera;
+using hop::LayoutDigit;
+
+TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
+  TileExtents extents;
+  int64_t rows = 0;
+  auto add = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getRank() < 1)
+      return;
+    bool isRow = type.getRank() == 1 && axes.lookup(value) == 0;
+    if (!isRow)
+      extents.columns = std::gcd(extents.columns, type.getShape().back());
+    if (isRow || type.getRank() == 2)
+      rows = std::gcd(rows, type.getDimSize(0));
+  };
+  auto addAccess = [&](Value tile) {
+    auto type = dyn_cast<RankedTensorType>(tile.getType());
+    if (type && (type.getRank() == 2 || (type.getRank() == 1 && axes.lookup(tile) == 1)))
+      extents.unit =
+          std::max<int64_t>(extents.unit, 8 * hopper::widestAccess / type.getElementTypeBitWidth());
+  };
+  program->walk([&](Operation *op) {
+    llvm::for_each(op->getResults(), add);
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      addAccess(load.getResult());
+    if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      addAccess(store.getValue());
+      add(store.getValue());
+    }
+  });
+  extents.rows = std::max<int64_t>(rows, 1);
+  return extents;
+}
+
+/// The largest power of two up to `most` that divides `count`.
+static int64_t powerOf2In(int64_t count, int64_t most) { return std::gcd(count, most); }
+
+namespace {
+/// Hands out the units of a tile to more and more threads.
+class Divider {
+public:
+  Divider(const TileExtents &extents)
+      : rows(extents.rows), units(extents.columns / extents.unit), rowStep(1),
+        columnStep(extents.unit) {}
+
+  /// The digits of `count` lanes, warps or warpgroups, of which `alongRows` take rows; nothing when
+  /// rows or units do not divide so.
+  std::optional<SmallVector<LayoutDigit>> divide(int64_t count, int64_t alongRows,
+                                                 bool columnsFirst) {
+    int64_t alongColumns = count / alongRows;
+    if (rows % alongRows != 0 || units % alongColumns != 0)
+      return std::nullopt;
+    LayoutDigit row{alongRows, {rowStep, 0}}, column{alongColumns, {0, columnStep}};
+    rows /= alongRows;
+    units /= alongColumns;
+    rowStep *= alongRows;
+    columnStep *= alongColumns;
+    SmallVector<LayoutDigit> digits;
+    for (const LayoutDigit &digit : {columnsFirst ? column : row, columnsFirst ? row : column})
+      if (digit.extent > 1)
+        digits.push_back(digit);
+    return digits;
+  }
+
+  int64_t rows, units;
+
+private:
+  int64_t rowStep, columnStep;
+};
+} // namespace
+
+hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtents &extents,
+                                          int64_t warpgroups, std::string &refusal) {
+  constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
+  Divider divider(extents);
+  std::optional<SmallVector<LayoutDigit>> ofLanes, ofWarps, ofGroups;
+  if (extents.columns > 0 && extents.columns % extents.unit == 0) {
+    // Lanes that lie side by side make whole lines of memory; warps with rows of their own need not
+    // meet to reduce them.
+    ofLanes = divider.divide(hopper::warpThreads,
+                             hopper::warpThreads / powerOf2In(divider.units, hopper::warpThreads),
+                             /*columnsFirst=*/true);
+    if (ofLanes)
+      ofWarps = divider.divide(warps, powerOf2In(divider.rows, warps), /*columnsFirst=*/false);
+    if (ofWarps)
+      ofGroups = divider.divide(warpgroups, std::gcd(divider.rows, warpgroups), false);
+  }
+  if (!ofGroups) {
+    int64_t threads = warpgroups * hopper::warpgroupThreads,
+            shared = powerOf2In(extents.rows, hopper::warpgroupThreads),
+            step = extents.unit * llvm::divideCeil(threads, shared);
+    refusal = llvm::formatv(
+                  "{0} threads that move {1} neighbours each cannot share {2}x{3} tiles; {2}x{4} "
+                  "would work: what is outside of a view loads as 0 and is not stored",
+                  threads, extents.unit, extents.rows, extents.columns,
+                  llvm::alignTo(std::max<int64_t>(extents.columns, 1), step))
+                  .str();
+    return {};
+  }
+  SmallVector<LayoutDigit> registers;
+  if (extents.unit > 1)
+    registers.push_back({extents.unit, {0, 1}});
+  return hop::LayoutAttr::get(context, 2, registers, *ofLanes, *ofWarps, *ofGroups,
+                              /*partial=*/false);
+}

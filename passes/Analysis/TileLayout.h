@@ -1,0 +1,32 @@
+//===- TileLayout.h - The layout of tiles that no product has -------------===//
+//
+// Where no wgmma says which thread holds which element, the threads of a role share
+// its tiles so that each moves 16 bytes of neighbours, lanes lie side by side in
+// memory, and warps and warpgroups take rows of their own as far as there are rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_TILELAYOUT_H
+#define TESSERA_PASSES_ANALYSIS_TILELAYOUT_H
+
+#include "dialects/Hop/Hop.h"
+#include "passes/Analysis/VectorAxes.h"
+
+namespace tessera {
+
+/// What the tiles of a program have in common.
+struct TileExtents {
+  int64_t rows = 1, columns = 0; ///< what divides those of all tiles
+  int64_t unit = 1;              ///< elements of the narrowest access in 16 bytes
+};
+
+TileExtents commonExtents(mlir::Operation *program, const VectorAxes &axes);
+
+/// The layout in which `warpgroups` share such tiles; null when they cannot, and `refusal` says why
+/// and what would work.
+hop::LayoutAttr chooseTileLayout(mlir::MLIRContext *context, const TileExtents &extents,
+                                 int64_t warpgroups, std::string &refusal);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_TILELAYOUT_H

@@ -1,0 +1,88 @@
+//===- VectorAxes.cpp - Along which axis the tiles of rank 1 lie ----------===//
+
+#include "passes/Analysis/VectorAxes.h"
+#include "dialects/Hop/Hop.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Values of an op that have one layout: groups of tiles that must agree.
+/// Calls `group` once for each.
+static void forEachGroup(Operation *op, function_ref<void(SmallVector<Value>)> group) {
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (auto [init, argument, yielded, result] :
+         llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
+                   loop.getResults()))
+      if (isTile(result))
+        group({init, argument, yielded, result});
+    return;
+  }
+  if (auto conditional = dyn_cast<scf::IfOp>(op)) {
+    for (auto [i, result] : llvm::enumerate(conditional.getResults()))
+      if (isTile(result))
+        group(
+            {result, conditional.thenYield().getOperand(i), conditional.elseYield().getOperand(i)});
+    return;
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [init, before, yielded] :
+         llvm::zip(loop.getInits(), loop.getBeforeArguments(), loop.getYieldedValues()))
+      if (isTile(init))
+        group({init, before, yielded});
+    for (auto [passed, after, result] :
+         llvm::zip(loop.getConditionOp().getArgs(), loop.getAfterArguments(), loop.getResults()))
+      if (isTile(result))
+        group({passed, after, result});
+    return;
+  }
+  if (isa<scf::YieldOp, scf::ConditionOp, tile::BroadcastOp, tile::ReduceOp, tile::LoadOp,
+          tile::StoreOp, tile::DotOp, tile::TransposeOp, hop::MmaOp>(op))
+    return;
+  SmallVector<Value> tiles;
+  llvm::copy_if(op->getOperands(), std::back_inserter(tiles), isTile);
+  llvm::copy_if(op->getResults(), std::back_inserter(tiles), isTile);
+  if (!tiles.empty())
+    group(tiles);
+}
+
+LogicalResult VectorAxes::run(Operation *program) {
+  do {
+    changed = false;
+    WalkResult walk = program->walk([&](Operation *op) {
+      return failed(visit(op)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  } while (changed);
+  return success();
+}
+
+LogicalResult VectorAxes::set(Operation *op, Value value, int64_t axis) {
+  auto [entry, inserted] = axes.try_emplace(value, axis);
+  changed |= inserted;
+  if (entry->second == axis)
+    return success();
+  return op->emitError(
+      "needs a rank-1 tile both along rows and along columns; there is no cheap way "
+      "to turn one into the other, so load it a second time for one of the two");
+}
+
+LogicalResult VectorAxes::visit(Operation *op) {
+  if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
+    return set(op, broadcast.getSource(), 1 - broadcast.getAxis());
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+    return set(op, reduce.getResult(), 1 - reduce.getAxis());
+  LogicalResult result = success();
+  forEachGroup(op, [&](SmallVector<Value> values) {
+    const auto *known =
+        llvm::find_if(values, [&](Value v) { return isVector(v) && axes.contains(v); });
+    if (known == values.end())
+      return;
+    int64_t axis = lookup(*known);
+    for (Value value : values)
+      if (isVector(value) && succeeded(result))
+        result = set(op, value, axis);
+  });
+  return result;
+}

@@ -1,0 +1,155 @@
+//===- DirectSchedule.cpp - Schedules of kernels without dots -------------===//
+//
+// What ScheduleSearch does for a kernel whose tiles come from global memory straight
+// into registers: no role loads for others, so that a schedule is how many
+// warpgroups share the tiles. As many bytes as memory takes to be busy are to be on
+// their way at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Analysis/TileLayout.h"
+#include "passes/Schedule/ScheduleSearch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// `fields` with this one alone.
+static ScheduleAttr onlyField(ScheduleFields fields, const ScheduleFieldInfo &field,
+                              MLIRContext *context) {
+  fields.visit([&](const ScheduleFieldInfo &info, auto &value) {
+    if (&info != &field)
+      value.reset();
+  });
+  return fields.get(context);
+}
+
+/// The only values that mean something without dots. Fields that are not set here are free.
+static ScheduleFields fixedWithoutDots() {
+  ScheduleFields fields;
+  fields.warpSpecialize = false;
+  fields.stages = StageCounts(1);
+  fields.outerStages = 1;
+  fields.overlap = 1;
+  fields.lead = 0;
+  fields.rescale = JoinKind::Before;
+  fields.pack = JoinKind::Before;
+  fields.operands = OperandKind::registers;
+  fields.polynomialExp = 0;
+  fields.pinWaits = false;
+  fields.pingpong = false;
+  fields.speculate = false;
+  fields.store = StoreKind::direct;
+  fields.staging = StagingKind::own;
+  fields.cluster = 1;
+  fields.producerRegisters = hopper::leastRoleRegisters;
+  return fields;
+}
+
+/// Sets what is fixed without dots. False after a rejection of each field that asks for more.
+bool ScheduleSearch::fixFields(ScheduleFields &requested) {
+  MLIRContext *context = kernel.getContext();
+  ScheduleFields fields = fixedWithoutDots();
+  ScheduleAttr none = ScheduleFields().get(context);
+  size_t before = rejections.size();
+  for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos()) {
+    ScheduleAttr fixed = onlyField(fields, field, context),
+                 asked = onlyField(requested, field, context);
+    if (fixed != none && asked != none && asked != fixed)
+      rejections.push_back(
+          {printScheduleFields(asked),
+           "it is about dots and the tiles that are loaded for them, and the kernel has no "
+           "tile.dot; leave it out, or use " +
+               printScheduleFields(fixed)});
+  }
+  fields.consumers = requested.consumers;
+  fields.consumerRegisters = requested.consumerRegisters;
+  fields.split = requested.split;
+  fields.persistent = requested.persistent;
+  fields.order = requested.order;
+  fields.section = requested.section;
+  fields.pdl = requested.pdl;
+  requested = fields;
+  return rejections.size() == before;
+}
+
+/// Bytes that a thread block loads before it uses some of them: of the loads that stand together.
+static int64_t bytesLoadedTogether(KernelOp kernel) {
+  llvm::DenseMap<Block *, int64_t> bytes;
+  int64_t most = 0;
+  kernel.walk([&](LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (!type)
+      return;
+    int64_t &sum = bytes[load->getBlock()];
+    sum += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    most = std::max(most, sum);
+  });
+  return most;
+}
+
+namespace {
+/// What a number of warpgroups makes of a kernel.
+struct Share {
+  ScheduleSearch::Candidate candidate;
+  int64_t bytes = 0;   ///< on their way to a multiprocessor at a time
+  int64_t threads = 0; ///< of a multiprocessor
+};
+} // namespace
+
+/// The blocks that a multiprocessor holds at a time, whose threads have so many registers each.
+static int64_t residentBlocks(int64_t threads, int64_t registers) {
+  int64_t given = llvm::alignTo(registers, hopper::roleRegisterStep);
+  return std::min({hopper::registersOfMultiprocessor / (threads * given),
+                   hopper::threadsOfMultiprocessor / threads, hopper::blocksOfMultiprocessor});
+}
+
+/// Candidates whose tiles and registers fit, the preferred first: those with enough bytes on their
+/// way, and of these the ones with the most threads to hide what is between loads.
+std::vector<ScheduleSearch::Candidate>
+ScheduleSearch::directCandidates(const ScheduleFields &requested) {
+  VectorAxes axes(/*usual=*/1);
+  std::vector<Candidate> candidates;
+  if (failed(axes.run(kernel)))
+    return candidates;
+  TileExtents extents = commonExtents(kernel, axes);
+  int64_t loaded = bytesLoadedTogether(kernel);
+  std::vector<Share> shares;
+  for (int64_t consumers : choices<int64_t>(requested.consumers, model.directConsumers)) {
+    auto reject = [&](std::string reason) {
+      rejections.push_back({llvm::formatv("consumers = {0}", consumers).str(), std::move(reason)});
+    };
+    std::string refusal;
+    hop::LayoutAttr layout = chooseTileLayout(kernel.getContext(), extents, consumers, refusal);
+    if (!layout) {
+      reject(std::move(refusal));
+      continue;
+    }
+    OverlapShape shape = makeShape(requested, /*overlap=*/1);
+    Candidate candidate = makeCandidate(requested, /*warpSpecialize=*/false, shape, consumers);
+    int64_t given = candidate.entryRegisters(),
+            needed = directRegisters(kernel, layout, axes, model);
+    if (candidate.registers.consumer != given)
+      reject(
+          llvm::formatv("without a producer a thread has the {0} registers that the launch gives "
+                        "it; leave consumer_registers out",
+                        given));
+    else if (needed > usableRegisters(given, model))
+      reject(llvm::formatv("a thread needs {0} registers and can use {1} of its {2}", needed,
+                           usableRegisters(given, model), given));
+    else {
+      candidate.registersNeeded = needed;
+      int64_t threads = consumers * hopper::warpgroupThreads,
+              blocks = residentBlocks(threads, needed);
+      shares.push_back(
+          {candidate, std::min(blocks * loaded, model.bytesInFlight), blocks * threads});
+    }
+  }
+  llvm::stable_sort(shares, [](const Share &a, const Share &b) {
+    return std::tie(a.bytes, a.threads) > std::tie(b.bytes, b.threads);
+  });
+  for (Share &share : shares)
+    candidates.push_back(std::move(share.candidate));
+  return candidates;
+}
