@@ -16,7 +16,7 @@ RAN, REFUSED = "ran", "refused"
 # choice is a failure of its search.
 LIMITS = (
     r"smaller tiles are needed",
-    r"this one has no tile\.dot",
+    r"runs grid points again that a producer loads again, and a kernel without a tile\.dot has none",
     r"is also an operand of a dot, and so lies in shared memory",
     r"both along rows and along columns",
     r"operand b of a dot is a loaded tile|has a computed tile as its second operand",
