@@ -35,6 +35,11 @@ def directory():
     return os.path.join(base, "tessera")
 
 
+def shipped_directories():
+    """Where bundles are looked for first and never written, as $TESSERA_BUNDLES says: directories as on PATH."""
+    return [place for place in os.environ.get("TESSERA_BUNDLES", "").split(os.pathsep) if place]
+
+
 def _warn(place, reason):
     """Says once for each place that nothing is kept there."""
     if place in _warned:

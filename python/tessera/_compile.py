@@ -279,6 +279,25 @@ def _load_cached(place, key):
         return None
 
 
+def _find_bundle(places, key):
+    """What was compiled before, None when nothing was."""
+    found = _bundles.get(key)
+    for place in places:
+        found = found or _load_cached(place, key)
+    return found
+
+
+def _check_may_compile(file_name, places):
+    if os.environ.get("TESSERA_JIT") == "0":
+        raise CompileError(
+            f"{file_name}: it was not compiled with these parameters before, by this compiler and ptxas, into "
+            f"{' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "
+            "without it and with TESSERA_CACHE_DIR naming such a directory",
+            "usage",
+            [],
+        )
+
+
 _bundles = {}
 _bundles_lock = threading.Lock()
 
@@ -316,7 +335,7 @@ def compile(
     kernel:         the kernel's name; not needed when the source has one.
     schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict.
     image:          "cubin", or "ptx" to leave assembling to the driver, without ptxas.
-    ptxas:          path of ptxas; otherwise that of a package of this interpreter, or searched as the command line does.
+    ptxas:          path of ptxas; otherwise that of this interpreter's packages, or searched as the command line does.
     cache:          False compiles even when the cache has the result.
     on_diagnostic:  called with each Diagnostic, remarks included; remarks only come when it compiles.
     database:       a file of measured schedules to use instead of those that ship, False for none.
@@ -328,8 +347,9 @@ def compile(
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
     $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
-    and version and size of ptxas, wherever these two lie. What lies there and is not the whole of what was written for exactly this is
-    compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
+    and version and size of ptxas, wherever these two lie. Directories in $TESSERA_BUNDLES are looked into first and
+    never written; with TESSERA_JIT=0 what is nowhere is refused. What lies in the cache and is not the whole of what was
+    written for exactly this is compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
     cannot be read), LibraryError.
@@ -357,10 +377,10 @@ def compile(
     identity = json.dumps([{**request, **tools}, _read_database(database)]).encode()
     key = hashlib.sha256(identity + b"\0" + source).hexdigest()
     place = _cache.directory()
-    bundle = None
-    if cache:
-        bundle = _bundles.get(key) or (place and _load_cached(place, key))
+    places = [*_cache.shipped_directories(), *([place] if place else [])]
+    bundle = _find_bundle(places, key) if cache else None
     if bundle is None:
+        _check_may_compile(file_name, places)
         text = _compile(source, file_name, request, on_diagnostic)
         bundle = Bundle(text)
         if place:

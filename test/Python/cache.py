@@ -145,6 +145,25 @@ class Entries(CacheCase):
         self.assertEqual(list(self.place.iterdir()), [path])
 
 
+class Shipped(CacheCase):
+    def test_bundles_and_no_compiler(self):
+        self.assertTrue(self.compiles())
+        shipped = self.root / "shipped"
+        self.place.rename(shipped)
+        environment = {"TESSERA_BUNDLES": f"{self.root}/none{os.pathsep}{shipped}", "TESSERA_JIT": "0"}
+        with unittest.mock.patch.dict(os.environ, environment):
+            self.assertFalse(self.compiles())
+            for options in ({"N": 1}, {"cache": False}):
+                with self.assertRaises(tessera.CompileError) as caught:
+                    self.compiles(**options)
+                self.assertIn(f"into {self.root}/none or {shipped} or {self.place}", str(caught.exception))
+                self.assertIn("TESSERA_JIT=0 forbids to compile", str(caught.exception))
+                self.assertEqual(caught.exception.status, "usage")
+            os.environ["TESSERA_JIT"] = "1"
+            self.assertTrue(self.compiles(N=1))
+        self.assertEqual(len(list(shipped.iterdir())), 1)
+
+
 class Keys(CacheCase):
     def test_ptxas(self):
         first, second = self.root / "first", self.root / "second"

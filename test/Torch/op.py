@@ -46,9 +46,10 @@ class Transformations(unittest.TestCase):
         packed = torch.stack((q, k, v), 2).unbind(2)
         for tensors in ((q, k, v), packed):
             views = [tensor.transpose(1, 2) for tensor in tensors]
-            fake = FORWARD(*(view.to("meta") if view.is_contiguous() else _to_meta(view) for view in views), None, **NAMED)
+            fake = FORWARD(*map(_to_meta, views), None, **NAMED)
             for real, expected in zip(FORWARD(*views, None, **NAMED), fake):
-                self.assertEqual((real.shape, real.stride(), real.dtype), (expected.shape, expected.stride(), expected.dtype))
+                self.assertEqual((real.shape, real.stride()), (expected.shape, expected.stride()))
+                self.assertEqual(real.dtype, expected.dtype)
 
     def check_compiles(self, function, most):
         counter = CompileCounterWithBackend("aot_eager")

@@ -118,7 +118,8 @@ class Flash(unittest.TestCase):
 
     def test_scores(self):
         tensors, slopes = make(layout="BSHD"), torch.tensor([0.5, 0.1])
-        out, lse, weights = flash_attn_func(*tensors, 0.0, 0.2, softcap=2.0, alibi_slopes=slopes, return_attn_probs=True)
+        options = {"softcap": 2.0, "alibi_slopes": slopes, "return_attn_probs": True}
+        out, lse, weights = flash_attn_func(*tensors, 0.0, 0.2, **options)
         expected, expected_lse = self.expected(tensors, softcap=2.0, slopes=slopes, scale=0.2)
         problems.assert_close(self, out, expected)
         self.assertTrue(torch.allclose(lse.double(), expected_lse, atol=1e-4))

@@ -65,7 +65,7 @@ def register(name_space, key):
 
 
 def call(op, *arguments, **named):
-    """Calls an op. Its kernels in the library raise RuntimeError whatever is wrong; here it becomes what it stands for."""
+    """Calls an op. Its kernels in the library raise RuntimeError whatever is wrong; it becomes what it stands for."""
     if torch.compiler.is_compiling():
         return op(*arguments, **named)
     try:

@@ -12,7 +12,7 @@ def scaled_dot_product_attention(
 ):
     """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key."""
     if attn_mask is not None:
-        _refuse("attn_mask", "given", "no kernel takes one: use is_causal, or windows and slopes of tessera.torch.attention")
+        _refuse("attn_mask", "given", "no kernel takes one: use is_causal, or a window of tessera.torch.attention")
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if query.dim() == 3:
