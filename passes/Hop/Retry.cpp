@@ -257,7 +257,7 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     for (auto [role, attempt] : attempts)
       if (failed(checkPlace(role, attempt)))
         return signalPassFailure();
-    Ledger ledger = createLedger(kernel);
+    Ledger ledger = createLedger(kernel, attempts);
     for (auto [role, attempt] : attempts)
       RoleRetry(role, attempt, ledger).run();
   }
@@ -273,12 +273,14 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
                              "number of the tile");
   }
 
-  Ledger createLedger(hop::KernelOp kernel) {
+  /// A role without an attempt has nothing to run again, and meets nobody.
+  Ledger createLedger(hop::KernelOp kernel,
+                      ArrayRef<std::pair<hop::RoleOp, hop::AttemptOp>> attempts) {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
     Location loc = kernel.getLoc();
     int64_t threads = 0;
     hop::RoleOp clearing;
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
+    for (hop::RoleOp role : llvm::make_first_range(attempts)) {
       threads += role.getNumThreads();
       if (!clearing && !role.isElected())
         clearing = role;

@@ -44,7 +44,9 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   /// one.
   static void takeConstants(hop::RoleOp role) {
     SmallVector<Value> constants;
-    for (const OperandBuffers::Tile &tile : OperandBuffers(readsOf(role)).getTiles())
+    SmallVector<OpOperand *> reads = readsOf(role);
+    OperandBuffers buffers(reads);
+    for (const OperandBuffers::Tile &tile : buffers.getTiles())
       for (Value made : tile.made)
         if (!role->isAncestor(made.getParentBlock()->getParentOp()))
           constants.push_back(made);

@@ -17,6 +17,7 @@ RAN, REFUSED = "ran", "refused"
 LIMITS = (
     r"smaller tiles are needed",
     r"runs grid points again that a producer loads again, and a kernel without a tile\.dot has none",
+    r"neighbours each cannot share \S+ tiles; \S+ would work",
     r"is also an operand of a dot, and so lies in shared memory",
     r"both along rows and along columns",
     r"operand b of a dot is a loaded tile|has a computed tile as its second operand",
