@@ -28,7 +28,8 @@ struct HostTensor {
   /// A tensor stored with `order[0]` as the slowest dimension and `order.back()` as the fastest;
   /// `order` is a permutation of the dimensions. BSHD storage of a [B, H, S, D] view is {0, 2, 1,
   /// 3}.
-  /// Rows along the fastest dimension start at multiples of `rowUnit` elements, with `fill` between.
+  /// Rows along the fastest dimension start at multiples of `rowUnit` elements, with `fill`
+  /// between.
   static HostTensor ordered(std::vector<int64_t> shape, const std::vector<int64_t> &order,
                             double fill = 0, int64_t rowUnit = 1);
 
