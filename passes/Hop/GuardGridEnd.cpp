@@ -41,7 +41,7 @@ private:
   /// block that has the tile stores.
   static void stayInside(hop::KernelOp kernel, hop::RoleOp role) {
     Value index = kernel.getGridIndex(0);
-    SmallVector<Operation *> accesses = orderedAccesses(role);
+    SmallVector<Operation *> accesses = orderedAccesses(kernel, role);
     auto last = [&](OpBuilder &builder, Location loc) -> Value {
       Value count = countTiles(cast<tile::GridDimAttr>(kernel.getGrid()[0]), builder, loc);
       return arith::SubIOp::create(builder, loc, count,
@@ -63,10 +63,11 @@ private:
     }
   }
 
-  /// The stores of a role, and the loads of views that it stores.
-  static SmallVector<Operation *> orderedAccesses(hop::RoleOp role) {
+  /// The stores of a role, and its loads of views that the kernel stores.
+  static SmallVector<Operation *> orderedAccesses(hop::KernelOp kernel, hop::RoleOp role) {
     llvm::SmallDenseSet<Value> stored;
-    role.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+    kernel.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+    kernel.walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
       auto load = dyn_cast<tile::LoadOp>(op);

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -98,11 +99,17 @@ LogicalResult Emitter::emitConstant(Operation *op) {
 /// Whether the elements of `tile` are made of those of vectors, numbers and indices alone, so that
 /// a tile of another shape may have the same.
 static bool isMadeOfVectors(Value tile) {
-  Operation *op = tile.getDefiningOp();
-  if (isa_and_nonnull<tile::BroadcastOp, tile::SplatOp, tile::IotaOp, arith::ConstantOp>(op))
-    return true;
-  return op && OpTrait::hasElementwiseMappableTraits(op) &&
-         llvm::all_of(op->getOperands(), isMadeOfVectors);
+  llvm::SetVector<Value> values;
+  values.insert(tile);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (isa_and_nonnull<tile::BroadcastOp, tile::SplatOp, tile::IotaOp, arith::ConstantOp>(op))
+      continue;
+    if (!op || !OpTrait::hasElementwiseMappableTraits(op))
+      return false;
+    values.insert(op->operand_begin(), op->operand_end());
+  }
+  return true;
 }
 
 /// Whether equal registers of `tile` and of another value must stay two: a product reads the tile

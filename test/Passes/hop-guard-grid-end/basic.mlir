@@ -36,3 +36,36 @@ hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.vi
     hop.pipe.load %p, %x[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
+
+// A load of what any role stores, in bulk too, gives zeros past the end; other loads stay.
+// CHECK-LABEL: hop.kernel @inPlace
+// CHECK: hop.role @consumer
+// CHECK: %[[IN:.*]] = arith.cmpi ule
+// CHECK-NEXT: %[[OLD:.*]] = scf.if %[[IN]] -> (tensor<64x64xbf16, #hop.layout<accumulator>>) {
+// CHECK-NEXT: %[[LOADED:.*]] = tile.load %{{.*}}[%{{.*}}] : !tile.view<[M, 64], bf16>
+// CHECK-NEXT: scf.yield %[[LOADED]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant dense<0.000000e+00>
+// CHECK-NEXT: scf.yield %[[ZERO]]
+// CHECK: hop.stage %[[OLD]],
+// CHECK: scf.if
+// CHECK-NEXT: hop.bulk_store
+// CHECK: }
+// CHECK-NOT: scf.if
+// CHECK: tile.load %{{.*}} : !tile.view<[N, 64], bf16>
+hop.kernel @inPlace attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 64], bf16>, %m: index):
+  %staging = hop.staging "x" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %row = arith.muli %m, %c64 : index
+    %old = tile.load %x[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    hop.stage %old, %staging : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.warpgroup_sync
+    hop.bulk_store %staging, %x[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
+    %other = tile.load %y[%c0, %c0] : !tile.view<[N, 64], bf16> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+  }
+}
