@@ -16,7 +16,8 @@ import problems
 
 import tessera
 from tessera import _compile
-from tessera.torch import _native, _op, _variants
+from tessera import _variants
+from tessera.torch import _native, _op
 
 LIBRARY = torch.library.Library("tessera_test", "DEF")
 for name, results in (("attention_forward", "(Tensor, Tensor)"), ("attention_inference", "Tensor")):
@@ -64,7 +65,7 @@ class Native(unittest.TestCase):
         q, k, v = problems.make()
         slopes = torch.ones(2)
         variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
-        kernel, extras, _ = _variants.find_kernel(variant, q.dtype, _variants.get_sizes(q, k, v))
+        kernel, extras, _ = _variants.find_kernel(variant, "f16", _op.get_sizes(q, k, v))
         parameters = kernel.description["launch_parameters"]
         types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
         types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]

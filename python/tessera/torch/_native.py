@@ -8,12 +8,12 @@ from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_
 
 import torch
 
-from .. import _library
-from . import _variants
+from .. import _library, _variants
+from ._types import TYPES
 
 # tessera_torch_extras
 _EXTRAS = {"softcap": 1, "alibi": 2, "left": 4, "right": 4}
-_TYPES = {_library.ELEMENT_TYPES[name]: dtype for dtype, name in _variants.TYPES.items()}
+_TYPES = {_library.ELEMENT_TYPES[name]: name for name in TYPES.values()}
 
 
 class _Choice(ctypes.Structure):

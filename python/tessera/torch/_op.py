@@ -7,7 +7,9 @@ so that a view of BSHD storage gives one. Causal masks and windows are aligned a
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from . import _native, _variants
+from .. import _variants
+from . import _native
+from ._types import TYPES
 
 _SIGNATURE = (
     "(Tensor q, Tensor k, Tensor v, Tensor? alibi, *, str variant, float scale, float softcap=0., SymInt left=-1, "
@@ -28,7 +30,7 @@ def find_problem(q, k, v, alibi):
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.dim() != 4:
             return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
-        if tensor.dtype not in _variants.TYPES:
+        if tensor.dtype not in TYPES:
             return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
         if tensor.dtype != q.dtype:
             return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
@@ -101,8 +103,12 @@ def _run_cuda(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1)
     return _run(q, k, v, alibi, variant, scale, softcap, left, right, _find_kernel)
 
 
+def get_sizes(q, k, v):
+    return tuple(map(int, (*q.shape, k.shape[1], k.shape[2], v.shape[3])))
+
+
 def _find_kernel(text, q, k, v):
-    return _variants.find_kernel(text, q.dtype, _variants.get_sizes(q, k, v))[:2]
+    return _variants.find_kernel(text, TYPES[q.dtype], get_sizes(q, k, v))[:2]
 
 
 _interprets = False
@@ -124,7 +130,7 @@ def use_interpreter(enabled=True):
 
 
 def _find_program(text, q, k, v):
-    variant = _variants.find_variant(text, q.dtype, q.shape[3], v.shape[3])
+    variant = _variants.find_variant(text, TYPES[q.dtype], q.shape[3], v.shape[3])
     return variant.program, variant.extras
 
 

@@ -1,18 +1,15 @@
-"""Which kernel computes an attention: named by text, so that graphs of torch mean the same in another process."""
+"""Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import torch
-
-from .. import _compile, _library
-from .._program import Program
+from . import _compile, _library
+from ._program import Program
 
 #: Head dimensions that the kernels are compiled for.
 HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
 #: A window that does not end.
 UNLIMITED = -1
-TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 # Shapes whose kernel is remembered before remembering starts afresh.
 _MAX_SHAPES = 4096
@@ -32,13 +29,13 @@ def name_variant(mask, softcap, alibi):
 
 
 class Variant:
-    """The kernels of one variant for one element type and head dimensions: one for each class of shapes."""
+    """The kernels of one variant for one element type ("f16", "bf16") and head dimensions: one for each class of shapes."""
 
-    def __init__(self, text, dtype, d, dv):
+    def __init__(self, text, element_type, d, dv):
         name, *fields = text.split()
         self._source = _library.find_source(name)
         self._parameters = dict(field.split("=", 1) for field in fields)
-        self._parameters.update(T=TYPES[dtype], D=d, DV=dv)
+        self._parameters.update(T=element_type, D=d, DV=dv)
         #: The interpreter's form.
         self.program = Program(self._source, **self._parameters)
         #: Names of arguments after q, k, v, o, lse and scale.
@@ -88,29 +85,25 @@ def _background():
         return _executor
 
 
-def find_variant(text, dtype, d, dv):
-    key = (text, dtype, d, dv)
+def find_variant(text, element_type, d, dv):
+    key = (text, element_type, d, dv)
     variant = _variants.get(key)
     if variant is None:
-        variant = _variants.setdefault(key, Variant(text, dtype, d, dv))
+        variant = _variants.setdefault(key, Variant(text, element_type, d, dv))
     return variant
 
 
-def find_kernel(text, dtype, sizes):
+def find_kernel(text, element_type, sizes):
     """(kernel, names of its extra arguments, whether that is final) for sizes B, H, SQ, D, HK, SK, DV."""
-    found = _by_sizes.get((text, dtype, sizes))
+    found = _by_sizes.get((text, element_type, sizes))
     if found is not None:
         return found
     batch, heads, rows, d, kv_heads, keys, dv = sizes
-    variant = find_variant(text, dtype, d, dv)
+    variant = find_variant(text, element_type, d, dv)
     kernel, is_final = variant.find({"B": batch, "H": heads, "SQ": rows, "HK": kv_heads, "SK": keys})
     found = kernel, variant.extras, is_final
     if is_final:
         if len(_by_sizes) >= _MAX_SHAPES:
             _by_sizes.clear()
-        _by_sizes[(text, dtype, sizes)] = found
+        _by_sizes[(text, element_type, sizes)] = found
     return found
-
-
-def get_sizes(q, k, v):
-    return tuple(map(int, (*q.shape, k.shape[1], k.shape[2], v.shape[3])))
