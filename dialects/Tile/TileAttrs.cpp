@@ -16,6 +16,13 @@ LogicalResult GridDimAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
+LogicalResult AtMostAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr,
+                                 int64_t bound) {
+  if (bound < 1 || bound > INT32_MAX)
+    return emitError() << "the bound of an extent is 1 to 2^31 - 1, got " << bound;
+  return success();
+}
+
 LogicalResult DividesAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr,
                                   StringAttr, int64_t factor) {
   // Extents are below 2^31, so that the product fits 64 bits.

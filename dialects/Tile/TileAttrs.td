@@ -46,6 +46,22 @@ def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_AtMostAttr : AttrDef<Tile_Dialect, "AtMost"> {
+  let mnemonic = "at_most";
+  let summary = "A launch requirement: the extent `dim` is at most `bound`";
+  let description = [{
+    `dim` names a run-time dimension of the kernel's views; `bound` is at least 1. Checked at launch. A kernel that
+    covers a dimension with one tile says so that the dimension is no wider.
+
+    ```mlir
+    #tile.at_most<"DQ", 128>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$dim, "int64_t":$bound);
+  let assemblyFormat = "`<` $dim `,` $bound `>`";
+  let genVerifyDecl = 1;
+}
+
 /// The fields of a schedule: a struct that ScheduleAttr itself declares.
 def Tile_ScheduleFieldsParameter : AttrParameter<"::tessera::tile::ScheduleAttr::Fields", "the fields"> {
   let cppAccessorType = "const ::tessera::tile::ScheduleAttr::Fields &";

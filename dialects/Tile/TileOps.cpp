@@ -66,30 +66,43 @@ static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &inde
   return success();
 }
 
-/// Parses `requires(HK divides H, 8 * HK divides H, ...)` when it is there.
+/// Parses `8 * HK divides H`, `HK divides H` or `DQ <= 128`.
+static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribute> &requirements) {
+  std::string dim, dividend;
+  int64_t factor = 1, bound = 0;
+  Builder &builder = parser.getBuilder();
+  SMLoc loc = parser.getCurrentLocation();
+  auto emitError = [&] { return parser.emitError(loc); };
+  OptionalParseResult hasFactor = parser.parseOptionalInteger(factor);
+  if (hasFactor.has_value() && (failed(*hasFactor) || parser.parseStar()))
+    return failure();
+  if (parser.parseKeywordOrString(&dim))
+    return failure();
+  Attribute requirement;
+  if (!hasFactor.has_value() && succeeded(parser.parseOptionalLess())) {
+    if (parser.parseEqual() || parser.parseInteger(bound))
+      return failure();
+    requirement =
+        AtMostAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim), bound);
+  } else {
+    if (parser.parseKeyword("divides") || parser.parseKeywordOrString(&dividend))
+      return failure();
+    requirement =
+        DividesAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim),
+                                builder.getStringAttr(dividend), factor);
+  }
+  if (!requirement)
+    return failure();
+  requirements.push_back(requirement);
+  return success();
+}
+
+/// Parses `requires(HK divides H, DQ <= 128, ...)` when it is there.
 static ParseResult parseRequirements(OpAsmParser &parser, NamedAttrList &attributes) {
   if (failed(parser.parseOptionalKeyword("requires")))
     return success();
   SmallVector<Attribute> requirements;
-  auto parseOne = [&]() -> ParseResult {
-    std::string divisor, dividend;
-    int64_t factor = 1;
-    SMLoc loc = parser.getCurrentLocation();
-    OptionalParseResult hasFactor = parser.parseOptionalInteger(factor);
-    if (hasFactor.has_value() && (failed(*hasFactor) || parser.parseStar()))
-      return failure();
-    if (parser.parseKeywordOrString(&divisor) || parser.parseKeyword("divides") ||
-        parser.parseKeywordOrString(&dividend))
-      return failure();
-    Builder &builder = parser.getBuilder();
-    auto divides = DividesAttr::getChecked([&] { return parser.emitError(loc); },
-                                           parser.getContext(), builder.getStringAttr(divisor),
-                                           builder.getStringAttr(dividend), factor);
-    if (!divides)
-      return failure();
-    requirements.push_back(divides);
-    return success();
-  };
+  auto parseOne = [&] { return parseRequirement(parser, requirements); };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
     return failure();
   attributes.set("requirements", parser.getBuilder().getArrayAttr(requirements));
@@ -137,6 +150,20 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   return success();
 }
 
+static void printRequirement(OpAsmPrinter &printer, Attribute attr) {
+  if (auto atMost = dyn_cast<AtMostAttr>(attr)) {
+    printer.printKeywordOrString(atMost.getDim().getValue());
+    printer << " <= " << atMost.getBound();
+    return;
+  }
+  auto divides = cast<DividesAttr>(attr);
+  if (divides.getFactor() != 1)
+    printer << divides.getFactor() << " * ";
+  printer.printKeywordOrString(divides.getDivisor().getValue());
+  printer << " divides ";
+  printer.printKeywordOrString(divides.getDividend().getValue());
+}
+
 void KernelOp::print(OpAsmPrinter &printer) {
   Block &block = getBody().front();
   printer << ' ';
@@ -159,13 +186,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << ")";
   if (std::optional<ArrayAttr> requirements = getRequirements()) {
     printer << " requires(";
-    llvm::interleaveComma(requirements->getAsRange<DividesAttr>(), printer, [&](DividesAttr attr) {
-      if (attr.getFactor() != 1)
-        printer << attr.getFactor() << " * ";
-      printer.printKeywordOrString(attr.getDivisor().getValue());
-      printer << " divides ";
-      printer.printKeywordOrString(attr.getDividend().getValue());
-    });
+    llvm::interleaveComma(*requirements, printer,
+                          [&](Attribute attr) { printRequirement(printer, attr); });
     printer << ")";
   }
   if (ScheduleAttr schedule = getScheduleAttr())
@@ -259,10 +281,14 @@ LogicalResult KernelOp::verify() {
       return emitOpError("grid indices are of type index");
   if (std::optional<ArrayAttr> requirements = getRequirements())
     for (Attribute attr : *requirements) {
-      auto divides = dyn_cast<DividesAttr>(attr);
-      if (!divides)
-        return emitOpError("requirements hold #tile.divides, got ") << attr;
-      for (StringAttr name : {divides.getDivisor(), divides.getDividend()})
+      SmallVector<StringAttr, 2> required;
+      if (auto divides = dyn_cast<DividesAttr>(attr))
+        required = {divides.getDivisor(), divides.getDividend()};
+      else if (auto atMost = dyn_cast<AtMostAttr>(attr))
+        required = {atMost.getDim()};
+      else
+        return emitOpError("requirements hold #tile.divides and #tile.at_most, got ") << attr;
+      for (StringAttr name : required)
         if (!llvm::is_contained(names, name))
           return emitOpError("requires names the dimension '")
                  << name.getValue() << "', which no view of the kernel has";

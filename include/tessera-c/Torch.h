@@ -34,11 +34,11 @@ typedef struct tessera_torch_choice {
   int32_t is_final;
 } tessera_torch_choice;
 
-/** Finds the kernel of a variant for an element type and the sizes B, H, SQ, D, HK, SK, DV. Returns
- * 0, or another number when there is none, which the caller of the op gets as a RuntimeError that
- * says so. */
+/** Finds the kernel of a variant for an element type and the sizes B, H, SQ, D, HK, SK, DV, which
+ * stores the LSE where `stores_lse` is not 0. Returns 0, or another number when there is none,
+ * which the caller of the op gets as a RuntimeError that says so. */
 typedef int (*tessera_torch_resolver)(const char *variant, int32_t type, const int64_t *sizes,
-                                      tessera_torch_choice *choice);
+                                      int32_t stores_lse, tessera_torch_choice *choice);
 
 /** Registers the kernels of `name_space::attention_forward` and `name_space::attention_inference`,
  * which are defined, for a dispatch key ("CUDA"). `libtorch` and `libtorch_cuda` are paths of

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 
 #include <dlfcn.h>
@@ -267,7 +268,7 @@ Call::Call(Value *stack)
 // The kernel
 //===----------------------------------------------------------------------===//
 
-static tessera_torch_choice findKernel(const Call &call) {
+static tessera_torch_choice findKernel(const Call &call, bool storesLse) {
   State &state = getState();
   const char *variant = nullptr;
   check(state.torch.getText(call.variantText, &variant));
@@ -278,6 +279,7 @@ static tessera_torch_choice findKernel(const Call &call) {
   llvm::SmallString<128> key(variant);
   key.append(llvm::StringRef(reinterpret_cast<const char *>(sizes.data()), sizeof(sizes)));
   key.push_back(static_cast<char>(type));
+  key.push_back(static_cast<char>(storesLse));
   {
     std::lock_guard<std::mutex> lock(state.mutex);
     if (auto found = state.choices.find(key); found != state.choices.end())
@@ -285,7 +287,7 @@ static tessera_torch_choice findKernel(const Call &call) {
   }
   // The resolver may wait for the compiler, and for Python's lock.
   tessera_torch_choice choice = {};
-  if (state.resolver(variant, type, sizes.data(), &choice))
+  if (state.resolver(variant, type, sizes.data(), storesLse, &choice))
     fail(TESSERA_RUNTIME_SUCCESS, std::string("there is no kernel for '") + variant + "'");
   std::lock_guard<std::mutex> lock(state.mutex);
   if (choice.is_final)
@@ -307,12 +309,15 @@ static tessera_argument makeFloat(double value) {
   return argument;
 }
 
-static void launch(Call &call, const Tensor &out, const Tensor &lse) {
+/// `lse` is null where none is stored.
+static void launch(Call &call, const Tensor &out, const Tensor *lse) {
   const TorchLibrary &torch = getState().torch;
-  tessera_torch_choice choice = findKernel(call);
+  tessera_torch_choice choice = findKernel(call, lse);
   llvm::SmallVector<tessera_argument, 10> arguments = {call.q.describe(), call.k.describe(),
-                                                       call.v.describe(), out.describe(),
-                                                       lse.describe(),    makeFloat(call.scale)};
+                                                       call.v.describe(), out.describe()};
+  if (lse)
+    arguments.push_back(lse->describe());
+  arguments.push_back(makeFloat(call.scale));
   if (choice.extras & TESSERA_TORCH_SOFTCAP)
     arguments.push_back(makeFloat(call.softcap));
   if (choice.extras & TESSERA_TORCH_ALIBI) {
@@ -333,13 +338,15 @@ static void launch(Call &call, const Tensor &out, const Tensor &lse) {
 }
 
 /// The results without keys.
-static void fillEmpty(const Tensor &out, const Tensor &lse) {
+static void fillEmpty(const Tensor &out, const Tensor *lse) {
   const TorchLibrary &torch = getState().torch;
   check(torch.zero(out.get()));
-  check(torch.zero(lse.get()));
+  if (!lse)
+    return;
+  check(torch.zero(lse->get()));
   // The logarithm of 0 is the LSE of no scores. The call takes a handle, and gives one back.
   Handle logarithms = nullptr;
-  check(torch.copyHandle(lse.get(), &logarithms));
+  check(torch.copyHandle(lse->get(), &logarithms));
   Value stack[] = {reinterpret_cast<Value>(logarithms)};
   check(torch.callOperator("aten::log_", "", stack, torch.version));
   check(torch.deleteTensor(reinterpret_cast<Handle>(stack[0])));
@@ -358,14 +365,18 @@ static void run(Value *stack, bool wantsLse) {
   int64_t ofHead = isRowMajor ? width : rows * width, ofRow = isRowMajor ? heads * width : width;
   Tensor out({batch, heads, rows, width}, {heads * rows * width, ofHead, ofRow, 1},
              call.q.getType(), call.q);
-  Tensor lse({batch, heads, rows}, {heads * rows, rows, 1}, getState().torch.typeFloat32(), call.q);
-  if (call.k.getSize(2) == 0)
-    fillEmpty(out, lse);
-  else if (batch * heads * rows * width != 0)
-    launch(call, out, lse);
-  stack[0] = out.release();
+  std::optional<Tensor> lse;
   if (wantsLse)
-    stack[1] = lse.release();
+    lse.emplace(llvm::ArrayRef<int64_t>{batch, heads, rows},
+                llvm::ArrayRef<int64_t>{heads * rows, rows, 1}, getState().torch.typeFloat32(),
+                call.q);
+  if (call.k.getSize(2) == 0)
+    fillEmpty(out, lse ? &*lse : nullptr);
+  else if (batch * heads * rows * width != 0)
+    launch(call, out, lse ? &*lse : nullptr);
+  stack[0] = out.release();
+  if (lse)
+    stack[1] = lse->release();
 }
 
 static void runForward(Value *stack, uint64_t, uint64_t) { run(stack, /*wantsLse=*/true); }

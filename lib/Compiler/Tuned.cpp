@@ -28,11 +28,14 @@ struct Wanted {
 class Lookup {
 public:
   Lookup(KernelOp kernel, const Wanted &wanted, const CompileOptions &options,
-         const tuning::Values &bound, ReadForm readForm, TunedForm &result)
-      : kernel(kernel), wanted(wanted), options(options), bound(bound), readForm(readForm),
-        result(result), tuned(result.kernels.emplace_back()), context(kernel.getContext()) {
+         ArrayRef<source::Parameter> parameters, ReadForm readForm, TunedForm &result)
+      : kernel(kernel), wanted(wanted), options(options), parameters(parameters),
+        readForm(readForm), result(result), tuned(result.kernels.emplace_back()),
+        context(kernel.getContext()) {
     tuned.name = kernel.getSymName().str();
     tuned.program = tuning::getFingerprint(kernel);
+    program = tuned.program;
+    serving = options.defines;
   }
 
   CompileStatus run();
@@ -47,6 +50,8 @@ private:
   bool mayServe(const Entry &entry);
   int64_t rank(const Entry &entry);
   const Entry *findBest(llvm::function_ref<bool(const Entry &)> isMeant);
+  bool askForAlike();
+  std::string readProgram(const std::vector<source::Define> &defines, OwningOpRef<ModuleOp> &form);
   void use(const Entry &entry);
   OwningOpRef<ModuleOp> takeForm(const Entry &entry);
   void noteEdited(const Entry &entry, StringRef program);
@@ -55,12 +60,16 @@ private:
   KernelOp kernel;
   const Wanted &wanted;
   const CompileOptions &options;
-  const tuning::Values &bound;
+  ArrayRef<source::Parameter> parameters;
   ReadForm readForm;
   TunedForm &result;
   TunedKernel &tuned;
   MLIRContext *context;
   std::string shapeClass;
+  /// The program whose entries serve, and the definitions that make it: the kernel's own, or those
+  /// without the parameters of which the source says that their values are alike.
+  std::string program;
+  std::vector<source::Define> serving;
 };
 } // namespace
 
@@ -166,18 +175,18 @@ bool Lookup::isDefined(StringRef parameter) const {
 /// Whether the entry is for this program, whatever its name: as the source has it, or with what
 /// tuning chose already. What the options define is not changed.
 bool Lookup::isOfProgram(const Entry &entry) const {
-  return entry.getMeasuredProgram() == tuned.program ||
-         (entry.program == tuned.program &&
+  return entry.getMeasuredProgram() == program ||
+         (entry.program == program &&
           llvm::none_of(entry.tuned, [&](const std::string &name) { return isDefined(name); }));
 }
 
 /// Whether the entry is for a kernel of this name, with parameters that have the same values as far
 /// as both know them. What tuning chose may have been defined to be that.
 bool Lookup::isOfName(const Entry &entry) const {
-  return entry.kernel == tuned.name && llvm::all_of(entry.parameters, [&](const auto &parameter) {
-           auto found = bound.find(parameter.first);
-           bool isFree = entry.isTuned(parameter.first) && !isDefined(parameter.first);
-           return isFree || found == bound.end() || found->second == parameter.second;
+  return entry.kernel == tuned.name && llvm::all_of(parameters, [&](const source::Parameter &mine) {
+           auto found = entry.parameters.find(mine.name);
+           bool isFree = entry.isTuned(mine.name) && !isDefined(mine.name);
+           return isFree || found == entry.parameters.end() || found->second == mine.value.str();
          });
 }
 
@@ -214,6 +223,35 @@ int64_t Lookup::rank(const Entry &entry) {
   return rank;
 }
 
+/// Reads the source with other definitions; an empty program after an error.
+std::string Lookup::readProgram(const std::vector<source::Define> &defines,
+                                OwningOpRef<ModuleOp> &form) {
+  if (readForm(defines, form) != CompileStatus::Success)
+    return "";
+  return tuning::getFingerprint(form->lookupSymbol<KernelOp>(tuned.name));
+}
+
+/// Goes on with the program that has the defaults of those parameters whose values the source says
+/// to be alike; false where the kernel is that already, or that cannot be read.
+bool Lookup::askForAlike() {
+  std::vector<source::Define> without;
+  for (const source::Define &define : options.defines)
+    if (llvm::none_of(parameters, [&](const source::Parameter &parameter) {
+          return parameter.alike && parameter.name == define.first;
+        }))
+      without.push_back(define);
+  if (without.size() == options.defines.size())
+    return false;
+  ErrorCapture errors(context);
+  OwningOpRef<ModuleOp> form;
+  std::string alike = readProgram(without, form);
+  if (alike.empty())
+    return false;
+  program = std::move(alike);
+  serving = std::move(without);
+  return true;
+}
+
 const Entry *Lookup::findBest(llvm::function_ref<bool(const Entry &)> isMeant) {
   const Entry *best = nullptr;
   for (const Entry &entry : wanted.database->getEntries())
@@ -247,7 +285,7 @@ void Lookup::noteEdited(const Entry &entry, StringRef program) {
 /// The source with what the entry tuned; null after saying why it is not what was measured.
 OwningOpRef<ModuleOp> Lookup::takeForm(const Entry &entry) {
   auto module = kernel->getParentOfType<ModuleOp>();
-  if (entry.getMeasuredProgram() == tuned.program)
+  if (entry.getMeasuredProgram() == program)
     return module.clone();
   if (!llvm::hasSingleElement(module.getOps<KernelOp>())) {
     tuned.leaveOut("the entry " + entry.describe() +
@@ -257,20 +295,24 @@ OwningOpRef<ModuleOp> Lookup::takeForm(const Entry &entry) {
     return {};
   }
   // Where the last of a name counts.
-  std::vector<source::Define> defines;
+  std::vector<source::Define> measured;
   for (const std::string &name : entry.tuned)
-    defines.emplace_back(name, entry.parameters.at(name));
-  llvm::append_range(defines, options.defines);
+    measured.emplace_back(name, entry.parameters.at(name));
+  std::vector<source::Define> mine = measured;
+  llvm::append_range(measured, serving);
+  llvm::append_range(mine, options.defines);
   ErrorCapture errors(context);
   OwningOpRef<ModuleOp> form;
-  if (readForm(defines, form) != CompileStatus::Success) {
-    warn(entry, errors.getFirst());
+  std::string read = readProgram(measured, form);
+  if (!read.empty() && read != entry.getMeasuredProgram()) {
+    noteEdited(entry, read);
     return {};
   }
-  std::string program = tuning::getFingerprint(form->lookupSymbol<KernelOp>(tuned.name));
-  if (program == entry.getMeasuredProgram())
+  if (!read.empty() && program != tuned.program)
+    read = readProgram(mine, form);
+  if (!read.empty())
     return form;
-  noteEdited(entry, program);
+  warn(entry, errors.getFirst());
   return {};
 }
 
@@ -300,7 +342,10 @@ CompileStatus Lookup::run() {
   if (!found)
     return CompileStatus::UsageError;
   shapeClass = *found;
-  const Entry *best = findBest([&](const Entry &entry) { return isOfProgram(entry); });
+  auto isOfThisProgram = [&](const Entry &entry) { return isOfProgram(entry); };
+  const Entry *best = findBest(isOfThisProgram);
+  if (!best && askForAlike())
+    best = findBest(isOfThisProgram);
   if (!best)
     best = findBest([&](const Entry &entry) { return isOfName(entry); });
   if (best) {
@@ -328,11 +373,8 @@ CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp 
     return CompileStatus::UsageError;
   wanted.gpu = *gpu;
   ParameterResult parameters = readParameters(source, fileName, options.defines, *context);
-  tuning::Values bound;
-  for (const source::Parameter &parameter : parameters.table.getParameters())
-    bound[parameter.name] = parameter.value.str();
   for (KernelOp kernel : form.getOps<KernelOp>()) {
-    Lookup lookup(kernel, wanted, options, bound, read, tuned);
+    Lookup lookup(kernel, wanted, options, parameters.table.getParameters(), read, tuned);
     if (CompileStatus status = lookup.run(); status != CompileStatus::Success)
       return status;
   }

@@ -63,21 +63,35 @@ static LogicalResult checkScalar(KernelOp kernel, unsigned argument, const Kerne
                             << " scalar";
 }
 
+static LogicalResult checkDivides(KernelOp kernel, tile::DividesAttr divides,
+                                  const Launch &launch) {
+  StringRef divisorName = divides.getDivisor().getValue(),
+            dividendName = divides.getDividend().getValue();
+  int64_t divisor = launch.dims.lookup(divisorName), dividend = launch.dims.lookup(dividendName);
+  int64_t product = divides.getFactor() * divisor;
+  if (product == 0 ? dividend == 0 : dividend % product == 0)
+    return success();
+  std::string factor = divides.getFactor() == 1 ? "" : std::to_string(divides.getFactor()) + " * ";
+  return kernel.emitError() << "requires that " << factor << divisorName << " divides "
+                            << dividendName << ", got " << divisorName << " = " << divisor
+                            << " and " << dividendName << " = " << dividend;
+}
+
 static LogicalResult checkRequirements(KernelOp kernel, const Launch &launch) {
   std::optional<ArrayAttr> requirements = kernel.getRequirements();
   if (!requirements)
     return success();
-  for (auto divides : requirements->getAsRange<tile::DividesAttr>()) {
-    StringRef divisorName = divides.getDivisor().getValue(),
-              dividendName = divides.getDividend().getValue();
-    int64_t divisor = launch.dims.lookup(divisorName), dividend = launch.dims.lookup(dividendName);
-    int64_t product = divides.getFactor() * divisor;
-    std::string factor =
-        divides.getFactor() == 1 ? "" : std::to_string(divides.getFactor()) + " * ";
-    if (product == 0 ? dividend != 0 : dividend % product != 0)
-      return kernel.emitError() << "requires that " << factor << divisorName << " divides "
-                                << dividendName << ", got " << divisorName << " = " << divisor
-                                << " and " << dividendName << " = " << dividend;
+  for (Attribute requirement : *requirements) {
+    auto atMost = dyn_cast<tile::AtMostAttr>(requirement);
+    if (!atMost) {
+      if (failed(checkDivides(kernel, cast<tile::DividesAttr>(requirement), launch)))
+        return failure();
+      continue;
+    }
+    StringRef name = atMost.getDim().getValue();
+    if (launch.dims.lookup(name) > atMost.getBound())
+      return kernel.emitError() << "requires that " << name << " is at most " << atMost.getBound()
+                                << ", got " << launch.dims.lookup(name);
   }
   return success();
 }

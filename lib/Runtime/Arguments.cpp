@@ -149,6 +149,11 @@ llvm::Error ArgumentChecker::checkLayout() const {
 }
 
 static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+  for (Bound bound : kernel.bounds)
+    if (dims[bound.dim] > bound.most)
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': '{1}' is {2} and must be at most {3}, the width of its tiles",
+                       kernel.name, kernel.dims[bound.dim], dims[bound.dim], bound.most);
   for (Requirement requirement : kernel.requirements) {
     int64_t dividend = dims[requirement.dividend];
     if (!requirement.divisor && dividend % requirement.factor != 0)

@@ -286,6 +286,12 @@ bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     Requirement requirement;
     unsigned dim = 0;
+    if (const json::Value *most = object.get("at_most")) {
+      Bound &bound = kernel.bounds.emplace_back();
+      return readDimName(object, "dim", at, bound.dim) &&
+             readInteger(most, at.field("at_most"), 1, kMaxExtent,
+                         "expected an integer from 1 to 2^31 - 1", bound.most);
+    }
     json::Path within = at.field("divisor");
     auto readFactor = [&](const json::Value *value, json::Path factor) {
       return readInteger(value, factor, 1, kMaxExtent, "expected an integer from 1 to 2^31 - 1",

@@ -75,6 +75,12 @@ struct Requirement {
   int64_t factor = 1;
 };
 
+/// The dimension of this index has at most this extent.
+struct Bound {
+  unsigned dim;
+  int64_t most;
+};
+
 /// A dimension of a tensor map. The first has no stride: its elements are contiguous.
 struct TensorMapDim {
   Extent extent;
@@ -114,6 +120,7 @@ struct KernelInfo {
   std::vector<ArgumentInfo> arguments;
   std::vector<std::string> dims;
   std::vector<Requirement> requirements;
+  std::vector<Bound> bounds;
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;

@@ -38,7 +38,7 @@ static bool expect(Lexer &lexer, StringRef spelling, const Twine &where, ErrorSi
   error(lexer.offset(),
         "expected '" + spelling + "' " + where +
             "; a declaration is `param NAME : int|bool|type|name = value [in [values] | "
-            "in low..high [step n]] [\"text\"]`");
+            "in low..high [step n]] [alike] [\"text\"]`");
   return false;
 }
 
@@ -74,6 +74,7 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
     return false;
   if (lexer.takeIf("in") && !parseAllowed(lexer, declaration, error))
     return false;
+  declaration.alike = lexer.takeIf("alike");
   if (lexer.peek().kind == Token::String)
     declaration.documentation = lexer.take().text.drop_front().drop_back();
   declaration.end = lexer.end();
@@ -312,7 +313,7 @@ bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink
                                         value.str() + ", which is not allowed; " + rule);
     return false;
   }
-  parameters.push_back(
-      {declaration.name.str(), value, std::move(texts), declaration.documentation.str()});
+  parameters.push_back({declaration.name.str(), value, std::move(texts),
+                        declaration.documentation.str(), declaration.alike});
   return true;
 }

@@ -6,6 +6,7 @@
 //   param BN : int  = $(D <= 64 ? 128 : 176) in 16..256 step 16
 //   param T  : type = bf16 in [f16, bf16]
 //   param CAUSAL : bool = false
+//   param LSE : bool = true alike
 //   param ACTIVATION : name = "none" in ["none", "relu"]
 //
 // Names are upper-case letters, digits and underscores, so that `tensor<$BMx$Dx$T>` reads as it
@@ -42,6 +43,8 @@ struct Declaration {
   ValueKind kind = ValueKind::Integer;
   size_t nameOffset = 0, defaultOffset = 0;
   std::vector<Allowed> allowed;
+  /// A schedule that was measured with the default serves the other values.
+  bool alike = false;
   llvm::StringRef documentation;
   /// The text of the declaration, [begin, end).
   size_t begin = 0, end = 0;
@@ -54,6 +57,7 @@ struct Parameter {
   /// Texts such as "128" and "16..256 step 16"; empty when any value of the kind will do.
   std::vector<std::string> allowed;
   std::string documentation;
+  bool alike = false;
 };
 
 /// True for upper-case letters, digits and underscores, not starting with a digit.

@@ -364,6 +364,16 @@ static Attribute describeDivisor(tile::DividesAttr divides) {
                               b.getNamedAttr("factor", b.getI64IntegerAttr(divides.getFactor()))});
 }
 
+static DictionaryAttr describeRequirement(Attribute requirement) {
+  Builder b(requirement.getContext());
+  if (auto atMost = dyn_cast<tile::AtMostAttr>(requirement))
+    return b.getDictionaryAttr({b.getNamedAttr("dim", atMost.getDim()),
+                                b.getNamedAttr("at_most", b.getI64IntegerAttr(atMost.getBound()))});
+  auto divides = cast<tile::DividesAttr>(requirement);
+  return b.getDictionaryAttr({b.getNamedAttr("divisor", describeDivisor(divides)),
+                              b.getNamedAttr("dividend", divides.getDividend())});
+}
+
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarriers &barriers,
                                           StringRef symbol) const {
   MLIRContext *context = kernel.getContext();
@@ -387,10 +397,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
                                         b.getNamedAttr("divisor", b.getI64IntegerAttr(divisor))}));
   }
   if (auto list = kernel.getRequirements())
-    for (auto divides : list->getAsRange<tile::DividesAttr>())
-      requirements.push_back(
-          b.getDictionaryAttr({b.getNamedAttr("divisor", describeDivisor(divides)),
-                               b.getNamedAttr("dividend", divides.getDividend())}));
+    for (Attribute requirement : *list)
+      requirements.push_back(describeRequirement(requirement));
   for (auto [dim, unit] : storedRows)
     requirements.push_back(
         b.getDictionaryAttr({b.getNamedAttr("divisor", b.getI64IntegerAttr(unit)),

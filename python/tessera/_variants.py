@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from . import _compile, _library
 from ._program import Program
 
-#: Head dimensions that the kernels are compiled for.
-HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
+#: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
+WIDTHS = (64, 96, 128, 192, 256)
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -28,17 +28,41 @@ def name_variant(mask, softcap, alibi):
     return " ".join(["attention_variants", *fields])
 
 
-class Variant:
-    """The kernels of one variant for one element type ("f16", "bf16") and head dimensions: one for each class of shapes."""
+def find_head_problem(name, size):
+    """What keeps kernels from taking a head dimension, or None. The copy engine moves 16 bytes at a time."""
+    if size % 8 == 0 and 0 < size <= WIDTHS[-1]:
+        return None
+    return ValueError(
+        f"argument '{name}' has head dimension {size}; attention takes multiples of 8 up to {WIDTHS[-1]}: pad it with "
+        "zeros and give `scale`"
+    )
 
-    def __init__(self, text, element_type, d, dv):
+
+def _find_width(name, size):
+    problem = find_head_problem(name, size)
+    if problem is not None:
+        raise problem
+    return next(width for width in WIDTHS if size <= width)
+
+
+class Variant:
+    """The kernels of one variant for one element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
+
+    def __init__(self, text, element_type, d, dv, padded, lse):
         name, *fields = text.split()
         self._source = _library.find_source(name)
         self._parameters = dict(field.split("=", 1) for field in fields)
         self._parameters.update(T=element_type, D=d, DV=dv)
+        # Named where they differ from what the sources have, so that a kernel has one key in the cache.
+        if padded:
+            self._parameters["PADDED"] = True
+        if not lse:
+            self._parameters["LSE"] = False
+        #: The tensors' head dimensions are extents of a launch.
+        self.is_padded = padded
         #: The interpreter's form.
         self.program = Program(self._source, **self._parameters)
-        #: Names of arguments after q, k, v, o, lse and scale.
+        #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [
             argument
             for field, arguments in (("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]), ("MASK", ["left", "right"]))
@@ -85,25 +109,28 @@ def _background():
         return _executor
 
 
-def find_variant(text, element_type, d, dv):
-    key = (text, element_type, d, dv)
+def find_variant(text, element_type, d, dv, lse=True):
+    """The variant for tensors of head dimensions d and dv; `lse`: with the LSE as a result."""
+    widths = _find_width("q", d), _find_width("v", dv)
+    key = (text, element_type, *widths, widths != (d, dv), lse)
     variant = _variants.get(key)
     if variant is None:
-        variant = _variants.setdefault(key, Variant(text, element_type, d, dv))
+        variant = _variants.setdefault(key, Variant(text, element_type, *widths, widths != (d, dv), lse))
     return variant
 
 
-def find_kernel(text, element_type, sizes):
+def find_kernel(text, element_type, sizes, lse=True):
     """(kernel, names of its extra arguments, whether that is final) for sizes B, H, SQ, D, HK, SK, DV."""
-    found = _by_sizes.get((text, element_type, sizes))
+    found = _by_sizes.get((text, element_type, sizes, lse))
     if found is not None:
         return found
     batch, heads, rows, d, kv_heads, keys, dv = sizes
-    variant = find_variant(text, element_type, d, dv)
-    kernel, is_final = variant.find({"B": batch, "H": heads, "SQ": rows, "HK": kv_heads, "SK": keys})
+    variant = find_variant(text, element_type, d, dv, lse)
+    shape = {"B": batch, "H": heads, "SQ": rows, "HK": kv_heads, "SK": keys}
+    kernel, is_final = variant.find({**shape, "DQ": d, "DO": dv} if variant.is_padded else shape)
     found = kernel, variant.extras, is_final
     if is_final:
         if len(_by_sizes) >= _MAX_SHAPES:
             _by_sizes.clear()
-        _by_sizes[(text, element_type, sizes)] = found
+        _by_sizes[(text, element_type, sizes, lse)] = found
     return found

@@ -33,9 +33,10 @@ def attention(q, k, v, heads, kv_heads, sq, sk, d, dv, causal):
     return output, lse
 
 
-def check(kernel, folder, heads, kv_heads, sq, sk, d, dv, causal, *defines):
+def check(kernel, folder, heads, kv_heads, sq, sk, d, dv, causal, *defines, widths=None):
     what = f"H={heads} HK={kv_heads} SQ={sq} SK={sk} D={d} DV={dv} CAUSAL={causal} {' '.join(defines)}"
-    arguments = [kernel, f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={str(causal).lower()}", *defines]
+    tile_d, tile_dv = widths or (d, dv)
+    arguments = [kernel, f"-DD={tile_d}", f"-DDV={tile_dv}", f"-DCAUSAL={str(causal).lower()}", *defines]
     arguments += ["--set", f"scale={SCALE}", "--precision", "exact"]
     tensors = []
     for seed, (name, shape) in enumerate({"q": (heads, sq, d), "k": (kv_heads, sk, d), "v": (kv_heads, sk, dv)}.items()):
@@ -63,6 +64,11 @@ def main(kernel, folder):
     check(kernel, folder, 8, 2, 17, 33, 64, 64, True, "-DHEADS=4", *small)
     check(kernel, folder, 16, 1, 1, 40, 64, 96, False, "-DHEADS=16", *small)
     check(kernel, folder, 4, 1, 35, 20, 64, 64, True, "-DHEADS=2", "-DT=f16", *small)
+    # Head dimensions between the widths of tiles.
+    padded = ["-DPADDED=true", *small]
+    check(kernel, folder, 2, 1, 33, 20, 40, 40, True, *padded, widths=(64, 64))
+    check(kernel, folder, 1, 1, 20, 33, 72, 40, False, "-DT=f16", *padded, widths=(96, 64))
+    check(kernel, folder, 8, 1, 3, 20, 8, 120, True, "-DHEADS=8", *padded, widths=(64, 128))
 
 
 main(*sys.argv[1:])

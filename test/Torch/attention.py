@@ -49,6 +49,9 @@ class Meaning(unittest.TestCase):
             {"heads": 6, "kv_heads": 3},
             {"d": 128, "dv": 64},
             {"d": 96},
+            {"d": 40},
+            {"d": 72, "dv": 200, "dtype": torch.float16},
+            {"d": 120},
             {"rows": 1, "keys": 1},
             {"rows": 129, "keys": 257, "batch": 1},
         ):
@@ -123,7 +126,9 @@ class Refusals(unittest.TestCase):
         self.refuse(TypeError, "argument 'q' has type torch.float32", q.float(), k.float(), v.float())
         self.refuse(TypeError, "argument 'v' has type torch.float16 and 'q' torch.bfloat16", q, k, v.half())
         self.refuse(ValueError, "argument 'k' has 3 dimensions", q, k[0], v)
-        self.refuse(ValueError, "argument 'q' has head dimension 40; there are kernels for 64, 96", *make(d=40))
+        multiples = "argument 'q' has head dimension 36; attention takes multiples of 8 up to 256"
+        self.refuse(ValueError, multiples, *make(d=36))
+        self.refuse(ValueError, "argument 'v' has head dimension 264", *make(dv=264))
         self.refuse(ValueError, "argument 'k' has batch 1 and 'q' 2", q, k[:1], v)
         self.refuse(ValueError, "argument 'v' has length 89 and 'k' 90", q, k, v[:, :, 1:])
         self.refuse(ValueError, "argument 'v' has number of heads 2 and 'k' 1", q, k, v.expand(-1, 2, -1, -1))

@@ -60,6 +60,12 @@ class Native(unittest.TestCase):
             self.assertEqual(self.call(*views, op=INFERENCE).stride(), expected[0].stride())
         self.assertEqual(fake_cuda.launch_count(), 4)
 
+    def test_head_dimensions(self):
+        """Between the widths of tiles: they reach the driver as extents of tensor maps."""
+        self.assertEqual(self.call(*problems.make(d=72, dv=40))[0].shape, (2, 2, 70, 40))
+        self.assertEqual(self.call(*problems.make(d=80), op=INFERENCE).shape, (2, 2, 70, 80))
+        self.assertEqual(fake_cuda.launch_count(), 2)
+
     def test_arguments(self):
         """The scalars and addresses that reach the driver."""
         q, k, v = problems.make()
@@ -118,8 +124,8 @@ class Native(unittest.TestCase):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 self.call(*arguments)
             self.assertIn(text, str(caught.exception))
-        with self.assertRaises(tessera.CompileError):
-            self.call(*problems.make(d=40))
+        with self.assertRaisesRegex(ValueError, "argument 'q' has head dimension 36"):
+            self.call(*problems.make(d=36))
         with self.assertRaisesRegex(ValueError, "argument 'alibi' is None; this variant needs slopes"):
             self.call(q, k, v, variant="attention_variants MASK=none ALIBI=true")
         with self.assertRaisesRegex(ValueError, "no kernel 'nothing' ships"):

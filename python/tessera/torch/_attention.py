@@ -116,11 +116,13 @@ def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
     return _native.call(_op.inference, q, k, v, alibi, **named), None
 
 
-def warm_up(dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False):
+def warm_up(
+    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False
+):
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
     and `softcap` matter by being given, not by their values."""
     if dtype not in TYPES:
         raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
     mask = _name_mask(*_read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
-    _variants.find_variant(text, TYPES[dtype], head_dim, value_dim or head_dim).compile_all()
+    _variants.find_variant(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse).compile_all()

@@ -22,16 +22,16 @@ class _Choice(ctypes.Structure):
     _fields_ = [("kernel", c_void_p), ("extras", c_int32), ("is_final", c_int32)]
 
 
-_Resolver = ctypes.CFUNCTYPE(c_int, c_char_p, c_int32, POINTER(c_int64), POINTER(_Choice))
+_Resolver = ctypes.CFUNCTYPE(c_int, c_char_p, c_int32, POINTER(c_int64), c_int32, POINTER(_Choice))
 _failure = threading.local()
 
 
 @_Resolver
-def _resolve(variant, code, sizes, choice):
+def _resolve(variant, code, sizes, lse, choice):
     try:
         if code not in _TYPES:
             raise TypeError("argument 'q' is neither float16 nor bfloat16; attention takes these")
-        kernel, extras, is_final = _variants.find_kernel(variant.decode(), _TYPES[code], tuple(sizes[:7]))
+        kernel, extras, is_final = _variants.find_kernel(variant.decode(), _TYPES[code], tuple(sizes[:7]), bool(lse))
     except Exception as error:
         _failure.error = error
         return 1

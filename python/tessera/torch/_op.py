@@ -36,11 +36,9 @@ def find_problem(q, k, v, alibi):
             return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
         if tensor.device != q.device:
             return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
-        if tensor.shape[3] not in _variants.HEAD_DIMENSIONS:
-            return ValueError(
-                f"argument '{name}' has head dimension {tensor.shape[3]}; there are kernels for "
-                f"{', '.join(map(str, _variants.HEAD_DIMENSIONS))}: pad it with zeros and give `scale`"
-            )
+        head_problem = _variants.find_head_problem(name, tensor.shape[3])
+        if head_problem is not None:
+            return head_problem
         if tensor.stride(3) != 1:
             return ValueError(
                 f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
@@ -77,38 +75,41 @@ def check(q, k, v, alibi):
         raise problem
 
 
-def allocate_results(q, v):
-    """(output, LSE) of q's device; the output is dense in the order of q's storage."""
+def allocate_results(q, v, lse=True):
+    """[output] or [output, LSE] of q's device; the output is dense in the order of q's storage."""
     batch, heads, length, width = q.shape[0], q.shape[1], q.shape[2], v.shape[3]
     if q.stride(1) < q.stride(2):
-        out = q.new_empty((batch, length, heads, width)).transpose(1, 2)
+        results = [q.new_empty((batch, length, heads, width)).transpose(1, 2)]
     else:
-        out = q.new_empty((batch, heads, length, width))
-    return out, q.new_empty((batch, heads, length), dtype=torch.float32)
+        results = [q.new_empty((batch, heads, length, width))]
+    if lse:
+        results.append(q.new_empty((batch, heads, length), dtype=torch.float32))
+    return results
 
 
-def _run(q, k, v, alibi, variant, scale, softcap, left, right, find):
+def _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, find):
     check(q, k, v, alibi)
-    out, lse = allocate_results(q, v)
+    results = allocate_results(q, v, lse)
     if k.shape[2] == 0:
-        return out.zero_(), lse.fill_(-torch.inf)
-    if out.numel():
-        run, extras = find(variant, q, k, v)
+        for result, value in zip(results, (0, -torch.inf)):
+            result.fill_(value)
+    elif results[0].numel():
+        run, extras = find(variant, q, k, v, lse)
         values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
-        run(q, k, v, out, lse, scale, *(values[name] for name in extras))
-    return out, lse
+        run(q, k, v, *results, scale, *(values[name] for name in extras))
+    return results
 
 
-def _run_cuda(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
-    return _run(q, k, v, alibi, variant, scale, softcap, left, right, _find_kernel)
+def _run_cuda(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
+    return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_kernel)
 
 
 def get_sizes(q, k, v):
     return tuple(map(int, (*q.shape, k.shape[1], k.shape[2], v.shape[3])))
 
 
-def _find_kernel(text, q, k, v):
-    return _variants.find_kernel(text, TYPES[q.dtype], get_sizes(q, k, v))[:2]
+def _find_kernel(text, q, k, v, lse):
+    return _variants.find_kernel(text, TYPES[q.dtype], get_sizes(q, k, v), lse)[:2]
 
 
 _interprets = False
@@ -129,27 +130,31 @@ def use_interpreter(enabled=True):
     return before
 
 
-def _find_program(text, q, k, v):
-    variant = _variants.find_variant(text, TYPES[q.dtype], q.shape[3], v.shape[3])
+def _find_program(text, q, k, v, lse):
+    variant = _variants.find_variant(text, TYPES[q.dtype], q.shape[3], v.shape[3], lse)
     return variant.program, variant.extras
 
 
-def _run_cpu(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
+def _run_cpu(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
     if not _interprets:
         raise ValueError(
             "argument 'q' is on the CPU; attention runs on CUDA devices of compute capability 9.0: move it there, call "
             'tessera.torch.use_interpreter() to run tests on the CPU, or pass fallback="torch"'
         )
-    return _run(q, k, v, alibi, variant, scale, softcap, left, right, _find_program)
+    return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_program)
 
 
-def _make_fake(q, k, v, alibi, *, variant, scale, softcap=0.0, left=-1, right=-1):
+def _make_fake(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
     check(q, k, v, alibi)
-    return allocate_results(q, v)
+    return allocate_results(q, v, lse)
 
 
-def _only_output(function):
-    return lambda *arguments, **named: function(*arguments, **named)[0]
+def _with_lse(function):
+    return lambda q, k, v, alibi, **named: tuple(function(q, k, v, alibi, True, **named))
+
+
+def _without_lse(function):
+    return lambda q, k, v, alibi, **named: function(q, k, v, alibi, False, **named)[0]
 
 
 def _fold_batch(tensor, dim, size):
@@ -190,5 +195,5 @@ def _register(name, op, wrap):
 
 # From PyTorch 2.10 on the library has kernels for CUDA, which take half the host's time for a call.
 _has_native = torch.version.cuda is not None and _native.register("tessera", "CUDA")
-_register("attention_forward", forward, lambda function: function)
-_register("attention_inference", inference, _only_output)
+_register("attention_forward", forward, _with_lse)
+_register("attention_inference", inference, _without_lse)

@@ -9,7 +9,7 @@
 hop.kernel @pipes attributes {
     argument_names = ["q", "k", "o", "s"],
     argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 64], bf16>, !tile.view<[M, 64], bf16>, f32],
-    grid = [#tile.grid_dim<"M", 128>], requirements = [#tile.divides<"M", "N">], schedule = #schedule} {
+    grid = [#tile.grid_dim<"M", 128>], requirements = [#tile.divides<"M", "N">, #tile.at_most<"N", 256>], schedule = #schedule} {
 ^bb0(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>, %o: !tile.view<[M, 64], bf16>, %s: f32, %m: index):
   // CHECK: hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 1>
   %qp = hop.pipe.create "q" : !hop.pipe<tensor<128x64xbf16>, 1>

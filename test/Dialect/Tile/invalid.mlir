@@ -100,7 +100,7 @@ tile.kernel @divisor(%x: !tile.view<[M], f32>) grid(%m = M ceildiv 0) {
 
 // -----
 
-// expected-error@+1 {{'tile.kernel' op requirements hold #tile.divides, got "M"}}
+// expected-error@+1 {{'tile.kernel' op requirements hold #tile.divides and #tile.at_most, got "M"}}
 "tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [#tile.grid_dim<4, 1>], requirements = ["M"]}> ({
 ^bb0(%m: index):
   tile.return
@@ -513,6 +513,18 @@ tile.kernel @box_scalar(%x: !tile.view<[M], f16>) grid(%m = M) {
 
 // expected-error@+1 {{the factor of a requirement is 1 to 2^31 - 1, got 0}}
 tile.kernel @factor(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(0 * M divides N) {
+}
+
+// -----
+
+// expected-error@+1 {{the bound of an extent is 1 to 2^31 - 1, got 0}}
+tile.kernel @bound(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(N <= 0) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requires names the dimension 'K', which no view of the kernel has}}
+tile.kernel @bound_name(%x: !tile.view<[M, N], f16>) grid(%m = M) requires(K <= 8) {
 }
 
 // -----

@@ -131,6 +131,25 @@ TEST(BundleTest, ReadsRequirementsOfANumber) {
                                     "bundle.kernels[0].requirements[0].divisor");
 }
 
+TEST(BundleTest, ReadsBounds) {
+  auto change = [](json::Value dim, json::Value most) {
+    return [=](json::Object &kernel) {
+      (*kernel.getArray("requirements"))[0] = json::Object{{"dim", dim}, {"at_most", most}};
+    };
+  };
+  json::Value bundle = makeBundle();
+  change("H", 8)(getKernel(bundle));
+  KernelInfo kernel = llvm::cantFail(readBundle(toText(bundle))).kernels[0];
+  EXPECT_TRUE(kernel.requirements.empty());
+  ASSERT_EQ(kernel.bounds.size(), 1u);
+  EXPECT_EQ(kernel.dims[kernel.bounds[0].dim], "H");
+  EXPECT_EQ(kernel.bounds[0].most, 8);
+  EXPECT_EQ(readChanged(change("H", 0)), "damaged bundle: expected an integer from 1 to 2^31 - 1 "
+                                         "at bundle.kernels[0].requirements[0].at_most");
+  EXPECT_NE(readChanged(change("X", 8)).find("bundle.kernels[0].requirements[0].dim"),
+            std::string::npos);
+}
+
 TEST(BundleTest, ChecksTensorMaps) {
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["argument"] = "scale"; }),
             "damaged bundle: expected a view at bundle.kernels[0].launch_parameters[0].argument");

@@ -339,6 +339,16 @@ TEST_F(LaunchTest, RefusesRowsThatBulkStoresWouldWriteBehind) {
             "at a time; with store = direct it may be anything");
 }
 
+TEST_F(LaunchTest, RefusesExtentsAboveABound) {
+  json::Value description = makeBundle();
+  json::Array *requirements = getKernel(description).getArray("requirements");
+  requirements->push_back(json::Object{{"dim", "H"}, {"at_most", 4}});
+  EXPECT_EQ(launch(*load(description), arguments), "");
+  requirements->back() = json::Object{{"dim", "H"}, {"at_most", 3}};
+  EXPECT_EQ(launch(*load(description), arguments),
+            "kernel 'attend': 'H' is 4 and must be at most 3, the width of its tiles");
+}
+
 TEST_F(LaunchTest, RefusesStrides) {
   arguments.strides[TestArguments::Q][3] = 2;
   EXPECT_EQ(

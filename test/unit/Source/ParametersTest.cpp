@@ -91,7 +91,7 @@ TEST(Parameters, AllowedValues) {
 TEST(Parameters, MalformedDeclarations) {
   std::string form =
       "; a declaration is `param NAME : int|bool|type|name = value [in [values] | in "
-      "low..high [step n]] [\"text\"]`";
+      "low..high [step n]] [alike] [\"text\"]`";
   EXPECT_EQ(bindText("param A int = 1"), "8: expected ':' after the name of a parameter" + form);
   EXPECT_EQ(bindText("param A : int"),
             "13: expected '=' and a default after the kind of a parameter" + form);

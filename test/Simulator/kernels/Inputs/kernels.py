@@ -143,6 +143,21 @@ def attention_heads(dtypes=("bf16", "f16")):
         yield attention(defines, [attention_shape(4, 2, 203, 1), attention_shape(2, 2, 1, 203)], options=bshd), False
 
 
+def attention_padded():
+    """Head dimensions between the widths of tiles, all schedules of stores; without the LSE as well."""
+    shapes = [(2, 1, 203, 113), (3, 1, 1, 1), (1, 1, 113, 256)]
+    head_dims = ((64, 40, 64, 8), (96, 72, 96, 80), (128, 120, 128, 104), (256, 200, 256, 200))
+    for (d, dq, dv, do), causal, store in itertools.product(head_dims, ("false", "true"), ("direct", "tma")):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DPADDED=true", f"-DLSE={causal}"]
+        lengths = [f"{attention_shape(*shape)},DQ={dq},DO={do}" for shape in shapes]
+        yield attention(defines, lengths, schedule_text(store=store)), False
+    settings = {"left": 40, "right": 8}
+    for d, dq in ((64, 56), (128, 104)):
+        defines = [f"-DD={d}", "-DMASK=window", "-DPADDED=true", "-DLSE=false"]
+        lengths = [f"{attention_shape(*shape)},DQ={dq},DO={dq}" for shape in shapes]
+        yield variant(defines, settings, lengths), False
+
+
 def attention_retries():
     """Scores so wide that the speculation fails in some tiles (scale 2 for bf16, 0.5 for f16) or nearly all."""
     shapes = [attention_shape(3, 1, 203, 333), attention_shape(2, 2, 300, 10), attention_shape(1, 1, 1, 1)]
@@ -520,6 +535,7 @@ GROUPS = {
     "attention-pipelines": attention_pipelines,
     "attention-full-mask": attention_full_mask,
     "attention-heads": attention_heads,
+    "attention-padded": attention_padded,
     "attention-retries": attention_retries,
     "attention-tiles": attention_tiles,
     "attention-variants": attention_variants,
