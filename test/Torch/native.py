@@ -116,7 +116,7 @@ class Native(unittest.TestCase):
         q, k, v = problems.make()
         for arguments, exception, text in (
             ((q[0], k, v), ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
-            ((q.float(), k.float(), v.float()), TypeError, "argument 'q' is neither float16 nor bfloat16"),
+            ((q.float(), k.float(), v.float()), TypeError, "argument 'q' has type torch.float32; attention takes"),
             ((q, k, v.half()), TypeError, "argument 'v'"),
             ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
             ((q, k[..., 4:], v), ValueError, "argument 'k'"),

@@ -80,7 +80,7 @@ class Transformations(unittest.TestCase):
             dynamic_shapes=[({2: rows}, {2: keys}, {2: keys})],
         )  # fmt: skip
         ops = [node for node in exported.graph.nodes if node.target is INFERENCE]
-        self.assertEqual([node.kwargs["variant"] for node in ops], ["attention_fwd CAUSAL=true"])
+        self.assertEqual([node.args[4] for node in ops], ["attention_fwd CAUSAL=true"])
         others = make(batch=1, rows=33, keys=57)
         self.assertTrue(torch.equal(exported.module()(*others), attention(*others, causal=True)))
 

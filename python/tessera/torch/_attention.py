@@ -11,7 +11,9 @@ _LAYOUTS = ("BHSD", "BSHD")
 
 def _read_window(causal, window):
     """(left, right) with None for no bound."""
-    left, right = (None, None) if window is None else window
+    if window is None:
+        return None, 0 if causal else None
+    left, right = window
     left, right = (None if bound is None or bound < 0 else bound for bound in (left, right))
     return left, 0 if causal else right
 
@@ -31,9 +33,9 @@ def _cast_for_autocast(tensors):
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
 
 
-def _check_gradient(tensors):
+def _refuse_gradient(**tensors):
     for name, tensor in tensors.items():
-        if tensor is not None and tensor.requires_grad and torch.is_grad_enabled():
+        if tensor is not None and tensor.requires_grad:
             raise NotImplementedError(
                 f"argument '{name}' requires a gradient, and attention has no backward kernel: call it under "
                 'torch.no_grad(), detach the argument, or pass fallback="torch"'
@@ -74,7 +76,8 @@ def attention(
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
     if fallback not in (None, "torch"):
         raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
-    q, k, v = _cast_for_autocast((q, k, v))
+    if q.dtype == torch.float32 or k.dtype == torch.float32 or v.dtype == torch.float32:
+        q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     left, right = _read_window(causal, window)
@@ -102,18 +105,17 @@ def _needs_fallback(q, k, v, alibi, bias):
 def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
     if bias is not None:
         raise NotImplementedError("argument 'bias' is given, and no kernel adds one; pass fallback=\"torch\"")
-    _op.check(q, k, v, alibi)
-    _check_gradient({"q": q, "k": k, "v": v, "alibi": alibi})
-    named = {
-        "variant": _variants.name_variant(_name_mask(left, right), softcap, alibi is not None),
-        "scale": float(scale),
-        "softcap": float(softcap),
-        "left": _variants.UNLIMITED if left is None else left,
-        "right": _variants.UNLIMITED if right is None else right,
-    }
+    if torch.is_grad_enabled():
+        _refuse_gradient(q=q, k=k, v=v, alibi=alibi)
+    # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
+    variant = _variants.name_variant(_name_mask(left, right), softcap, alibi is not None)
+    arguments = [q, k, v, alibi, variant, float(scale)]
+    if softcap or "MASK=window" in variant:
+        unlimited = _variants.UNLIMITED
+        arguments += [float(softcap), unlimited if left is None else left, unlimited if right is None else right]
     if return_lse:
-        return _native.call(_op.forward, q, k, v, alibi, **named)
-    return _native.call(_op.inference, q, k, v, alibi, **named), None
+        return _native.call(_op.forward, *arguments)
+    return _native.call(_op.inference, *arguments), None
 
 
 def warm_up(

@@ -71,10 +71,15 @@ def call(op, *arguments, **named):
     try:
         return op(*arguments, **named)
     except RuntimeError as error:
-        raise _find_cause(error) from None
+        raise _find_cause(error, arguments[:4]) from None
 
 
-def _find_cause(error):
+def _find_cause(error, tensors):
+    from . import _op  # which imports this module
+
+    problem = _op.find_problem(*tensors)
+    if problem is not None:
+        return problem
     text = str(error).partition("\n")[0]
     cause, _failure.error = getattr(_failure, "error", None), None
     status = _functions().tessera_torch_take_status()

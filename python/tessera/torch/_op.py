@@ -12,7 +12,7 @@ from . import _native
 from ._types import TYPES
 
 _SIGNATURE = (
-    "(Tensor q, Tensor k, Tensor v, Tensor? alibi, *, str variant, float scale, float softcap=0., SymInt left=-1, "
+    "(Tensor q, Tensor k, Tensor v, Tensor? alibi, str variant, float scale, float softcap=0., SymInt left=-1, "
     "SymInt right=-1)"
 )
 _library = torch.library.Library("tessera", "DEF")
@@ -100,7 +100,7 @@ def _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, find):
     return results
 
 
-def _run_cuda(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
+def _run_cuda(lse, q, k, v, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
     return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_kernel)
 
 
@@ -135,7 +135,7 @@ def _find_program(text, q, k, v, lse):
     return variant.program, variant.extras
 
 
-def _run_cpu(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
+def _run_cpu(lse, q, k, v, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
     if not _interprets:
         raise ValueError(
             "argument 'q' is on the CPU; attention runs on CUDA devices of compute capability 9.0: move it there, call "
@@ -144,17 +144,17 @@ def _run_cpu(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right
     return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_program)
 
 
-def _make_fake(q, k, v, alibi, lse, *, variant, scale, softcap=0.0, left=-1, right=-1):
+def _make_fake(lse, q, k, v, alibi, *_, **__):
     check(q, k, v, alibi)
     return allocate_results(q, v, lse)
 
 
 def _with_lse(function):
-    return lambda q, k, v, alibi, **named: tuple(function(q, k, v, alibi, True, **named))
+    return lambda *arguments, **named: tuple(function(True, *arguments, **named))
 
 
 def _without_lse(function):
-    return lambda q, k, v, alibi, **named: function(q, k, v, alibi, False, **named)[0]
+    return lambda *arguments, **named: function(False, *arguments, **named)[0]
 
 
 def _fold_batch(tensor, dim, size):
@@ -164,12 +164,12 @@ def _fold_batch(tensor, dim, size):
 
 
 def _register_vmap(name, op):
-    def run(info, dims, q, k, v, alibi, **named):
+    def run(info, dims, q, k, v, alibi, *others, **named):
         if dims[3] is not None:
             raise NotImplementedError("argument 'alibi' is mapped over by vmap; its slopes are the same for all")
         size = info.batch_size
         folded = (_fold_batch(tensor, dim, size) for tensor, dim in zip((q, k, v), dims))
-        results = op(*folded, alibi, **named)
+        results = op(*folded, alibi, *others, **named)
         if isinstance(results, torch.Tensor):
             return results.unflatten(0, (size, -1)), 0
         return tuple(result.unflatten(0, (size, -1)) for result in results), (0, 0)

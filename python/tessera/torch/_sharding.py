@@ -25,7 +25,7 @@ def register_sharding():
 
     for op, outputs in ((_op.forward, 2), (_op.inference, 1)):
 
-        def rule(q, k, v, alibi, outputs=outputs, **named):
+        def rule(q, k, v, alibi, *others, outputs=outputs, **named):
             return _list_placements(q, k, alibi, outputs)
 
         register(op)(rule)
