@@ -3,7 +3,8 @@
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
-stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters. A process is faster
+stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, and what calls of
+attention take from PyTorch, which allocate their results: tessera.torch, PyTorch's own and FlashAttention. A process is faster
 or slower than another one by up to a third for as long as it runs, so the C program's batches are those of several.
 Bundles: those of test/gpu/build_bundles.py.
 """
@@ -31,21 +32,49 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def through_python(kernel, d, options):
-    """Microseconds of a launch, for each batch."""
+def time_batches(call, options):
+    """Microseconds of a call, for each batch."""
     import torch
 
-    q, k, v, o = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(4))
-    lse = torch.empty((1, 1, 1), device="cuda")
     found = []
     for _ in range(options.batches + 1):
         start = time.perf_counter()
         for _ in range(options.launches):
-            kernel(q, k, v, o, lse, 1.0)
+            call()
         taken = time.perf_counter() - start
         torch.cuda.synchronize()
         found.append(taken / options.launches * 1e6)
     return found[1:]  # The first batch loads the kernel.
+
+
+def through_python(kernel, d, options):
+    import torch
+
+    q, k, v, o = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    lse = torch.empty((1, 1, 1), device="cuda")
+    return time_batches(lambda: kernel(q, k, v, o, lse, 1.0), options)
+
+
+def through_torch(d, options):
+    """Of each function that computes attention from PyTorch and is here, by its name."""
+    import torch
+
+    from tessera.torch import attention
+
+    q, k, v = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    calls = {
+        "tessera.torch": lambda: attention(q, k, v),
+        "tessera.torch, return_lse": lambda: attention(q, k, v, return_lse=True),
+        "PyTorch's own": lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+    }
+    try:
+        from flash_attn import flash_attn_func
+    except ImportError:
+        pass
+    else:
+        calls["FlashAttention"] = lambda: flash_attn_func(q, k, v)
+    with torch.no_grad():
+        return {name: time_batches(call, options) for name, call in calls.items()}
 
 
 def through_c(options, *what):
@@ -110,6 +139,7 @@ def main():
             found = {
                 "Python": through_python(kernel, d, options),
                 "C": through_c(options, source.path(configuration), str(d)),
+                **through_torch(d, options),
             }
             name = f"{configuration['kernel']}, d = {d}"
             measured = [to_record(through, name, batches) for through, batches in found.items() if batches]

@@ -6,7 +6,8 @@
 
 The configurations are the entries of schedules.json in the folder of --kernels, each with its parameters and its schedule, and the grid
 below with the schedules that a compilation chooses: measured ones, and those of the model alone. A configuration that
-does not compile counts with its first error. Positions in the source do not count. `./dev same-ptx REV` compares the working tree with a commit.
+does not compile counts with its first error. Positions in the source do not count. `./dev same-ptx REV` compares the
+working tree with a commit.
 """
 
 import argparse

@@ -64,6 +64,22 @@ def check_meaning(quick):
                         raise AssertionError(f"{what}: LSE")
 
 
+def check_head_dimensions(quick):
+    """Between the widths of tiles, in slices of wider tensors too."""
+    for d in (40, 72, 80, 120, 200):
+        for dtype in (torch.bfloat16, torch.float16):
+            q, k, v = make(2, 8, 2, 500, 700, d + 8, dtype)
+            slices = [tensor[..., :d] for tensor in (q, k, v)]
+            for options, bounds in (({}, {}), ({"causal": True}, {"right": 0}), ({"window": (100, 3)}, {"right": 3, "left": 100})):
+                out, lse = attention(*slices, return_lse=True, **options)
+                expected, expected_lse = reference(*slices, **bounds)
+                assert_close(out, expected, f"d={d} {dtype} {options}")
+                if not torch.allclose(lse, expected_lse, rtol=2e-4, atol=2e-4):
+                    raise AssertionError(f"d={d} {dtype} {options}: LSE")
+                if not torch.equal(attention(*slices, **options), out):
+                    raise AssertionError(f"d={d} {dtype} {options}: without the LSE the output differs")
+
+
 def check_opcheck(quick):
     q, k, v = make(1, 4, 2, 128, 200, 64)
     for op in (torch.ops.tessera.attention_forward.default, torch.ops.tessera.attention_inference.default):
@@ -132,7 +148,7 @@ def check_host_time(quick):
         print(f"         {best * 1e6:6.1f} us  {name}", flush=True)
 
 
-CHECKS = [check_meaning, check_opcheck, check_originals, check_compile, check_capture, check_host_time]
+CHECKS = [check_meaning, check_head_dimensions, check_opcheck, check_originals, check_compile, check_capture, check_host_time]
 
 
 def main():
