@@ -1,0 +1,263 @@
+"""Attention for models of Hugging Face's transformers.
+
+    import tessera.transformers
+    tessera.transformers.register()
+    model = AutoModelForCausalLM.from_pretrained(name, dtype="bfloat16", attn_implementation="tessera")
+
+A mask is read once for each forward pass, whatever functions it is made of: for each sequence, the first and the last key
+that a row sees. Runs of rows whose keys move with them, or stay, are one call of the kernel each: so a batch with
+padding has a call for each length of padding, and packed sequences one each. A mask with holes in a row is refused.
+docs/pytorch.md says more.
+"""
+
+import bisect
+import dataclasses
+
+import torch
+
+from .torch import attention
+
+# Elements of a mask that are looked at together.
+_MOST_ELEMENTS = 1 << 26
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Rows of a batch that one call computes: the sequences, rows and keys from a first to before another one, and the
+    window, aligned at the last row and key."""
+
+    batch: tuple
+    rows: tuple
+    keys: tuple
+    window: tuple
+
+
+class Mask(tuple):
+    """The parts of a mask; rows that are in none see no key. Generation with a static cache makes masks ahead and hands
+    them to the model, where they are to look like tensors with a head dimension."""
+
+    ndim = 4
+
+    def contiguous(self):
+        return self
+
+
+def register(name="tessera"):
+    """Lets models take attn_implementation=`name`."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(name, _attend)
+    AttentionMaskInterface.register(name, _make_mask)
+
+
+# ---- Reading a mask
+
+
+class _Rows:
+    """The keys that the rows of a sequence see, from first[r] to last[r]; none where the first is behind the last."""
+
+    def __init__(self, first, last):
+        self.first, self.last = first, last
+        steps = torch.stack((first.diff(), last.diff(), (first > last)[1:].int()))
+        #: Where rows begin that differ from the one before in another way than that did.
+        self._changes = [*(torch.nonzero((steps.diff() != 0).any(0)).flatten() + 2).tolist(), len(first)]
+
+    def _skip(self, row):
+        """The next row whose step is another one."""
+        return self._changes[bisect.bisect_right(self._changes, row)] if row < len(self.first) else row
+
+    def _get(self, row):
+        return self.first[row].item(), self.last[row].item()
+
+    def _find_end(self, start):
+        """The end of the part that begins at row `start`: first keys stay and then move with the rows, last ones move and
+        then stay."""
+        first_moves, last_stays = False, False
+        before, row = self._get(start), start + 1
+        while row < len(self.first):
+            first, last = self._get(row)
+            step_first, step_last = first - before[0], last - before[1]
+            if first > last or step_first not in (0, 1) or step_last not in (0, 1):
+                break
+            if first_moves and step_first == 0 or last_stays and step_last == 1:
+                break
+            first_moves, last_stays = step_first == 1, step_last == 0
+            row = self._skip(row)
+            before = self._get(row - 1)
+        return row
+
+    def _make_part(self, batch, start, end):
+        (begin, last_of_start), (first_of_end, last_of_end) = self._get(start), self._get(end - 1)
+        # The kernel aligns row r with key r + shift; the last row sees that key.
+        shift = last_of_end + 1 - end
+        left = last_of_end - first_of_end if first_of_end != begin else None
+        right = last_of_start - start - shift if last_of_start != last_of_end else None
+        return Part(batch, (start, end), (begin, last_of_end + 1), (left, right))
+
+    def split(self, batch):
+        """The parts of the rows that see keys."""
+        start = 0
+        while start < len(self.first):
+            first, last = self._get(start)
+            if first > last:
+                start = self._skip(start) if start else 1
+                continue
+            end = self._find_end(start)
+            yield self._make_part(batch, start, end)
+            start = end
+
+
+def _read_bounds(visible):
+    """(first, last) of each row of [batch, rows, keys]; a row that sees nothing has 1 and 0."""
+    keys = visible.shape[2]
+    count = visible.sum(2)
+    first = visible.to(torch.int8).argmax(2)
+    last = keys - 1 - visible.flip(2).to(torch.int8).argmax(2)
+    first, last = torch.where(count > 0, first, 1), torch.where(count > 0, last, 0)
+    if not torch.equal(last - first + 1, count):
+        raise NotImplementedError(
+            "argument 'attention_mask' has rows that see keys with others between them; attn_implementation=\"tessera\" "
+            'takes masks whose rows see keys in one run: use attn_implementation="sdpa"'
+        )
+    return first, last
+
+
+def _read_mask(batch, rows, keys, look):
+    """The Mask of what `look` says to be visible: [batch, rows, keys] of some rows."""
+    step = max(1, _MOST_ELEMENTS // max(1, batch * keys))
+    bounds = [_read_bounds(look(begin, min(begin + step, rows))) for begin in range(0, rows, step)]
+    first, last = (torch.cat(values, 1).cpu() for values in zip(*bounds))
+    parts, begin = [], 0
+    for end in range(1, batch + 1):
+        if end < batch and torch.equal(first[end], first[begin]) and torch.equal(last[end], last[begin]):
+            continue
+        parts += _Rows(first[begin], last[begin]).split((begin, end))
+        begin = end
+    return Mask(parts)
+
+
+def _make_mask(
+    batch_size,
+    q_length,
+    kv_length,
+    q_offset=0,
+    kv_offset=0,
+    *,
+    mask_function,
+    attention_mask=None,
+    use_vmap=False,
+    device="cpu",
+    **_,
+):
+    """What transformers.AttentionMaskInterface calls for each kind of mask of a forward pass."""
+    from transformers import masking_utils
+
+    if isinstance(attention_mask, Mask):
+        return attention_mask
+    ends_together = isinstance(q_offset, int) and q_offset + q_length == kv_offset + kv_length
+    if attention_mask is None and mask_function is masking_utils.causal_mask_function and ends_together:
+        return Mask([Part((0, batch_size), (0, q_length), (0, kv_length), (None, 0))])
+    padding = masking_utils.prepare_padding_mask(attention_mask, kv_length, kv_offset)
+    sequences = torch.arange(batch_size, device=device)
+    columns = torch.arange(kv_length, device=device) + kv_offset
+    head = torch.zeros((), dtype=torch.long, device=device)
+
+    def look(begin, end):
+        rows = torch.arange(begin, end, device=device) + q_offset
+        if use_vmap:
+            of_row = torch.vmap(mask_function, (None, None, None, 0))
+            of_sequence = torch.vmap(of_row, (None, None, 0, None))
+            visible = torch.vmap(of_sequence, (0, None, None, None))(sequences, head, rows, columns)
+        else:
+            visible = mask_function(sequences[:, None, None], head, rows[:, None], columns)
+        visible = visible.expand(batch_size, end - begin, kv_length)
+        return visible if padding is None else visible & padding[:, None, kv_offset : kv_offset + kv_length]
+
+    return _read_mask(batch_size, q_length, kv_length, look)
+
+
+def _read_tensor(mask, query, key):
+    """The Mask of a tensor [batch or 1, 1, rows, keys or more]: true or 0 where a key is seen, false or very small where not."""
+    if mask.dim() != 4 or mask.shape[1] != 1:
+        raise NotImplementedError(
+            f"argument 'attention_mask' has shape {tuple(mask.shape)}; attn_implementation=\"tessera\" takes one mask for "
+            "all heads, [batch, 1, rows, keys]"
+        )
+    keys = key.shape[2]
+    visible = mask[:, 0, :, :keys]
+    if visible.dtype != torch.bool:
+        is_bias = (visible != 0) & (visible > torch.finfo(visible.dtype).min / 2)
+        if is_bias.any():
+            raise NotImplementedError(
+                "argument 'attention_mask' adds numbers to scores; attn_implementation=\"tessera\" takes masks of 0 and "
+                'less than any score: use attn_implementation="sdpa"'
+            )
+        visible = visible == 0
+    visible = visible.expand(query.shape[0], -1, -1)
+    return _read_mask(query.shape[0], query.shape[2], keys, lambda begin, end: visible[:, begin:end])
+
+
+# ---- Calls
+
+
+def _find_mask(module, query, key, attention_mask, is_causal, sliding_window):
+    if isinstance(attention_mask, Mask):
+        return attention_mask
+    if attention_mask is not None:
+        return _read_tensor(attention_mask, query, key)
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    # A row sees itself and the keys before it, as many as the window says.
+    left = sliding_window - 1 if sliding_window else None
+    window = (left, 0 if causal else left)
+    return Mask([Part((0, query.shape[0]), (0, query.shape[2]), (0, key.shape[2]), window)])
+
+
+def _refuse(**arguments):
+    for name, value in arguments.items():
+        if value is not None and value is not False and value != 0:
+            raise NotImplementedError(
+                f"argument '{name}' is given, and no kernel of attn_implementation=\"tessera\" takes it: use "
+                'attn_implementation="eager"'
+            )
+
+
+def _attend(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    dropout=0.0,
+    scaling=None,
+    sliding_window=None,
+    softcap=None,
+    is_causal=None,
+    s_aux=None,
+    position_bias=None,
+    output_attentions=None,
+    **_,
+):
+    """What transformers.AttentionInterface calls for each layer: tensors are [B, H, S, D], the output [B, S, H, D]."""
+    _refuse(dropout=dropout, output_attentions=output_attentions)
+    if s_aux is not None or position_bias is not None:
+        _refuse(**{"s_aux" if s_aux is not None else "position_bias": True})
+    mask = _find_mask(module, query, key, attention_mask, is_causal, sliding_window)
+    options = {"scale": scaling, "softcap": softcap or 0.0}
+    whole = (0, query.shape[0]), (0, query.shape[2])
+    if len(mask) == 1 and (mask[0].batch, mask[0].rows) == whole:
+        return _call(mask[0], query, key, value, options).transpose(1, 2), None
+    out = value.new_zeros(query.shape[0], query.shape[2], query.shape[1], value.shape[3])
+    for part in mask:
+        (begin, end), (row, last_row) = part.batch, part.rows
+        out[begin:end, row:last_row] = _call(part, query, key, value, options).transpose(1, 2)
+    return out, None
+
+
+def _call(part, query, key, value, options):
+    sequences, rows, keys = (slice(*bounds) for bounds in (part.batch, part.rows, part.keys))
+    left, right = part.window
+    causal = left is None and right == 0
+    return attention(
+        query[sequences, :, rows], key[sequences, :, keys], value[sequences, :, keys],
+        causal=causal, window=None if causal else (left, right), **options,
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Models of transformers with attn_implementation="tessera": logits and tokens beside those of eager attention."""
+
+import unittest
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+import problems
+import torch
+
+SIZES = {
+    "vocab_size": 96, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 40, "max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2,
+}  # fmt: skip
+
+
+def make_models():
+    """The configurations of a few models, by name."""
+    return {
+        "llama": transformers.LlamaConfig(**SIZES),
+        "mistral": transformers.MistralConfig(**SIZES, sliding_window=12),
+        "gemma2": transformers.Gemma2Config(
+            **SIZES, sliding_window=12, attn_logit_softcapping=5.0, query_pre_attn_scalar=40
+        ),
+        "qwen3": transformers.Qwen3Config(**SIZES),
+    }
+
+
+@unittest.skipUnless(transformers, "transformers is not installed")
+class Models(unittest.TestCase):
+    def setUp(self):
+        import tessera.transformers
+
+        problems.use_interpreter(self)
+        tessera.transformers.register()
+        transformers.logging.set_verbosity_error()
+
+    def make(self, config, implementation):
+        torch.manual_seed(3)
+        config._attn_implementation = implementation
+        return transformers.AutoModelForCausalLM.from_config(config).to(torch.float16).eval()
+
+    def compare(self, what, rows=slice(None), **inputs):
+        """Logits of both implementations, of `rows`: a mask of [batch, rows]."""
+        for name, config in make_models().items():
+            with self.subTest(f"{name}, {what}"), torch.no_grad():
+                eager, ours = (self.make(config, implementation)(**inputs).logits for implementation in ("eager", "tessera"))
+                difference = (eager - ours)[rows].abs().max()
+                self.assertLess(difference, 0.02 * eager.abs().max(), what)
+
+    def test_logits(self):
+        self.compare("one sequence", input_ids=torch.randint(3, 96, (2, 50)))
+
+    def test_padding(self):
+        tokens = torch.randint(3, 96, (3, 40))
+        for name, mask in (
+            ("left", torch.arange(40) >= torch.tensor([[0], [9], [30]])),
+            ("right", torch.arange(40) < torch.tensor([[40], [40], [17]])),
+        ):
+            self.compare(f"padding {name}", mask, input_ids=tokens, attention_mask=mask.long())
+
+    def test_packed(self):
+        positions = torch.cat([torch.arange(length) for length in (17, 1, 30)])[None]
+        self.compare("packed", input_ids=torch.randint(3, 96, (1, 48)), position_ids=positions)
+
+    def test_generation(self):
+        tokens = torch.randint(3, 96, (2, 20))
+        mask = (torch.arange(20) >= torch.tensor([[0], [7]])).long()
+        for name, config in make_models().items():
+            for cache in ("dynamic", "static"):
+                with self.subTest(f"{name}, {cache} cache"):
+                    settings = {"max_new_tokens": 12, "do_sample": False, "disable_compile": True}
+                    found = [
+                        self.make(config, implementation).generate(
+                            tokens, attention_mask=mask, cache_implementation=cache, **settings
+                        )
+                        for implementation in ("eager", "tessera")
+                    ]
+                    self.assertTrue(torch.equal(*found))
+
+
+@unittest.skipUnless(transformers, "transformers is not installed")
+class Masks(unittest.TestCase):
+    def read(self, visible):
+        from tessera import transformers as ours
+
+        return ours._read_mask(*visible.shape, lambda begin, end: visible[:, begin:end])
+
+    def draw(self, mask, shape):
+        """What the parts of a mask show."""
+        visible = torch.zeros(shape, dtype=torch.bool)
+        for part in mask:
+            rows, keys = (end - begin for begin, end in (part.rows, part.keys))
+            visible[slice(*part.batch), slice(*part.rows), slice(*part.keys)] = problems.band(rows, keys, *part.window)
+        return visible
+
+    def test_random_masks(self):
+        """Any mask without holes is read as it is, whatever the parts."""
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(200):
+            rows, keys = torch.randint(1, 20, (2,), generator=generator).tolist()
+            bounds = torch.randint(0, keys, (2, rows, 2), generator=generator)
+            column = torch.arange(keys)
+            visible = (column >= bounds[:, :, :1]) & (column <= bounds[:, :, 1:])
+            self.assertTrue(torch.equal(self.draw(self.read(visible), visible.shape), visible))
+
+    def test_parts(self):
+        for rows, keys in ((30, 30), (20, 33), (33, 20), (1, 9), (9, 1)):
+            for bounds in ({"right": 0}, {"left": 4, "right": 0}, {"left": 3, "right": 5}, {}):
+                visible = problems.band(rows, keys, **bounds).expand(3, -1, -1)
+                mask = self.read(visible)
+                self.assertTrue(torch.equal(self.draw(mask, visible.shape), visible))
+                self.assertLessEqual(len(mask), 1)
+
+    def test_refusals(self):
+        from tessera import transformers as ours
+
+        holes = torch.ones(1, 4, 4, dtype=torch.bool)
+        holes[0, 2, 1] = False
+        with self.assertRaisesRegex(NotImplementedError, "rows that see keys with others between them"):
+            self.read(holes)
+        q = torch.zeros(1, 2, 4, 64, dtype=torch.bfloat16)
+        for text, mask, options in (
+            ("has shape", torch.ones(1, 2, 4, 4), {}),
+            ("adds numbers to scores", torch.full((1, 1, 4, 4), -0.5), {}),
+            ("argument 'dropout' is given", None, {"dropout": 0.1}),
+            ("argument 'output_attentions' is given", None, {"output_attentions": True}),
+            ("argument 's_aux' is given", None, {"s_aux": q}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
+                ours._attend(None, q, q, q, mask, **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
