@@ -140,6 +140,9 @@ LogicalResult BulkLoadOp::verify() {
 }
 
 LogicalResult BulkStoreOp::verify() {
+  Type element = getSource().getType().getTile().getElementType();
+  if (getAdd() && !element.isF32())
+    return emitOpError("adds elements of f32, got ") << element;
   return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
 }
 
@@ -232,20 +235,34 @@ LogicalResult PipeCommitOp::verify() {
 LogicalResult StageOp::verify() {
   auto tile = cast<RankedTensorType>(getTile().getType());
   RankedTensorType destination = getDestination().getType().getTile();
-  if (tile.getShape() != destination.getShape() ||
-      tile.getElementType() != destination.getElementType() || tile.getElementTypeBitWidth() != 16)
-    return emitOpError("writes a 16-bit tile to one of its shape and type, got ")
-           << tile << " to " << destination;
+  unsigned bits = tile.getElementTypeBitWidth();
+  SmallVector<int64_t> shape(tile.getShape());
+  if (getTransposed())
+    std::reverse(shape.begin(), shape.end());
+  if (ArrayRef<int64_t>(shape) != destination.getShape() ||
+      tile.getElementType() != destination.getElementType() || (bits != 16 && bits != 32))
+    return emitOpError("writes a tile of 16 or 32 bits to one of its ")
+           << (getTransposed() ? "type and transposed shape" : "shape and type") << ", got " << tile
+           << " to " << destination;
+  if (getTransposed() && bits != 16)
+    return emitOpError("transposes tiles of 16 bits (stmatrix.trans), got ") << tile;
   return success();
 }
 
 LogicalResult SliceOp::verify() {
   SharedType source = getSource().getType(), result = getResult().getType();
-  int64_t rows = result.getTile().getDimSize(0);
+  int64_t rows = result.getTile().getDimSize(0), columns = result.getTile().getDimSize(1);
   if (source.getStoredRows() != result.getStoredRows() ||
-      source.getTile().getDimSize(1) != result.getTile().getDimSize(1) ||
-      source.getTile().getDimSize(0) % rows != 0)
-    return emitOpError("takes equal parts of the rows of its source");
+      source.getTile().getDimSize(0) % rows != 0 || source.getTile().getDimSize(1) % columns != 0)
+    return emitOpError("takes equal parts of its source");
+  if (isOfColumns()) {
+    if (source.getTile().getDimSize(0) != rows)
+      return emitOpError("takes parts of rows or of columns, not of both");
+    SharedLayout whole = *getSharedLayout(source.getTile(), source.getStoredRows());
+    if (columns % whole.chunkColumns() != 0)
+      return emitOpError("takes columns in whole chunks of ")
+             << whole.chunkColumns() << ", got " << columns;
+  }
   // A slice starts at a whole repeat of the swizzle.
   if (rows % 8 != 0)
     return emitOpError("takes rows in multiples of 8, got ") << rows;

@@ -172,18 +172,27 @@ def Hop_PipeGetOp : Hop_Op<"pipe.get", [Hop_ReadsPipe]> {
 //===----------------------------------------------------------------------===//
 
 def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
-  let summary = "Rows `index * R` to `(index + 1) * R - 1` of a tile in shared memory, for a result of R rows";
+  let summary = "Part number `index` of a tile in shared memory: some of its rows, or some of its columns";
   let description = [{
-    R divides the rows of the source and is a multiple of 8, where a repeat of the swizzle starts. Columns, element type
-    and stored rows are those of the source. An address, on any threads; it moves nothing.
+    A result of R rows holds rows `index * R` to `(index + 1) * R - 1`. R divides the rows of the source and is a
+    multiple of 8, where a repeat of the swizzle starts. A result of fewer columns holds as many of them of all rows, in
+    whole chunks. Element type and stored rows are those of the source. An address, on any threads; it moves nothing.
 
     ```mlir
     %mine = hop.slice %q[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128>
       -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %columns = hop.slice %p[%wg] : !hop.shared<tensor<32x128xbf16>, rows = 32>
+      -> !hop.shared<tensor<32x64xbf16>, rows = 32>
     ```
   }];
   let arguments = (ins Hop_SharedType:$source, Index:$index);
   let results = (outs Hop_SharedType:$result);
+  let extraClassDeclaration = [{
+    /// Whether the parts are columns of all rows.
+    bool isOfColumns() {
+      return getResult().getType().getTile().getDimSize(1) != getSource().getType().getTile().getDimSize(1);
+    }
+  }];
   let assemblyFormat =
     "$source `[` $index `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))";
   let hasVerifier = 1;

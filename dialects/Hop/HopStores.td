@@ -30,16 +30,21 @@ def Hop_StagingOp : Hop_Op<"staging", [
 def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
-    `tile` is in the accumulator layout, of a 16-bit type; shape and type of the destination are the same. The writes
-    are of the generic proxy (stmatrix, PTX ISA 9.7.15.3). Every product that reads the destination has been waited for.
-    On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
+    `tile` is in the accumulator layout, of a type of 16 or 32 bits; shape and type of the destination are the same. The
+    writes are of the generic proxy (for 16 bits stmatrix, PTX ISA 9.7.15.3). Every product that reads the destination
+    has been waited for. On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
+
+    `transposed` writes the columns of a 16-bit tile as rows (stmatrix.trans): the destination has its shape exchanged.
 
     ```mlir
     hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.stage %p, %columns transposed : tensor<64x32xbf16, #hop.layout<accumulator>>,
+      !hop.shared<tensor<32x64xbf16>, rows = 32>
     ```
   }];
-  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination);
-  let assemblyFormat = "$tile `,` $destination attr-dict `:` type($tile) `,` qualified(type($destination))";
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination, UnitAttr:$transposed);
+  let assemblyFormat =
+    "$tile `,` $destination (`transposed` $transposed^)? attr-dict `:` type($tile) `,` qualified(type($destination))";
   let hasVerifier = 1;
 }
 
@@ -91,16 +96,18 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let description = [{
     One thread of the warpgroup, or that of an elected role, starts the copy and waits until shared memory has been read
     (PTX ISA 9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`; the view, of
-    rank 2 or more and of the tile's element type, is an argument of the kernel.
+    rank 2 or more and of the tile's element type, is an argument of the kernel. With `add` the copy adds elements of f32
+    to those of the view (cp.reduce.async.bulk.tensor, PTX ISA 9.7.9.27.1.3).
 
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
+    hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
     ```
   }];
   let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box);
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
   let assemblyFormat =
-    "$source `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` qualified(type($source)) `,` "
+    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` qualified(type($source)) `,` "
     "qualified(type($view))";
   let hasVerifier = 1;
 }

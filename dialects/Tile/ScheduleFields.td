@@ -12,7 +12,7 @@ include "mlir/IR/EnumAttr.td"
 //===----------------------------------------------------------------------===//
 
 def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches global memory", [
-    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>]> {
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>, I32EnumAttrCase<"writer", 2>]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -146,8 +146,10 @@ defvar Tile_ScheduleFields = [
     "element needs them">,
   ScheduleField<"speculate", Flag, Chosen<"`true` where the kernel has a `tile.speculate` and it fits">,
     "the fast region of a `tile.speculate` runs first; false: the exact one alone">,
-  ScheduleField<"store", CaseOf<Tile_StoreKind>, Chosen<"`tma` with `staging = shared`, else `direct`">,
-    "results go from registers, or through shared memory and a bulk tensor store">,
+  ScheduleField<"store", CaseOf<Tile_StoreKind>,
+    Chosen<"`tma` with `staging = shared`; `writer` for tiles that are added to a view, where it fits; else `direct`">,
+    "results go from registers; through shared memory and a bulk tensor store; or through a pipe to a `writer`, a role of "
+    "one thread that stores them in bulk while the consumers go on. `writer` takes `warp_specialize = true`">,
   ScheduleField<"staging", CaseOf<Tile_StagingKind>, Always<"own">,
     "with `store = tma`, where in shared memory results are on their way: in memory of their own, or in slots that the "
     "loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has "

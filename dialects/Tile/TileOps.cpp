@@ -370,6 +370,11 @@ LogicalResult LoadOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
+  Type element = getElementTypeOrSelf(getValue().getType());
+  if (getAdd() && !element.isF32())
+    return emitOpError("adds tiles of f32, got one of ")
+           << element << ": a sum of " << element << " would be rounded at each of its additions; "
+           << "add to a view of f32, and round it in a kernel of its own";
   return verifyAccess(*this, getValue().getType(), getView(), getIndices().size(), getBox());
 }
 
@@ -504,6 +509,52 @@ static BlockArgument viewLoadedAndStored(KernelOp kernel) {
   return {};
 }
 
+/// A store that adds, among the uses of a view.
+static StoreOp findAddition(BlockArgument view) {
+  for (Operation *user : view.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user); store && store.getAdd())
+      return store;
+  return {};
+}
+
+/// Grid points that add to an element run in any order: none of them can know what it holds.
+LogicalResult KernelOp::verifyRegions() {
+  for (BlockArgument argument : getBody().getArguments()) {
+    StoreOp addition = isa<ViewType>(argument.getType()) ? findAddition(argument) : StoreOp();
+    if (!addition)
+      continue;
+    for (Operation *user : argument.getUsers()) {
+      auto store = dyn_cast<StoreOp>(user);
+      if (!isa<LoadOp>(user) && (!store || store.getAdd()))
+        continue;
+      InFlightDiagnostic diag = user->emitError(store ? "stores to '" : "loads from '")
+                                << getArgumentName(argument.getArgNumber())
+                                << "', to which the kernel adds in an order that is not specified; "
+                                << "use a view of its own, or do it in a kernel of its own";
+      diag.attachNote(addition.getLoc()) << "added here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+/// Refuses additions in a kernel whose grid points may run twice.
+static LogicalResult verifyNoAdditions(SpeculateOp speculation, KernelOp kernel) {
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    StoreOp addition = isa<ViewType>(argument.getType()) ? findAddition(argument) : StoreOp();
+    if (!addition)
+      continue;
+    InFlightDiagnostic diag =
+        addition.emitError("adds to '")
+        << kernel.getArgumentName(argument.getArgNumber())
+        << "' in a kernel that speculates, and a grid point whose speculation fails runs twice: it "
+        << "would add twice; write the exact region alone";
+    diag.attachNote(speculation.getLoc()) << "the speculation";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult SpeculateOp::verifyRegions() {
   auto check = [&](Region &region, StringRef name, auto yield) -> LogicalResult {
     if (!yield)
@@ -528,5 +579,5 @@ LogicalResult SpeculateOp::verifyRegions() {
     return emitOpError("may run a grid point twice, so the kernel may not load what it stores, and "
                        "it does both with '")
            << kernel.getArgumentName(view.getArgNumber()) << "'";
-  return success();
+  return verifyNoAdditions(*this, kernel);
 }

@@ -34,7 +34,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     `schedule` may be partial or absent. Launches pass arguments by name, so that names survive in `argument_names` (and those of the grid indices
     in `grid_names`).
 
-    The program runs once per grid point. Two grid points must not store to the same element.
+    The program runs once per grid point. Two grid points must not store to the same element; they may add to one
+    (`tile.store ... add`).
 
     ```mlir
     tile.kernel @scale(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>, %a: f32)
@@ -62,6 +63,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     unsigned getNumArguments() { return getArgumentTypes().size(); }
     unsigned getGridRank() { return getGrid().size(); }
@@ -158,15 +160,21 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let description = [{
     Indices and `box` as for `tile.load`. Elements outside the view are dropped.
 
+    With `add` the tile, of f32, is added to what the view holds. Any number of grid points may add to one element, in
+    an order that is not specified; so the kernel neither loads nor plainly stores such a view, and has no
+    `tile.speculate`, which would add twice. The caller says what the sums start with.
+
     ```mlir
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
     tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
+    tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
     ```
   }];
   let arguments = (ins Tile_FloatTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box);
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
   let assemblyFormat =
-    "$value `,` $view `[` $indices `]` (`box` $box^)? attr-dict `:` type($value) `,` qualified(type($view))";
+    "$value `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` type($value) `,` "
+    "qualified(type($view))";
   let hasVerifier = 1;
 }
 

@@ -50,9 +50,10 @@ struct Launch {
 llvm::FailureOr<Launch> resolveLaunch(tile::KernelOp kernel,
                                       llvm::ArrayRef<KernelArgument> arguments);
 
-/// Whether a kernel loads or stores the view that is its argument `index`.
+/// Whether a kernel loads or stores the view that is its argument `index`. One that is added to is
+/// both, and its elements belong to no grid point.
 struct ViewUse {
-  bool loaded = false, stored = false;
+  bool loaded = false, stored = false, added = false;
 };
 ViewUse getViewUse(tile::KernelOp kernel, unsigned index);
 

@@ -136,8 +136,10 @@ FailureOr<Launch> tessera::resolveLaunch(KernelOp kernel, ArrayRef<KernelArgumen
 ViewUse tessera::getViewUse(KernelOp kernel, unsigned index) {
   ViewUse use;
   for (Operation *user : kernel.getArgument(index).getUsers()) {
-    use.loaded |= isa<tile::LoadOp>(user);
-    use.stored |= isa<tile::StoreOp>(user);
+    auto store = dyn_cast<tile::StoreOp>(user);
+    use.added |= store && store.getAdd();
+    use.loaded |= isa<tile::LoadOp>(user) || use.added;
+    use.stored |= store != nullptr;
   }
   return use;
 }

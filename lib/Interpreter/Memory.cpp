@@ -14,6 +14,8 @@ Clip clip(int64_t start, int64_t size, int64_t extent) {
 }
 
 ViewMemory::ViewMemory(HostTensor &tensor, ViewUse use) : tensor(tensor), use(use) {
+  if (use.added)
+    return;
   if (use.stored) {
     writers = std::make_unique<std::atomic<int32_t>[]>(tensor.data.size());
     for (size_t i = 0; i < tensor.data.size(); ++i)
@@ -85,6 +87,19 @@ std::optional<Conflict> ViewMemory::store(int64_t point, llvm::ArrayRef<int64_t>
           if (!readers.empty() && readers[offset + i] != nobody && readers[offset + i] != point)
             return Conflict{linear + i, readers[offset + i], /*otherStored=*/false};
           tensor.data[offset + i] = in[tileIndex + i];
+        }
+        return std::nullopt;
+      });
+}
+
+void ViewMemory::add(llvm::ArrayRef<int64_t> indices, bool hasRows, int64_t rows, int64_t columns,
+                     const double *in, bool rounds) {
+  forEachRow(
+      indices, hasRows, rows, columns,
+      [&](int64_t offset, int64_t, int64_t tileIndex, int64_t count) -> std::optional<Conflict> {
+        for (int64_t i = 0; i < count; ++i) {
+          double sum = tensor.data[offset + i] + in[tileIndex + i];
+          tensor.data[offset + i] = rounds ? static_cast<float>(sum) : sum;
         }
         return std::nullopt;
       });

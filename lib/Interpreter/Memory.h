@@ -40,6 +40,9 @@ public:
   /// Copies a tile to the view; elements outside are dropped.
   std::optional<Conflict> store(int64_t point, llvm::ArrayRef<int64_t> indices, bool hasRows,
                                 int64_t rows, int64_t columns, const double *in);
+  /// Adds a tile to the view, each sum rounded to f32 if `rounds`; elements outside are dropped.
+  void add(llvm::ArrayRef<int64_t> indices, bool hasRows, int64_t rows, int64_t columns,
+           const double *in, bool rounds);
 
 private:
   /// Calls `visit(offset, linear, tileIndex, count)` for each run of elements inside the view until

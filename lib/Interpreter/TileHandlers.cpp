@@ -149,9 +149,14 @@ static LogicalResult runStore(Frame &frame, Operation *op) {
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tile.getRank()));
   ArrayRef<double> in = frame.floats(store.getValue());
   auto conflict = forEachRectangle(
-      extents, tile.getRank(), indices, in.size(), [&](ArrayRef<int64_t> at, int64_t first) {
-        return frame.view(store.getView())
-            .store(frame.point, at, tile.getRank() == 2, rows, columns, in.data() + first);
+      extents, tile.getRank(), indices, in.size(),
+      [&](ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
+        ViewMemory &view = frame.view(store.getView());
+        const double *from = in.data() + first;
+        if (!store.getAdd())
+          return view.store(frame.point, at, tile.getRank() == 2, rows, columns, from);
+        view.add(at, tile.getRank() == 2, rows, columns, from, frame.isRounded());
+        return std::nullopt;
       });
   if (conflict)
     return failConflict(frame, op, store.getView(), *conflict);

@@ -121,9 +121,12 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
       return holds(loop.getLowerBound());
     // Grid indices and the index of a warpgroup; a kernel's own arguments may be anything.
     Operation *owner = argument.getOwner()->getParentOp();
-    auto kernel = dyn_cast_or_null<hop::KernelOp>(owner);
+    auto isGridIndex = [&](auto kernel) {
+      return kernel && argument.getArgNumber() >= kernel.getNumArguments();
+    };
     return isa_and_nonnull<hop::RoleOp>(owner) ||
-           (kernel && argument.getArgNumber() >= kernel.getNumArguments());
+           isGridIndex(dyn_cast_or_null<hop::KernelOp>(owner)) ||
+           isGridIndex(dyn_cast_or_null<tile::KernelOp>(owner));
   }
   return TypeSwitch<Operation *, bool>(index.getDefiningOp())
       .Case<tile::DimOp, hop::BlockIndexOp, hop::BlockCountOp, hop::ClusterRankOp>(

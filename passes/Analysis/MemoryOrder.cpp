@@ -20,10 +20,10 @@ using llvm::DynamicAPInt;
 using presburger::IntegerPolyhedron;
 
 template <typename AccessOp>
-static MemoryAccess makeAccess(AccessOp op, Type moved, bool stores) {
+static MemoryAccess makeAccess(AccessOp op, Type moved, bool stores, bool adds) {
   auto view = cast<tile::ViewType>(op.getView().getType());
   auto tile = dyn_cast<RankedTensorType>(moved);
-  MemoryAccess access{op, op.getView(), op.getIndices(), {}, tile, stores};
+  MemoryAccess access{op, op.getView(), op.getIndices(), {}, tile, stores, adds};
   if (!tile)
     access.extents.assign(view.getRank(), 1);
   else
@@ -33,10 +33,12 @@ static MemoryAccess makeAccess(AccessOp op, Type moved, bool stores) {
 
 std::optional<MemoryAccess> MemoryAccess::get(Operation *op) {
   return TypeSwitch<Operation *, std::optional<MemoryAccess>>(op)
-      .Case([](tile::LoadOp load) { return makeAccess(load, load.getType(), false); })
-      .Case([](tile::StoreOp store) { return makeAccess(store, store.getValue().getType(), true); })
+      .Case([](tile::LoadOp load) { return makeAccess(load, load.getType(), false, false); })
+      .Case([](tile::StoreOp store) {
+        return makeAccess(store, store.getValue().getType(), true, store.getAdd());
+      })
       .Case([](hop::BulkStoreOp store) {
-        return makeAccess(store, store.getSource().getType().getTile(), true);
+        return makeAccess(store, store.getSource().getType().getTile(), true, store.getAdd());
       })
       .Default([](Operation *) { return std::nullopt; });
 }
@@ -355,7 +357,7 @@ void MemoryOrder::relate(const MemoryAccess &a, const MemoryAccess &b,
 void MemoryOrder::forEachPair(llvm::function_ref<void(const AccessPair &)> visit) const {
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses)
-      if (a.view == b.view && (a.stores || b.stores))
+      if (a.view == b.view && (a.stores || b.stores) && !(a.adds && b.adds))
         relate(a, b, visit);
 }
 

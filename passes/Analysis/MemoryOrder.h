@@ -27,6 +27,8 @@ struct MemoryAccess {
   /// What it loads or stores; null for a scalar.
   mlir::RankedTensorType tile;
   bool stores;
+  /// Adds what it stores, in an order that is not specified.
+  bool adds;
 };
 
 /// An access and a later one of the same grid point, of which at least one stores.
@@ -52,7 +54,7 @@ public:
   mlir::LogicalResult verify() const;
 
   /// Calls `visit` for each pair of accesses of one view, one a store, that run in this order, as
-  /// often as the iterations of loops can be related in different ways.
+  /// often as the iterations of loops can be related in different ways. Additions need no order.
   void forEachPair(llvm::function_ref<void(const AccessPair &)> visit) const;
 
   /// Whether the pair may touch the same element, as far as index arithmetic tells: of one

@@ -20,14 +20,14 @@ using namespace tessera;
 
 namespace {
 
-/// Products that read `shared`, through slots and slices.
+/// Products that read `shared`, through slots and slices, and whether they read rows of it alone.
 void collectReaders(Value shared, bool sliced,
                     SmallVectorImpl<std::pair<Operation *, bool>> &readers) {
   for (Operation *user : shared.getUsers()) {
     if (isa<hop::SlotOp>(user))
       collectReaders(user->getResult(0), sliced, readers);
-    else if (isa<hop::SliceOp>(user))
-      collectReaders(user->getResult(0), true, readers);
+    else if (auto slice = dyn_cast<hop::SliceOp>(user))
+      collectReaders(slice, sliced || !slice.isOfColumns(), readers);
     else if (isa<hop::MmaIssueOp>(user))
       readers.emplace_back(user, sliced);
   }
@@ -119,6 +119,11 @@ struct AllocateSharedMemoryPass
     auto singleWarpgroup = [](Operation *op) {
       return op->getParentOfType<hop::RoleOp>().getNumWarpgroups() == 1;
     };
+    // In a loop the next iteration's products read the buffer again.
+    if (llvm::any_of(writes, [](Operation *write) {
+          return write->getParentOfType<LoopLikeOpInterface>() != nullptr;
+        }))
+      return false;
     for (auto [reader, sliced] : readers) {
       if (!sliced && !singleWarpgroup(reader))
         return false;

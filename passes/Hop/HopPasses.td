@@ -52,6 +52,34 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
       }
     }
     ```
+
+    With `store = writer` the tiles of rank 2 that the program stores leave through pipes: a role of one thread beside the
+    producer keeps the stores, their addresses and the loops around them, and the consumers write each tile into a slot
+    where the store was, and go on. Stores of one tile type to one view share a pipe, of `outer_stages` slots. Refused
+    without a producer, with a `tile.speculate`, where no bulk copy can make a store, and where the program later touches
+    what it has stored.
+
+    ```mlir
+    !Results = !hop.pipe<tensor<128x64xf32>, 1>
+    !Slot = !hop.shared<tensor<128x64xf32>, rows = 128>
+    !Mine = !hop.shared<tensor<64x64xf32>, rows = 128>
+    tile.store %r, %Y[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
+    // becomes
+    hop.role @writer elected registers(24) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %y : !Results -> !Slot
+      hop.bulk_store %slot, %Y[%row, %c0] add : !Slot, !tile.view<[M, 64], f32>
+      hop.pipe.release %y, %slot : !Results, !Slot
+    }
+    hop.role @consumer warpgroups(2) registers(240) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.acquire %y : !Results -> !Slot
+      %mine = hop.slice %slot[%wg] : !Slot -> !Mine
+      hop.stage %r, %mine : tensor<64x64xf32>, !Mine
+      hop.warpgroup_sync
+      hop.pipe.commit %y, %slot : !Results, !Slot
+    }
+    ```
   }];
   let options = [
     Option<"producers", "producers", "int64_t", "1", "Roles that load, where the schedule has any; 1 to 4">];
@@ -225,7 +253,7 @@ def OrderMemory : Pass<"hop-order-memory", "::tessera::hop::KernelOp"> {
 def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
   let summary = "Send results through shared memory and bulk stores";
   let description = [{
-    With `store = tma`, a store of a 16-bit tile of rank 2 becomes a write into shared memory, a fence-ready
+    With `store = tma`, a store of a tile of rank 2, and one that adds, becomes a write into shared memory, a fence-ready
     sequence and a bulk tensor store by one thread (FlashAttention-3, section 3.1, epilogue). Other stores
     go from registers and are left alone.
 

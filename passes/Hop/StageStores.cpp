@@ -6,7 +6,7 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "passes/Analysis/IndexFacts.h"
+#include "passes/Analysis/BulkStores.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
@@ -99,7 +99,7 @@ void storeThrough(Value memory, tile::StoreOp store) {
   hop::StageOp::create(builder, loc, store.getValue(), memory);
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::BulkStoreOp::create(builder, loc, memory, store.getView(), store.getIndices(),
-                           store.getBoxAttr());
+                           store.getBoxAttr(), store.getAdd());
   store.erase();
 }
 
@@ -238,39 +238,21 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     }
   }
 
-  /// Refuses a store at a place where no bulk store can start.
-  LogicalResult checkStart(tile::StoreOp store) {
-    Type element = cast<RankedTensorType>(store.getValue().getType()).getElementType();
-    int64_t unit = 8 * hop::bulkStartBytes / element.getIntOrFloatBitWidth();
-    if (!isMultipleOf(store.getIndices().back(), unit))
-      return store.emitError("stores from a column on that is not known to be a multiple of ")
-             << unit << ", where no bulk store can start; use store = direct";
-    if (!llvm::all_of(store.getIndices(), [](Value index) { return isNonNegative(index); }))
-      return store.emitError("stores at indices that are not known to be 0 or more, where no bulk "
-                             "store can start; use store = direct");
-    return success();
-  }
-
   /// Gives `store` memory that is lent, or its own.
   LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
-    if (type.getRank() != 2 || type.getElementTypeBitWidth() != 16) {
-      store.emitRemark("goes from registers: bulk stores take 16-bit tiles of rank 2");
+    if (type.getRank() != 2) {
+      store.emitRemark("goes from registers: bulk stores take tiles of rank 2");
       return success();
     }
     auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
-    if ((attempt ? attempt->getParentOp() : store->getParentOp()) != role)
-      return store.emitError(
-          "stands in a loop or conditional, where its shared memory would be written "
-          "again before the copy is done; use store = direct");
+    if (isLent && (attempt ? attempt->getParentOp() : store->getParentOp()) != role)
+      return store.emitError("stands in a loop or conditional, and slots are lent to stores "
+                             "(staging = shared) at the end of a tile; use staging = own");
     int64_t rows = type.getDimSize(0) * role.getNumWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
-    if (!hop::getSharedLayout(whole))
-      return store.emitError("stores ") << whole
-                                        << ", whose rows are no multiple of 32 bytes; use "
-                                           "store = direct";
-    if (failed(checkStart(store)))
-      return failure();
+    if (std::optional<std::string> why = whyNoBulkStore(store, whole))
+      return store.emitError(*why);
     auto part = hop::SharedType::get(&getContext(),
                                      RankedTensorType::get(type.getShape(), type.getElementType()),
                                      type.getDimSize(0));

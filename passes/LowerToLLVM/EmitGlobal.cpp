@@ -1,9 +1,9 @@
 //===- EmitGlobal.cpp - Global memory from registers ----------------------===//
 //
 // Tiles that do not go through shared memory: each thread loads and stores its own
-// elements, guarded by the view's extents. Where a layout gives it neighbours, 16
-// bytes are moved at once. 16-bit accumulators are exchanged within quads before
-// they are stored, so that a thread has 16 bytes of one row.
+// elements, or adds them, guarded by the view's extents. Where a layout gives it
+// neighbours, up to 16 bytes are moved at once. 16-bit accumulators are exchanged within quads
+// before they are stored, so that a thread has 16 bytes of one row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,7 @@
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -19,6 +20,8 @@ using hop::FragmentLayout;
 
 /// Elements of 16 bits that a thread stores at once.
 static constexpr int64_t kUnit = hopper::widestAccess / 2;
+/// A unit of neighbours is two registers or four.
+static constexpr int64_t kLeastUnitBytes = 8;
 /// Columns that the lanes of a row of an accumulator store at once.
 static constexpr int64_t kQuadColumns = hopper::lanesPerRow * kUnit;
 
@@ -33,6 +36,8 @@ struct Emitter::Access {
   /// What is known of a tile whose rows are moved in units of 16 bytes: none of its columns is
   /// outside the view; none is before its first; none of its units has the last one in its midst.
   bool columnsInside = false, columnsStarted = false, unitsWhole = false;
+  int64_t unit = 1;  ///< elements that a thread moves at once
+  bool adds = false; ///< to what the view holds
   int64_t elementBytes;
   Type element;
   /// Of a box whose rows (elements, of a rank-1 tile) run over several dimensions of the view: the
@@ -229,6 +234,7 @@ template <typename AccessOp>
 bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
   if (!access.row && !access.periods.empty()) // neighbours in the tile are none in the view
     return false;
+  access.unit = unit;
   Value column = op.getIndices().back();
   if (!isMultipleOf(column, unit)) {
     op.emitRemark(isa<tile::LoadOp>(op) ? "loads" : "stores")
@@ -250,11 +256,13 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
+  access.adds = op.getAdd();
   hop::LayoutAttr layout = hop::getLayout(type);
-  int64_t unit = hopper::widestAccess / access.elementBytes;
+  int64_t widest = hopper::widestAccess / access.elementBytes;
   bool exchanges =
-           layout.isAccumulator() && hop::isPacked(type) && type.getDimSize(1) % kQuadColumns == 0,
-       hasNeighbours = layout.getRun() % unit == 0;
+      layout.isAccumulator() && hop::isPacked(type) && type.getDimSize(1) % kQuadColumns == 0;
+  int64_t unit = exchanges ? widest : std::gcd(layout.getRun(), widest);
+  bool hasNeighbours = unit * access.elementBytes >= kLeastUnitBytes;
   if ((!exchanges && !hasNeighbours) || !movesUnits(access, op, unit))
     storeElements(access, op);
   else if (exchanges)
@@ -265,10 +273,10 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// 16 bytes of neighbours
+// Units of neighbours
 //===----------------------------------------------------------------------===//
 
-/// 16 bytes of a row that a thread moves at once.
+/// Neighbours in a row that a thread moves at once.
 struct Emitter::Unit {
   int64_t element; ///< the first of its elements, of the thread's
   Value row;       ///< i64: the address of the thread's first element of the row
@@ -282,7 +290,7 @@ struct Emitter::Unit {
 void Emitter::forEachUnit(const Access &access, RankedTensorType type,
                           function_ref<void(const Unit &)> visit) {
   FragmentLayout layout(type);
-  int64_t count = hopper::widestAccess / access.elementBytes, columnAxis = type.getRank() - 1;
+  int64_t count = access.unit, columnAxis = type.getRank() - 1;
   auto isTrue = [&](LLVM::ICmpPredicate predicate, Value a, Value b) {
     return toI32(LLVM::ICmpOp::create(builder, loc, predicate, a, b));
   };
@@ -379,11 +387,11 @@ void Emitter::storeUnits(const Access &access, tile::StoreOp op) {
     auto mine = [&](Value flag) -> Value {
       return owner ? Value(LLVM::AndOp::create(builder, loc, flag, owner)) : flag;
     };
-    ArrayRef<Value> four = ArrayRef(words).slice(unit.element * access.elementBytes / 4, 4);
-    storeUnit(unit.row, unit.offset, four, mine(unit.whole));
+    ArrayRef<Value> ofUnit = ArrayRef(words).slice(unit.element * access.elementBytes / 4,
+                                                   access.unit * access.elementBytes / 4);
+    storeUnit(access, unit.row, unit.offset, ofUnit, mine(unit.whole));
     if (unit.partial)
-      storePartialUnit(unit.row, unit.offset, four, mine(unit.partial), unit.left,
-                       access.elementBytes);
+      storePartialUnit(access, unit.row, unit.offset, ofUnit, mine(unit.partial), unit.left);
   });
 }
 
@@ -436,29 +444,53 @@ void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   }
 }
 
-/// Stores 16 bytes at `address` + `offset`.
-void Emitter::storeUnit(Value address, int64_t offset, ArrayRef<Value> unit, Value whole) {
+/// What writes `elements` of `bits` bits each, or adds them, at a place that follows.
+static std::string writeText(bool adds, int64_t elements, int64_t bits) {
+  std::string vector = elements > 1 ? llvm::formatv(".v{0}", elements).str() : std::string();
+  return adds ? llvm::formatv("red.relaxed.gpu.global.add{0}.f32", vector).str()
+              : llvm::formatv("st.global{0}.b{1}", vector, bits).str();
+}
+
+/// Stores a unit at `address` + `offset`.
+void Emitter::storeUnit(const Access &access, Value address, int64_t offset, ArrayRef<Value> unit,
+                        Value whole) {
   std::string place = offset ? llvm::formatv("[$0+{0}]", offset).str() : "[$0]";
-  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $5, 0;\n@p st.global.v4.b32 " + place +
-               ", {$1, $2, $3, $4};\n}",
-           "l,r,r,r,r,r", {address, unit[0], unit[1], unit[2], unit[3], whole}, {});
+  std::string constraints = "l", list;
+  Values operands = {address};
+  for (auto [i, word] : llvm::enumerate(unit)) {
+    list += llvm::formatv("{0}${1}", i ? ", " : "", i + 1);
+    constraints += ",r";
+    operands.push_back(word);
+  }
+  operands.push_back(whole);
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $" + Twine(unit.size() + 1) + ", 0;\n@p " +
+               writeText(access.adds, unit.size(), 32) + " " + place + ", {" + list + "};\n}",
+           constraints + ",r", operands, {});
 }
 
 /// The last unit of a row: of its elements the first `left` are stored.
-void Emitter::storePartialUnit(Value address, int64_t offset, ArrayRef<Value> unit, Value partial,
-                               Value left, int64_t elementBytes) {
-  std::string text = "{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, $5, 0;\n";
-  for (int64_t i = 0; i < hopper::widestAccess / elementBytes; ++i) {
-    bool isHalf = elementBytes == 2;
-    int64_t word = 1 + i * elementBytes / 4;
+void Emitter::storePartialUnit(const Access &access, Value address, int64_t offset,
+                               ArrayRef<Value> unit, Value partial, Value left) {
+  size_t words = unit.size();
+  int64_t bytes = access.elementBytes;
+  std::string text = llvm::formatv(
+      "{{\n.reg .pred p, q;\n.reg .b16 lo, hi;\nsetp.ne.b32 p, ${0}, 0;\n", words + 1);
+  for (int64_t i = 0; i < access.unit; ++i) {
+    bool isHalf = bytes == 2;
+    int64_t word = 1 + i * bytes / 4;
     if (isHalf && i % 2 == 0)
       text += llvm::formatv("mov.b32 {{lo, hi}, ${0};\n", word);
     std::string source = !isHalf ? llvm::formatv("${0}", word).str() : i % 2 ? "hi" : "lo";
-    text += llvm::formatv("setp.gt.and.s32 q, $6, {0}, p;\n@q st.global.b{1} [$0+{2}], {3};\n", i,
-                          8 * elementBytes, offset + elementBytes * i, source);
+    text += llvm::formatv("setp.gt.and.s32 q, ${0}, {1}, p;\n@q {2} [$0+{3}], {4};\n", words + 2, i,
+                          writeText(access.adds, 1, 8 * bytes), offset + bytes * i, source);
   }
-  assembly(text + "}", "l,r,r,r,r,r,r",
-           {address, unit[0], unit[1], unit[2], unit[3], partial, left}, {});
+  Values operands = {address};
+  llvm::append_range(operands, unit);
+  operands.append({partial, left});
+  std::string constraints = "l";
+  for (size_t i = 0; i < words + 2; ++i)
+    constraints += ",r";
+  assembly(text + "}", constraints, operands, {});
 }
 
 /// Stores 8 elements of an accumulator's row from `place`: at once where they are inside, else one
@@ -472,13 +504,13 @@ void Emitter::storeExchanged(const Access &access, const Place &place, Value row
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }
-  storeUnit(address, 0, unit, whole);
+  storeUnit(access, address, 0, unit, whole);
   if (access.columnsInside || access.unitsWhole)
     return;
   Value partial = LLVM::AndOp::create(builder, loc, rowInside,
                                       LLVM::XOrOp::create(builder, loc, whole, i32(1)));
   Value left = LLVM::SubOp::create(builder, loc, access.columns, place.column);
-  storePartialUnit(address, 0, unit, partial, left, access.elementBytes);
+  storePartialUnit(access, address, 0, unit, partial, left);
 }
 
 void Emitter::storeElements(const Access &access, tile::StoreOp op) {
@@ -503,8 +535,8 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
     Value value = values[i].getType() == bits
                       ? values[i]
                       : Value(LLVM::BitcastOp::create(builder, loc, bits, values[i]));
-    assembly(Twine("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.global.") +
-                 (half ? "b16" : "b32") + " [$0], $1;\n}",
+    assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " +
+                 writeText(access.adds, 1, 8 * access.elementBytes) + " [$0], $1;\n}",
              half ? "l,h,r" : "l,r,r", {addressOf(access, place), value, inside}, {});
   }
 }

@@ -82,7 +82,10 @@ void Emitter::emitSlot(hop::SlotOp op) {
 
 void Emitter::emitSlice(hop::SliceOp op) {
   SharedPlace source = sharedTiles.find(op.getSource())->second;
-  int64_t bytes = op.getResult().getType().getTile().getDimSize(0) * source.layout.swizzle;
+  RankedTensorType part = op.getResult().getType().getTile();
+  int64_t bytes = op.isOfColumns() ? part.getDimSize(1) / source.layout.chunkColumns() *
+                                         source.layout.chunkBytes()
+                                   : part.getDimSize(0) * source.layout.swizzle;
   sharedTiles[op] = {add(source.address, mul(scalar(op.getIndex()), bytes)), source.layout};
 }
 
@@ -106,46 +109,6 @@ void Emitter::emitStaging(hop::StagingOp op) {
   hop::SharedType type = op.getTile().getType();
   sharedTiles[op] = {add(sharedBase, *op.getOffset()),
                      *hop::getSharedLayout(type.getTile(), type.getStoredRows())};
-}
-
-/// Writes the accumulator layout with stmatrix (PTX ISA 9.7.15.3, x4): lane l gives the address of
-/// row l % 8 of matrix l / 8; matrices are rows 0-7 and 8-15 of two neighbouring column blocks.
-void Emitter::emitStage(hop::StageOp op) {
-  SharedPlace target = sharedTiles.find(op.getDestination())->second;
-  auto type = cast<RankedTensorType>(op.getTile().getType());
-  const Values packed = elements(op.getTile());
-  int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
-  int64_t unitsPerChunk = target.layout.swizzle / hopper::swizzleUnit;
-  Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
-  Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
-  Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
-  Value unitOfLane = LLVM::LShrOp::create(builder, loc, matrix, i32(1));
-  // The warp's first row, without the lane's part of it.
-  Value warpRow = LLVM::SubOp::create(builder, loc, thread.firstRow,
-                                      LLVM::LShrOp::create(builder, loc, thread.lane, i32(2)));
-  Value row = add(add(warpRow, mul(lowHigh, 8)), rowInMatrix);
-  // The swizzle exchanges 16-byte units by the row's place in its repeat.
-  Value pattern = LLVM::AndOp::create(
-      builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
-      i32(unitsPerChunk - 1));
-  Value firstUnit = LLVM::XOrOp::create(builder, loc, unitOfLane, pattern);
-  Value first = add(add(target.address, mul(row, target.layout.swizzle)),
-                    mul(firstUnit, hopper::swizzleUnit));
-  // A row of a chunk starts at a multiple of its bytes, so that other units differ in the bits of
-  // their number alone; all else is an immediate, and a loop keeps one address.
-  for (int64_t block = 0; block < type.getDimSize(0) / hopper::mmaRows; ++block)
-    for (int64_t unit = 0; unit < units; unit += 2) {
-      int64_t offset = hopper::mmaRows * block * target.layout.swizzle +
-                       unit / unitsPerChunk * target.layout.chunkBytes();
-      size_t element = block * perBlock + unit * 2;
-      assembly(
-          "{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(unit % unitsPerChunk * hopper::swizzleUnit) +
-              ";\nstmatrix.sync.aligned.m8n8.x4.shared.b16 [to+" + Twine(offset) +
-              "], {$1, $2, $3, $4};\n}",
-          "r,r,r,r,r",
-          {first, packed[element], packed[element + 1], packed[element + 2], packed[element + 3]},
-          {});
-    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,7 +250,8 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
     std::string constraints = "l,r";
     for (size_t i = 0; i < rank; ++i)
       constraints += ",r";
-    assembly("cp.async.bulk.tensor." + Twine(rank) + "d.global.shared::cta.tile.bulk_group [$0, " +
+    assembly(Twine(op.getAdd() ? "cp.reduce" : "cp") + ".async.bulk.tensor." + Twine(rank) +
+                 "d.global.shared::cta" + (op.getAdd() ? ".add" : "") + ".tile.bulk_group [$0, " +
                  operandList(2, rank) + "], [$1];",
              constraints, operands, {});
   }

@@ -144,10 +144,10 @@ private:
   void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
   void storeExchanged(const Access &access, const Place &place, mlir::Value rowInside,
                       llvm::ArrayRef<mlir::Value> unit);
-  void storeUnit(mlir::Value address, int64_t offset, llvm::ArrayRef<mlir::Value> unit,
-                 mlir::Value whole);
-  void storePartialUnit(mlir::Value address, int64_t offset, llvm::ArrayRef<mlir::Value> unit,
-                        mlir::Value partial, mlir::Value left, int64_t elementBytes);
+  void storeUnit(const Access &access, mlir::Value address, int64_t offset,
+                 llvm::ArrayRef<mlir::Value> unit, mlir::Value whole);
+  void storePartialUnit(const Access &access, mlir::Value address, int64_t offset,
+                        llvm::ArrayRef<mlir::Value> unit, mlir::Value partial, mlir::Value left);
   template <typename AccessOp>
   bool movesUnits(Access &access, AccessOp op, int64_t unit);
   Values loadElements(const Access &access, mlir::RankedTensorType type);
@@ -177,7 +177,6 @@ private:
   void emitStaging(hop::StagingOp op);
   void emitBulkLoad(hop::BulkLoadOp op);
   void emitBulkStore(hop::BulkStoreOp op);
-  void emitStage(hop::StageOp op);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
   void emitFlag(hop::FlagOp op);
@@ -192,6 +191,15 @@ private:
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   void emitWarpgroupSync();
   void emitRoleSync();
+
+  // Tiles of registers in shared memory: EmitStage.cpp.
+  void emitStage(hop::StageOp op);
+  void stageRows(hop::StageOp op, const SharedPlace &target);
+  void stageColumns(hop::StageOp op, const SharedPlace &target);
+  void stageWords(hop::StageOp op, const SharedPlace &target);
+  void storeMatrices(mlir::Value address, int64_t flips, int64_t offset,
+                     llvm::ArrayRef<mlir::Value> matrices, bool transposed);
+  mlir::Value warpRow();
 
   // Records of stages: EmitTimeline.cpp.
   void emitTimelineStart();

@@ -24,7 +24,7 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
                             load.getBox(), load.getMulticast() ? kernel.getClusterSize() : 1);
     }
     if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
-      result.access[argumentOf(store.getView())] |= 2;
+      result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
       if (failed(result.addStoredRows(store)))
         return failure();
       return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
@@ -34,7 +34,7 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
       result.access[argumentOf(load.getView())] |= 1;
       result.addAccess(load.getView(), load.getType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      result.access[argumentOf(store.getView())] |= 2;
+      result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
       result.addAccess(store.getView(), store.getValue().getType());
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});

@@ -57,6 +57,23 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
+SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
+  SmallVector<StoredTile> tiles;
+  kernel.walk([&](StoreOp store) {
+    auto type = cast<RankedTensorType>(store.getValue().getType());
+    if (type.getRank() != 2)
+      return;
+    auto known = llvm::find_if(tiles, [&](StoredTile &tile) {
+      return tile.type == type && tile.stores.front().getView() == store.getView();
+    });
+    if (known == tiles.end())
+      tiles.push_back({{store}, type});
+    else
+      known->stores.push_back(store);
+  });
+  return tiles;
+}
+
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
                                          int64_t outerStages, StoreKind store) {
   SharedMemoryUse use;
@@ -68,6 +85,11 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   }
   if (findSpeculation(kernel))
     use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
+  if (store == StoreKind::writer)
+    for (const StoredTile &tile : storedTiles(kernel)) {
+      use.staging += outerStages * llvm::alignTo(tileBytes(tile.type), hopper::tileAlignment);
+      use.barriers += outerStages * 2 * hopper::mbarrierBytes;
+    }
   if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
       auto type = cast<RankedTensorType>(op.getValue().getType());
@@ -91,7 +113,7 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   std::optional<std::string> refusal;
   kernel.walk([&](StoreOp store) {
     auto tile = cast<RankedTensorType>(store.getValue().getType());
-    if (tile.getRank() != 2 || tile.getElementTypeBitWidth() != 16)
+    if (tile.getRank() != 2)
       return;
     auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
                                       tile.getElementType());

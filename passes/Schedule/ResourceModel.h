@@ -37,6 +37,16 @@ struct PipedTile {
 /// The tiles of `kernel` that live in shared memory, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
+/// Stores of tiles of one type to one view, which share a pipe to the role that makes them
+/// (store = writer).
+struct StoredTile {
+  llvm::SmallVector<tile::StoreOp, 2> stores;
+  mlir::RankedTensorType type;
+};
+
+/// The tiles of rank 2 that `kernel` stores, in program order.
+llvm::SmallVector<StoredTile> storedTiles(tile::KernelOp kernel);
+
 /// Bytes of shared memory, by purpose.
 struct SharedMemoryUse {
   int64_t tiles = 0;

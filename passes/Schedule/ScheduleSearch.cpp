@@ -2,6 +2,7 @@
 
 #include "passes/Schedule/ScheduleSearch.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
@@ -107,6 +108,21 @@ static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
   return split;
 }
 
+/// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk fits
+/// beside two slots of each loaded tile.
+bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
+  SmallVector<StoredTile> stored = storedTiles(kernel);
+  auto isBulk = [](StoredTile &tile) {
+    return llvm::none_of(tile.stores,
+                         [&](StoreOp store) { return whyNoBulkStore(store, tile.type); });
+  };
+  bool adds = llvm::any_of(stored, [](StoredTile &tile) { return tile.stores.front().getAdd(); });
+  return adds && *fields.warpSpecialize && llvm::all_of(stored, isBulk) &&
+         sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1),
+                   StoreKind::writer, StagingKind::own)
+                 .total() <= hopper::sharedMemoryOfBlock;
+}
+
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &requested,
                                                         bool warpSpecialize,
                                                         const OverlapShape &shape,
@@ -130,7 +146,9 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     fields.pingpong =
         warpSpecialize && consumers > 1 && canTakeTurns && turnsPay && shape.lead == 0;
   if (!fields.store)
-    fields.store = fields.staging == StagingKind::shared ? StoreKind::tma : StoreKind::direct;
+    fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
+                   : writerPays(fields)                  ? StoreKind::writer
+                                                         : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
@@ -222,8 +240,24 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
   return std::nullopt;
 }
 
+/// Why no role of one thread can store the results of `candidate`.
+std::optional<std::string> ScheduleSearch::rejectWriter(const Candidate &candidate) const {
+  if (candidate.fields.staging == StagingKind::shared)
+    return "staging = shared lends slots to the consumers' stores, and a writer has a pipe of its "
+           "own; use store = tma or staging = own";
+  if (!candidate.isSpecialized())
+    return "store = writer needs a producer, beside which the writer runs; use warp_specialize = "
+           "true or store = tma";
+  if (*candidate.fields.speculate)
+    return "store = writer stores while the program goes on, and would not know which stores come "
+           "again; use store = tma or speculate = false";
+  return std::nullopt;
+}
+
 /// Why the results of `candidate` cannot leave as it says.
 std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candidate) const {
+  if (candidate.fields.store == StoreKind::writer)
+    return rejectWriter(candidate);
   if (candidate.fields.staging != StagingKind::shared)
     return std::nullopt;
   if (candidate.fields.store == StoreKind::direct)

@@ -72,6 +72,7 @@ private:
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
                             tile::StoreKind store, tile::StagingKind staging) const;
+  bool writerPays(const tile::ScheduleFields &fields) const;
   int64_t neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
@@ -82,6 +83,7 @@ private:
   const std::optional<std::string> &rejectDivision(int64_t consumers);
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   std::optional<std::string> rejectTurns(const Candidate &candidate) const;
+  std::optional<std::string> rejectWriter(const Candidate &candidate) const;
   std::optional<std::string> rejectStaging(const Candidate &candidate) const;
   bool admits(const tile::ScheduleFields &requested);
   void forEachCandidate(tile::ScheduleFields requested,

@@ -1,4 +1,4 @@
-//===- PipeCrossings.cpp - Loads as fills of pipes and waits for them --------===//
+//===- PipeCrossings.cpp - Loads and stores as fills of pipes and waits ------===//
 //
 // How a role writes an operation that crosses the boundary between roles. See Slicer.h.
 //
@@ -10,13 +10,17 @@
 using namespace mlir;
 using namespace tessera;
 
+static hop::SharedType slotType(const PipeInfo &info) {
+  return hop::SharedType::get(info.tile.getContext(), info.tile, info.tile.getDimSize(0));
+}
+
 LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   if (!plan.isPiped(load))
     return cloneDirectLoad(load, builder), success();
   PipeInfo &info = plan.pipeOf(load);
   if (assignment.fills(role, load))
     writeFill(load, info, builder);
-  if (assignment.reads(role, plan.loads.lookup(load)))
+  if (assignment.reads(role, plan.accesses.lookup(load)))
     writeWait(load, info, builder);
   return success();
 }
@@ -38,9 +42,29 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
 }
 
 void Slicer::writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
-  auto type = hop::SharedType::get(load.getContext(), info.tile, info.tile.getDimSize(0));
-  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), type, info.pipe);
+  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info), info.pipe);
   operands[load.getResult()] = {wait.getTile(), false};
+  waits.push_back(wait);
+}
+
+/// Each warpgroup writes its rows of the slot, and hands them over by one thread.
+void Slicer::writeResult(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
+  Location loc = store.getLoc();
+  Value value = lookup(store.getValueMutable());
+  Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info), info.pipe);
+  hop::StageOp::create(builder, loc, value, sliceRows(slot, loc, builder));
+  hop::WarpgroupSyncOp::create(builder, loc);
+  hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
+}
+
+void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
+  Location loc = store.getLoc();
+  SmallVector<Value> indices;
+  for (Value index : store.getIndices())
+    indices.push_back(whole.lookupOrDefault(index));
+  auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info), info.pipe);
+  hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()), indices,
+                           store.getBoxAttr(), store.getAdd());
   waits.push_back(wait);
 }
 
@@ -65,8 +89,7 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
                             "warp_specialize = false has none; use warp_specialize = true");
     if (!assignment.reads(role, pipe->first))
       continue;
-    auto type = hop::SharedType::get(skip.getContext(), info.tile, info.tile.getDimSize(0));
-    Value tile = hop::PipeWaitOp::create(inner, loc, type, info.pipe);
+    Value tile = hop::PipeWaitOp::create(inner, loc, slotType(info), info.pipe);
     hop::WarpgroupSyncOp::create(inner, loc);
     hop::PipeReleaseOp::create(inner, loc, info.pipe, tile);
   }

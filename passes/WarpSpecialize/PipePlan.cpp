@@ -1,4 +1,4 @@
-//===- PipePlan.cpp - Which loads share which pipe ---------------------------===//
+//===- PipePlan.cpp - Which loads and stores share which pipe ----------------===//
 //
 // See PipePlan.h.
 //
@@ -7,6 +7,8 @@
 #include "passes/WarpSpecialize/PipePlan.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/MemoryOrder.h"
 #include "passes/Schedule/ResourceModel.h"
 
 using namespace mlir;
@@ -42,9 +44,14 @@ static LogicalResult checkPipedUses(tile::LoadOp load, Value tile) {
   return success();
 }
 
+std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
+  StringRef name = kernel.getArgumentName(cast<BlockArgument>(view).getArgNumber());
+  unsigned count = labels[view]++;
+  return count ? (name + "." + Twine(count)).str() : name.str();
+}
+
 FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
   PipePlan plan;
-  llvm::DenseMap<StringRef, unsigned> labels;
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
     if (!feedsDot(load.getResult()))
       return success();
@@ -62,14 +69,11 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
     if (info.tile && info.tile != tile)
       return load.emitError("shares a pipe with loads of ") << info.tile << ", but loads " << tile;
     if (!info.tile) {
-      auto argument = cast<BlockArgument>(load.getView());
-      StringRef name = kernel.getArgumentName(argument.getArgNumber());
-      unsigned count = labels[name]++;
-      info.label = count ? (name + "." + Twine(count)).str() : name.str();
+      info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
     }
     info.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
-    plan.loads[load] = key;
+    plan.accesses[load] = key;
     return success();
   });
   if (walk.wasInterrupted())
@@ -148,7 +152,7 @@ bool Reloader::goesRound(Operation *op, PipeKey pipe) const {
       return pipe.first || !llvm::is_contained(skip.getPipes(), pipe.second)
                  ? WalkResult::advance()
                  : WalkResult::interrupt();
-    if (!plan.isPiped(inner) || plan.loads.lookup(inner) != pipe)
+    if (!plan.isPiped(inner) || plan.accesses.lookup(inner) != pipe)
       return WalkResult::advance();
     for (Operation *around = inner; around != op->getParentOp(); around = around->getParentOp())
       if (isa<scf::ForOp>(around))
@@ -160,7 +164,7 @@ bool Reloader::goesRound(Operation *op, PipeKey pipe) const {
 
 /// Where the tile has to be loaded again for `user`; null when nothing goes round its pipe before.
 Operation *Reloader::findPosition(tile::LoadOp load, Operation *user) const {
-  PipeKey pipe = plan.loads.lookup(load);
+  PipeKey pipe = plan.accesses.lookup(load);
   bool isRound = false;
   Operation *from = load;
   while (true) {
@@ -196,7 +200,7 @@ Operation *Reloader::findPosition(tile::LoadOp load) const {
 void Reloader::loadAt(tile::LoadOp load, Operation *position) {
   OpBuilder builder(position);
   auto again = cast<tile::LoadOp>(builder.clone(*load));
-  plan.loads[again] = plan.loads.lookup(load);
+  plan.accesses[again] = plan.accesses.lookup(load);
   loads.push_back(again);
   for (const Use &use : usesOf(load)) {
     Operation *user = position->getBlock()->findAncestorOpInBlock(*use.operand->getOwner());
@@ -216,3 +220,47 @@ void Reloader::loadAt(tile::LoadOp load, Operation *position) {
 }
 
 void tessera::reloadTiles(tile::KernelOp kernel, PipePlan &plan) { Reloader(kernel, plan).run(); }
+
+/// Refuses accesses of one grid point that come after a store of the same element, which a writer
+/// makes at its own time.
+static LogicalResult checkOrder(tile::KernelOp kernel, const PipePlan &plan) {
+  MemoryOrder order(kernel.getBody(),
+                    kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
+                    kernel.getGrid());
+  if (failed(order.verify()))
+    return failure();
+  llvm::DenseSet<Operation *> refused;
+  order.forEachPair([&](const AccessPair &pair) {
+    Operation *earlier = pair.earlier.op, *later = pair.later.op;
+    // A load has been waited for when its grid point hands results to the writer.
+    if (!pair.earlier.stores || (!plan.isPiped(earlier) && !plan.isPiped(later)) ||
+        refused.contains(later) || !order.mayMeet(pair))
+      return;
+    refused.insert(later);
+    InFlightDiagnostic diag = later->emitError(
+        "may touch elements that the same grid point stores before; a writer stores while the "
+        "program goes on (store = writer); use store = direct");
+    diag.attachNote(earlier->getLoc()) << "stored here";
+  });
+  return success(refused.empty());
+}
+
+LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
+  for (const StoredTile &tile : storedTiles(kernel)) {
+    PipeKey key(tile.stores.front(), 0);
+    PipeInfo &info = plan.pipes[key];
+    info.label = plan.makeLabel(kernel, tile::StoreOp(tile.stores.front()).getView());
+    info.tile = tile.type;
+    info.isStored = true;
+    for (tile::StoreOp store : tile.stores) {
+      if (std::optional<std::string> why = whyNoBulkStore(store, tile.type))
+        return store.emitError(*why);
+      plan.accesses[store] = key;
+    }
+  }
+  kernel.walk([&](tile::StoreOp store) {
+    if (!plan.isPiped(store))
+      store.emitRemark("goes from registers: a writer stores tiles of rank 2");
+  });
+  return checkOrder(kernel, plan);
+}

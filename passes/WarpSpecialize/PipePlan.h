@@ -1,6 +1,7 @@
-//===- PipePlan.h - Which loads share which pipe ----------------------------===//
+//===- PipePlan.h - Which loads and stores share which pipe -----------------===//
 //
-// The pipes that join the roles of a kernel, and the loads that fill them.
+// The pipes that join the roles of a kernel: the loads that fill them, and the stores that
+// a role of its own makes of what others fill in.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,8 @@
 
 namespace tessera {
 
-/// The pipe that a load and the copies that earlier passes made of it share.
+/// The pipe that a load and the copies that earlier passes made of it share, or the stores of tiles
+/// of one type to one view.
 struct PipeInfo {
   std::string label;
   mlir::RankedTensorType tile;
@@ -22,18 +24,26 @@ struct PipeInfo {
   size_t loopIndex = 0;
   /// The role that fills it, by number.
   unsigned filler = 0;
+  /// Results go through it, which a role of its own stores: that one, by number.
+  bool isStored = false;
+  unsigned writer = 0;
   mlir::Value pipe;
 };
-/// The number that tile-choose-schedule gave the load, or the load itself.
+/// The number that tile-choose-schedule gave the load; or the load itself, or the first store.
 using PipeKey = std::pair<mlir::Operation *, int64_t>;
 
-/// Which loads of a kernel go through which pipe.
+/// Which loads and stores of a kernel go through which pipe.
 struct PipePlan {
   llvm::MapVector<PipeKey, PipeInfo> pipes;
-  llvm::DenseMap<mlir::Operation *, PipeKey> loads;
+  llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
 
-  PipeInfo &pipeOf(tile::LoadOp load) { return pipes.find(loads.lookup(load))->second; }
-  bool isPiped(mlir::Operation *op) const { return loads.contains(op); }
+  PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
+  bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
+  /// A name for another pipe of tiles of `view`.
+  std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
+
+private:
+  llvm::DenseMap<mlir::Value, unsigned> labels;
 };
 
 /// The pipes of a kernel's loads that feed dots; reports uses that shared memory cannot serve.
@@ -42,6 +52,10 @@ mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel);
 /// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
 /// became one after the pipes were numbered.
 void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
+
+/// Adds the pipes of the results that a role of its own stores in bulk; reports stores that none
+/// can make.
+mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
 
 } // namespace tessera
 

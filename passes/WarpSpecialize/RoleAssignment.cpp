@@ -13,8 +13,13 @@ using namespace tessera;
 FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &plan,
                                               ArrayRef<RoleSpec> roles, unsigned rest) {
   RoleAssignment assignment(kernel, plan, roles);
-  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
-    return plan.isPiped(load) ? assignment.assignFill(load) : success();
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    if (!plan.isPiped(op))
+      return success();
+    const PipeInfo &pipe = plan.pipeOf(op);
+    if (auto store = dyn_cast<tile::StoreOp>(op))
+      return assignment.assignCopy(op, store.getIndices(), pipe.writer);
+    return assignment.assignCopy(op, cast<tile::LoadOp>(op).getIndices(), pipe.filler);
   });
   if (walk.wasInterrupted() || failed(assignment.assignRest(rest)))
     return failure();
@@ -40,20 +45,27 @@ LogicalResult RoleAssignment::assign(Operation *op, unsigned role) {
   return assignControl(op->getParentOp(), role);
 }
 
-LogicalResult RoleAssignment::assignFill(tile::LoadOp load) {
-  unsigned role = plan->pipeOf(load).filler;
-  insert(operations, load.getOperation(), role);
-  return success(succeeded(needAll(load.getIndices(), role)) &&
-                 succeeded(assignControl(load->getParentOp(), role)));
+/// `role` copies between global memory and the slots of a pipe, for which it needs the address.
+LogicalResult RoleAssignment::assignCopy(Operation *access, ValueRange indices, unsigned role) {
+  insert(operations, access, role);
+  return success(succeeded(needAll(indices, role)) &&
+                 succeeded(assignControl(access->getParentOp(), role)));
+}
+
+/// `role` hands a result to the role that stores it.
+LogicalResult RoleAssignment::assignResult(tile::StoreOp store, unsigned role) {
+  insert(operations, store.getOperation(), role);
+  return success(succeeded(need(store.getValue(), role)) &&
+                 succeeded(assignControl(store->getParentOp(), role)));
 }
 
 /// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are
 /// loaded for other grid points.
 LogicalResult RoleAssignment::assignReads(tile::LoadOp load, unsigned role) {
-  PipeKey pipe = plan->loads.lookup(load);
+  PipeKey pipe = plan->accesses.lookup(load);
   if (!insert(readers, pipe, role))
     return success();
-  for (auto [other, ofOther] : plan->loads) {
+  for (auto [other, ofOther] : plan->accesses) {
     if (ofOther != pipe)
       continue;
     insert(operations, other, role);
@@ -72,6 +84,8 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
       return assignReads(load, role);
+    if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
+      return assignResult(store, role);
     if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
         operations.contains(op))
       return success();
@@ -109,7 +123,8 @@ LogicalResult RoleAssignment::assignControl(Operation *op, unsigned role) {
     if (speculation.getNumResults() != 0)
       return op->emitError("has results; run tile-complete-speculation first");
   } else if (roles[role].isElected()) {
-    return op->emitError("holds a load; loads stand in scf.for and scf.if");
+    return op->emitError("holds a ") << (roles[role].loads ? "load; loads" : "store; stores")
+                                     << " stand in scf.for and scf.if";
   } else {
     return op->emitError("is not supported in a kernel; control flow is scf.for and scf.if");
   }
@@ -128,9 +143,10 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
   if (!insert(values, value, role))
     return success();
   if (roles[role].isElected() && isa<RankedTensorType>(value.getType()))
-    return emitError(value.getLoc(),
-                     "the address of a load depends on the elements of this tile; a "
-                     "producer has no tiles in registers");
+    return emitError(value.getLoc())
+           << "the address of a " << (roles[role].loads ? "load" : "store")
+           << " depends on the elements of this tile; a "
+           << (roles[role].loads ? "producer" : "writer") << " has no tiles in registers";
   if (auto argument = dyn_cast<BlockArgument>(value))
     return needArgument(argument, role);
   Operation *op = value.getDefiningOp();

@@ -3,9 +3,10 @@
 // Each operation of a tile program, and each value that a loop or conditional hands on,
 // gets the set of roles that run it. The sets follow from dependences:
 //
-//   * a role that fills a pipe runs what the addresses of its loads are computed from;
+//   * a role that fills a pipe runs what the addresses of its loads are computed from, and one
+//     that stores what comes through a pipe those of its stores;
 //   * every other operation is of the computing role, with what it needs in turn. There a
-//     load through a pipe is a wait, which needs no address;
+//     load through a pipe is a wait, and a store through one a fill: neither needs an address;
 //   * a loop or conditional is of each role that runs something in it. A role that fills or
 //     reads a pipe takes part in each of its loads, so that the n-th fill meets the n-th
 //     read.
@@ -29,12 +30,15 @@ struct RoleSpec {
   std::optional<int64_t> warpgroups;
   std::optional<int64_t> registers;
 
+  /// One thread loads, for all blocks of a cluster.
+  bool loads = false;
+
   bool isElected() const { return !warpgroups; }
 };
 
 /// The bound of a loop that `role` runs: the longest of the cluster where it loads for all blocks.
 inline mlir::Value boundOf(tile::CommonBoundOp bound, const RoleSpec &role) {
-  return role.isElected() ? bound.getLoads() : bound.getOwn();
+  return role.loads ? bound.getLoads() : bound.getOwn();
 }
 
 class RoleAssignment {
@@ -47,7 +51,9 @@ public:
   bool runs(unsigned role, mlir::Operation *op) const { return contains(operations, op, role); }
   /// Whether the role has the value. For what a loop carries, ask about the loop's block argument.
   bool has(unsigned role, mlir::Value value) const { return contains(values, value, role); }
-  bool fills(unsigned role, tile::LoadOp load) const { return plan->pipeOf(load).filler == role; }
+  bool fills(unsigned role, mlir::Operation *access) const {
+    return plan->pipeOf(access).filler == role;
+  }
   bool reads(unsigned role, PipeKey pipe) const { return contains(readers, pipe, role); }
 
 private:
@@ -65,7 +71,8 @@ private:
   bool insert(llvm::DenseMap<Key, RoleSet> &sets, Key key, unsigned role);
 
   mlir::LogicalResult assign(mlir::Operation *op, unsigned role);
-  mlir::LogicalResult assignFill(tile::LoadOp load);
+  mlir::LogicalResult assignCopy(mlir::Operation *access, mlir::ValueRange indices, unsigned role);
+  mlir::LogicalResult assignResult(tile::StoreOp store, unsigned role);
   mlir::LogicalResult assignReads(tile::LoadOp load, unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);

@@ -61,14 +61,19 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
 }
 
 void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
+  if (plan.isPiped(store)) {
+    PipeInfo &info = plan.pipeOf(store);
+    return assignment.fills(role, store) ? writeResult(store, info, builder)
+                                         : writeBulkStore(store, info, builder);
+  }
   if (rows.isByLayout()) {
     cloneGeneric(store, builder);
     return;
   }
   Value value = lookup(store.getValueMutable());
   auto [indices, box] = shareOf(builder, store, store.getValue().getType());
-  tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices,
-                        box);
+  tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices, box,
+                        store.getAdd());
 }
 
 /// Tiles in registers are not transposed: those that are computed, and those that are loaded for

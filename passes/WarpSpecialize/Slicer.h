@@ -7,6 +7,7 @@
 //   | operation             | a role that fills the pipe | a role that reads it           |
 //   |-----------------------|----------------------------|--------------------------------|
 //   | load through a pipe   | hop.pipe.load              | hop.pipe.wait, hop.pipe.release |
+//   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
 //   | common bound          | the longest of the cluster | the block's own                |
 //
@@ -62,6 +63,8 @@ private:
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeResult(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
+  void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void releaseSlots();
 

@@ -47,6 +47,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
+    if (schedule.store == tile::StoreKind::writer &&
+        (failed(checkWriter(kernel, schedule)) || failed(planStores(kernel, *plan))))
+      return failure();
     FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers);
     if (failed(rows))
       return failure();
@@ -72,20 +75,42 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
-  /// Threads that load, which divide the pipes in turn, and warpgroups that compute; or these do
-  /// both. The role of all that is not loading comes last.
+  /// Refuses a role that stores where there is no warpgroup of such roles, or where a grid point
+  /// may run again after it.
+  LogicalResult checkWriter(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    if (!*schedule.warpSpecialize)
+      return kernel.emitError("has no producer, beside which a writer could run (store = writer); "
+                              "use warp_specialize = true or store = tma");
+    if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
+      return kernel.emitError("speculates, and a writer (store = writer) would not know which of "
+                              "its stores come again; use store = tma or speculate = false");
+    return success();
+  }
+
+  /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
+  /// through pipes; and warpgroups that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
       return {consumer};
     consumer.registers = schedule.consumerRegisters;
-    size_t count = std::clamp<size_t>(plan.pipes.size(), 1, producers);
+    auto isLoaded = [](auto &pipe) { return !pipe.second.isStored; };
+    size_t loaded = llvm::count_if(plan.pipes, isLoaded);
+    bool hasWriter = loaded != plan.pipes.size();
+    size_t count = std::clamp<size_t>(loaded, 1, producers);
     SmallVector<RoleSpec> roles;
     for (size_t i = 0; i < count; ++i)
       roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(), std::nullopt,
-                       schedule.producerRegisters});
-    for (auto [i, pipe] : llvm::enumerate(plan.pipes))
+                       schedule.producerRegisters, /*loads=*/true});
+    for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.filler = i % count;
+    if (hasWriter)
+      roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
+    for (auto &[key, pipe] : plan.pipes)
+      if (pipe.isStored) {
+        pipe.writer = roles.size() - 1;
+        pipe.filler = roles.size();
+      }
     roles.push_back(consumer);
     return roles;
   }

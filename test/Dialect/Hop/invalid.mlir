@@ -588,7 +588,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    // expected-error@+1 {{takes equal parts of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<24x64xbf16>, rows = 64>
   }
 }
@@ -601,7 +601,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    // expected-error@+1 {{takes equal parts of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 32>
   }
 }
@@ -614,7 +614,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{takes equal parts of the rows of its source}}
+    // expected-error@+1 {{takes parts of rows or of columns, not of both}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x32xbf16>, rows = 64>
   }
 }
@@ -1019,7 +1019,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf32>
-    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x64xf32>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
@@ -1033,7 +1033,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x32xbf16>
-    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x32xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
@@ -1047,7 +1047,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xf16>
-    // expected-error@+1 {{writes a 16-bit tile to one of its shape and type, got}}
+    // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x64xf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }

@@ -214,7 +214,7 @@ tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{schedule field 'store' takes direct or tma, got 'bulk'}}
+// expected-error@+1 {{schedule field 'store' takes direct, tma or writer, got 'bulk'}}
 #s = #tile.schedule<store = bulk>
 
 // -----

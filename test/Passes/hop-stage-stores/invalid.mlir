@@ -2,14 +2,14 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     scf.for %i = %c0 to %m step %m {
-      // expected-error@+1 {{stands in a loop or conditional, where its shared memory would be written again before the copy is done; use store = direct}}
+      // expected-error@+1 {{stands in a loop or conditional, and slots are lent to stores (staging = shared) at the end of a tile; use staging = own}}
       tile.store %t, %x[%i, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     }
   }
@@ -38,7 +38,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
-    // expected-remark@+1 {{goes from registers: bulk stores take 16-bit tiles of rank 2}}
+    // expected-remark@+1 {{goes from registers: bulk stores take tiles of rank 2}}
     tile.store %t, %x[%m, %c0] : tensor<64xbf16, #hop.layout<row>>, !tile.view<[M, 64], bf16>
   }
 }

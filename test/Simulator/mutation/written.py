@@ -15,41 +15,40 @@ KEYS = 320  # 5 steps of the loop
 
 def compile_kernel(source, case, directory):
     ptx = os.path.join(directory, "kernel.ptx")
-    command = ["tessera", "compile", source, "-D", f"T={case['type']}", "--schedule", case["schedule"], "--emit"]
+    command = ["tessera", "compile", source, *case["defines"], "--schedule", case["schedule"], "--no-database", "--emit"]
     subprocess.run([*command, "ptx", "-o", ptx], check=True)
     hop = subprocess.run([*command, "llvm", "-o", "-"], check=True, capture_output=True, text=True).stdout
     with open(ptx) as f:
         return f.read(), int(re.search(r"shared_memory = .*?\], bytes = (\d+)", hop)[1])
 
 
-def tensor(name, rows):
-    view = {"buffer": name, "dims": [64, KEYS, 1], "strides": [128, 128], "box": [64, rows, 1], "swizzle": 128}
+def tensor(name, rows, columns=64, extents=(64, KEYS, 1), element=2):
+    view = {
+        "buffer": name, "dims": list(extents), "strides": [element * extents[0]] * (len(extents) - 1),
+        "box": [columns, rows, 1][: len(extents)], "swizzle": 128,
+    }  # fmt: skip
     return {"tensor_map": view}
 
 
-def write_launch(case, directory, shared):
-    def buffer(kind, **fields):
-        return {"type": kind, "shape": [KEYS, 64], **fields}
+def attention_buffers(kind):
+    inputs = {name: {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
+    return {**inputs, "o": {"type": kind, "shape": [KEYS, 64], "fill": "nan"}}
 
-    inputs = {name: buffer("bf16", fill="random", seed=seed) for seed, name in enumerate("qkv", 1)}
-    launch = {
-        "grid": case["blocks"],
-        "shared": shared,
-        "buffers": {**inputs, "o": buffer(case["type"], fill="nan")},
-        "params": [tensor("q", 128), tensor("k", 64), tensor("v", 64), *case["result"]],
-    }
+
+def write_launch(case, directory, shared):
+    launch = {"grid": case["blocks"], "shared": shared, "buffers": case["buffers"], "params": case["params"]}
     with open(os.path.join(directory, "launch.json"), "w") as f:
         json.dump(launch, f, indent=1)
 
 
-def without(pattern):
+def without(pattern, write="stmatrix"):
     """Removes every instruction after a write of the tile that matches, up to the next write."""
 
     def damage(text):
-        parts = text.split("stmatrix")
+        parts = text.split(write)
         changed = [parts[0], *(re.sub(pattern, "", part, count=1) for part in parts[1:])]
         assert changed != parts, pattern
-        return "stmatrix".join(changed)
+        return write.join(changed)
 
     return damage
 
@@ -77,15 +76,29 @@ def lend_early(text):
     return changed
 
 
+def without_wait(before):
+    """Goes on without the last wait before the first `before`."""
+
+    def damage(text):
+        head, behind = text.split(before, 1)
+        place = head.rindex("@!done bra again;")
+        return head[:place] + head[place:].replace("@!done bra again;", "", 1) + before + behind
+
+    return damage
+
+
 FENCE = (without(r"fence\.proxy\.async\.shared::cta;"), {"missing-proxy-fence"})
-BARRIER = (without(r"bar(rier)?\.sync\s+%r\d+, 128;"), {"race", "missing-proxy-fence", "stale-data"})
+STALE = {"race", "missing-proxy-fence", "stale-data"}
+BARRIER = (without(r"bar(rier)?\.sync\s+%r\d+, 128;"), STALE)
+ATTENTION = [tensor("q", 128), tensor("k", 64), tensor("v", 64)]
 CASES = {
     # A computed operand.
     "operand": {
-        "type": "f32",
+        "defines": ["-DT=f32"],
         "schedule": "operands=shared,overlap=2,persistent=none,consumers=2,stages=2,pingpong=true",
         "blocks": -(-KEYS // 128),
-        "result": [{"buffer": "o"}, {"value": KEYS}, {"value": 64}],
+        "buffers": attention_buffers("f32"),
+        "params": [*ATTENTION, {"buffer": "o"}, {"value": KEYS}, {"value": 64}],
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
@@ -94,10 +107,11 @@ CASES = {
     },
     # A result in slots that the producer lends, in a block with several tiles.
     "lent": {
-        "type": "bf16",
+        "defines": ["-DT=bf16"],
         "schedule": "staging=shared,persistent=static,consumers=2,stages=2,outer_stages=1",
         "blocks": 1,
-        "result": [tensor("o", 64), {"value": KEYS}],
+        "buffers": attention_buffers("bf16"),
+        "params": [*ATTENTION, tensor("o", 64), {"value": KEYS}],
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
@@ -105,7 +119,29 @@ CASES = {
             "lend": (lend_early, {"over-arrival"}),
         },
     },
-}
+    # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
+    "writer": {
+        "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],
+        "schedule": "store=writer,persistent=static,consumers=2,stages=2",
+        "blocks": 1,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [256, 128], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [128, 128], "fill": "random", "seed": 2},
+            "c": {"type": "f32", "shape": [256, 128], "fill": "iota", "modulus": 7},
+        },
+        "params": [
+            tensor("a", 128, 64, (128, 256)), tensor("b", 64, 64, (128, 128)), tensor("c", 128, 32, (128, 256), 4),
+            {"value": 128}, {"value": 256}, {"value": 128},
+        ],
+        "damages": {
+            "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v2"), {"missing-proxy-fence"}),
+            "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v2"), STALE),
+            "read": (release_early, {"slot-overwritten", "race"}),
+            "taken": (without_wait("st.shared.v2"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "filled": (without_wait("cp.reduce"), {*STALE, "over-arrival", "uninitialised-shared"}),
+        },
+    },
+}  # fmt: skip
 
 
 def simulate(ptx, directory):

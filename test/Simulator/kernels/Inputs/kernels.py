@@ -261,6 +261,27 @@ def gemm_schedules():
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
 
 
+def split_k():
+    """Parts of a matrix product that are added: by threads, by copies, by a writer."""
+    small = ["-DBM=128", "-DBN=64", "-DBK=32"]
+    for store, persistent, stages, splits in itertools.product(
+        ("direct", "tma", "writer"), ("none", "static", "dynamic"), (1, 2, 3), (1, 3)
+    ):
+        schedule = schedule_text(store=store, persistent=persistent, stages=stages)
+        # 16 bytes of a row of C are added at once in bulk, and its strides are multiples of them.
+        sizes = [(300, 200, 104)] + [(1, 4, 32 * trips) for trips in trip_counts(stages)]
+        shapes = [part for m, n, k in sizes for part in ("--shape", f"M={m},N={n},K={k}")]
+        yield ["gemm_split_k.tile", *small, f"-DSPLITS={splits}", "--schedule", schedule, *shapes, "--sim-blocks", "2"], False
+    wide = ["--shape", "M=113,N=264,K=328", "--sim-blocks", "3"]
+    for fields in ("consumers=1", "consumers=2,outer_stages=2", "cluster=2", "overlap=1", ""):
+        for transposed, dtype in itertools.product(("true", "false"), ("bf16", "f16")):
+            defines = [f"-DB_TRANSPOSED={transposed}", f"-DT={dtype}", "-DBM=64" if fields == "consumers=1" else "-DBM=128"]
+            yield ["gemm_split_k.tile", *defines, "-DBN=64", "-DSPLITS=3", "--schedule", fields, *wide], False
+    # Rows of any width are added by threads.
+    odd = ["--shape", "M=65,N=113,K=72", "--pad-rows", "8"]
+    yield ["gemm_split_k.tile", *small, "--schedule", "store=direct", *odd], False
+
+
 def rows(source, defines, lengths, schedule="", settings=()):
     """A kernel over rows of any width: they are stored at multiples of 16 bytes, with NaN between them."""
     arguments = [source, *defines, "--pad-rows", "8", "--schedule", schedule]
@@ -550,6 +571,7 @@ GROUPS = {
     "gemm-schedules": gemm_schedules,
     "layer-norm": layer_norm,
     "softmax": softmax,
+    "split-k": split_k,
 }
 
 

@@ -1,0 +1,27 @@
+//===- BulkStores.cpp - Which stores bulk copies can make ------------------===//
+
+#include "passes/Analysis/BulkStores.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "passes/Analysis/IndexFacts.h"
+
+using namespace mlir;
+using namespace tessera;
+
+std::optional<std::string> tessera::whyNoBulkStore(tile::StoreOp store, RankedTensorType whole) {
+  std::string text;
+  llvm::raw_string_ostream reason(text);
+  int64_t unit = 8 * hop::bulkStartBytes / whole.getElementTypeBitWidth();
+  if (!hop::getSharedLayout(whole)) {
+    reason << "stores '" << whole
+           << "', whose rows are no multiple of 32 bytes; use store = direct";
+  } else if (!isMultipleOf(store.getIndices().back(), unit)) {
+    reason << "stores from a column on that is not known to be a multiple of " << unit
+           << ", where no bulk store can start; use store = direct";
+  } else if (!llvm::all_of(store.getIndices(), [](Value index) { return isNonNegative(index); })) {
+    reason << "stores at indices that are not known to be 0 or more, where no bulk store can "
+              "start; use store = direct";
+  } else {
+    return std::nullopt;
+  }
+  return text;
+}

@@ -1,0 +1,120 @@
+//===- EmitStage.cpp - Tiles of registers in shared memory ----------------===//
+//
+// How the threads of a warpgroup write a tile in the accumulator layout where bulk
+// copies and products read it. 16-bit tiles go as 8x8 matrices (stmatrix), by rows or
+// transposed; words go two neighbours at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/Machine.h"
+#include "passes/LowerToLLVM/Emitter.h"
+
+using namespace mlir;
+using namespace tessera;
+
+void Emitter::emitStage(hop::StageOp op) {
+  const SharedPlace target = sharedTiles.find(op.getDestination())->second;
+  if (op.getTransposed())
+    stageColumns(op, target);
+  else if (target.layout.elementBytes == 2)
+    stageRows(op, target);
+  else
+    stageWords(op, target);
+}
+
+/// The warp's first row, without the lane's part of it.
+Value Emitter::warpRow() {
+  return LLVM::SubOp::create(builder, loc, thread.firstRow,
+                             LLVM::LShrOp::create(builder, loc, thread.lane, i32(2)));
+}
+
+/// Stores four 8x8 matrices. A lane's address is `address` with the bits `flips` exchanged, and
+/// `offset` on.
+void Emitter::storeMatrices(Value address, int64_t flips, int64_t offset, ArrayRef<Value> matrices,
+                            bool transposed) {
+  assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) +
+               ";\nstmatrix.sync.aligned.m8n8.x4" + (transposed ? ".trans" : "") +
+               ".shared.b16 [to+" + Twine(offset) + "], {$1, $2, $3, $4};\n}",
+           "r,r,r,r,r", {address, matrices[0], matrices[1], matrices[2], matrices[3]}, {});
+}
+
+/// Writes the accumulator layout with stmatrix (PTX ISA 9.7.15.3, x4): lane l gives the address of
+/// row l % 8 of matrix l / 8; matrices are rows 0-7 and 8-15 of two neighbouring column blocks.
+void Emitter::stageRows(hop::StageOp op, const SharedPlace &target) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  const Values packed = elements(op.getTile());
+  int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
+  int64_t unitsPerChunk = target.layout.swizzle / hopper::swizzleUnit;
+  Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
+  Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
+  Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
+  Value unitOfLane = LLVM::LShrOp::create(builder, loc, matrix, i32(1));
+  Value row = add(add(warpRow(), mul(lowHigh, 8)), rowInMatrix);
+  // The swizzle exchanges 16-byte units by the row's place in its repeat.
+  Value pattern = LLVM::AndOp::create(
+      builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
+      i32(unitsPerChunk - 1));
+  Value firstUnit = LLVM::XOrOp::create(builder, loc, unitOfLane, pattern);
+  Value first = add(add(target.address, mul(row, target.layout.swizzle)),
+                    mul(firstUnit, hopper::swizzleUnit));
+  // A row of a chunk starts at a multiple of its bytes, so that other units differ in the bits of
+  // their number alone; all else is an immediate, and a loop keeps one address.
+  for (int64_t block = 0; block < type.getDimSize(0) / hopper::mmaRows; ++block)
+    for (int64_t unit = 0; unit < units; unit += 2)
+      storeMatrices(first, unit % unitsPerChunk * hopper::swizzleUnit,
+                    hopper::mmaRows * block * target.layout.swizzle +
+                        unit / unitsPerChunk * target.layout.chunkBytes(),
+                    ArrayRef(packed).slice(block * perBlock + unit * 2, 4), /*transposed=*/false);
+}
+
+/// Writes the columns of a tile as rows (stmatrix.trans). Matrix m of a lane's address is rows 8 (m
+/// % 2) on and column block m / 2 of two; what it stores is a row of 8 elements for each of its
+/// columns. 64 rows are one chunk of the widest swizzle, so that a warp's 16 are two of its units.
+void Emitter::stageColumns(hop::StageOp op, const SharedPlace &target) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  const Values packed = elements(op.getTile());
+  int64_t columns = type.getDimSize(1), perBlock = columns / 4, swizzle = target.layout.swizzle;
+  Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
+  Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
+  Value unit = add(LLVM::LShrOp::create(builder, loc, warpRow(), i32(3)),
+                   LLVM::AndOp::create(builder, loc, matrix, i32(1)));
+  Value row = add(mul(LLVM::LShrOp::create(builder, loc, matrix, i32(1)), 8), rowInMatrix);
+  // Rows of a matrix are those of the swizzle's repeat.
+  Value place = LLVM::XOrOp::create(builder, loc, unit, rowInMatrix);
+  Value first = add(add(target.address, mul(row, swizzle)), mul(place, hopper::swizzleUnit));
+  for (int64_t block = 0; block < type.getDimSize(0) / hopper::mmaRows; ++block)
+    for (int64_t column = 0; column < columns; column += 16)
+      storeMatrices(first, 0, block * target.layout.chunkBytes() + column * swizzle,
+                    ArrayRef(packed).slice(block * perBlock + column / 4, 4), /*transposed=*/true);
+}
+
+/// Writes two neighbours of a row at a time.
+void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  const Values words = elements(op.getTile());
+  hop::FragmentLayout layout(type);
+  int64_t swizzle = target.layout.swizzle, chunkColumns = target.layout.chunkColumns(),
+          unitColumns = hopper::swizzleUnit / target.layout.elementBytes;
+  Value unit =
+      LLVM::LShrOp::create(builder, loc, thread.firstColumn, i32(llvm::Log2_64(unitColumns)));
+  Value inUnit = LLVM::AndOp::create(builder, loc, thread.firstColumn, i32(unitColumns - 1));
+  // Rows of a thread are apart by multiples of the swizzle's repeat.
+  Value pattern = LLVM::AndOp::create(
+      builder, loc, LLVM::LShrOp::create(builder, loc, mul(thread.firstRow, swizzle), i32(7)),
+      i32(swizzle / hopper::swizzleUnit - 1));
+  Value place = LLVM::XOrOp::create(builder, loc, unit, pattern);
+  Value first = add(add(target.address, mul(thread.firstRow, swizzle)),
+                    add(mul(place, hopper::swizzleUnit), mul(inUnit, target.layout.elementBytes)));
+  for (int64_t i = 0; i < layout.size(); i += 2) {
+    int64_t column = layout.offset(i, 1);
+    int64_t offset =
+        layout.offset(i, 0) * swizzle + column / chunkColumns * target.layout.chunkBytes();
+    assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " +
+                 Twine(column % chunkColumns / unitColumns * hopper::swizzleUnit) +
+                 ";\nst.shared.v2.b32 [to+" + Twine(offset) + "], {$1, $2};\n}",
+             "r,r,r",
+             {first, LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), words[i]),
+              LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), words[i + 1])},
+             {});
+  }
+}

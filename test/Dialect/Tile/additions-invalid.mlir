@@ -1,0 +1,47 @@
+// Stores that add: what they add to, and what else touches it.
+// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+
+tile.kernel @half(%y: !tile.view<[M, 64], bf16>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xbf16>
+  // expected-error@+1 {{adds tiles of f32, got one of 'bf16': a sum of 'bf16' would be rounded at each of its additions; add to a view of f32, and round it in a kernel of its own}}
+  tile.store %t, %y[%m, %c0] add : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
+}
+
+// -----
+
+tile.kernel @loaded(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{loads from 'y', to which the kernel adds in an order that is not specified; use a view of its own, or do it in a kernel of its own}}
+  %t = tile.load %y[%m, %c0] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+  // expected-note@+1 {{added here}}
+  tile.store %t, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @stored(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{stores to 'y', to which the kernel adds in an order that is not specified}}
+  tile.store %t, %y[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  // expected-note@+1 {{added here}}
+  tile.store %t, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @twice(%y: !tile.view<[M, 64], f32>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  %yes = arith.constant true
+  // expected-note@+1 {{the speculation}}
+  %r = tile.speculate -> tensor<64x64xf32> {
+    tile.yield_if %yes, %t : i1, tensor<64x64xf32>
+  } exact {
+    tile.yield %t : tensor<64x64xf32>
+  }
+  // expected-error@+1 {{adds to 'y' in a kernel that speculates, and a grid point whose speculation fails runs twice: it would add twice; write the exact region alone}}
+  tile.store %r, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  tile.store %r, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -1,0 +1,51 @@
+// What a writer cannot store.
+// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+
+#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240>
+!View = !tile.view<[M, 64], bf16>
+!Acc = tensor<128x64xf32>
+// expected-error@+1 {{has no producer, beside which a writer could run (store = writer); use warp_specialize = true or store = tma}}
+tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %first = arith.muli %m, %c128 : index
+  %a = tile.load %x[%first, %c0] : !View -> tensor<128x64xbf16>
+  %b = tile.load %x[%c0, %c0] : !View -> tensor<64x64xbf16>
+  %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> !Acc
+  tile.store %s, %y[%first, %c0] : !Acc, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240>
+!View = !tile.view<[M, 64], bf16>
+!Acc = tensor<128x64xf32>
+tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %first = arith.muli %m, %c128 : index
+  %a = tile.load %x[%first, %c0] : !View -> tensor<128x64xbf16>
+  %b = tile.load %x[%c0, %c0] : !View -> tensor<64x64xbf16>
+  %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> !Acc
+  %row = arith.subi %c0, %first : index
+  // expected-error@+1 {{stores at indices that are not known to be 0 or more, where no bulk store can start; use store = direct}}
+  tile.store %s, %y[%row, %c0] : !Acc, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240>
+!View = !tile.view<[M, 64], bf16>
+!Acc = tensor<128x64xf32>
+tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %first = arith.muli %m, %c128 : index
+  %a = tile.load %x[%first, %c0] : !View -> tensor<128x64xbf16>
+  %b = tile.load %x[%c0, %c0] : !View -> tensor<64x64xbf16>
+  %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> !Acc
+  // expected-note@+1 {{stored here}}
+  tile.store %s, %y[%first, %c0] : !Acc, !tile.view<[M, 64], f32>
+  // expected-error@+1 {{may touch elements that the same grid point stores before; a writer stores while the program goes on (store = writer); use store = direct}}
+  %t = tile.load %y[%first, %c0] : !tile.view<[M, 64], f32> -> !Acc
+}
