@@ -3,15 +3,16 @@
 # Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
-#                torch                       a Python with PyTorch was found
+#                torch, jax                  a Python with PyTorch, with JAX was found
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %torch-python, %cmake, %cxx, %cc, %llvm-include, %build,
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %torch-python, %jax-python, %cmake, %cxx, %cc, %llvm-include, %build,
 #                %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
+#                TESSERA_JAX=PATH            the Python to try first for JAX
 
 import ctypes
 import glob
@@ -54,10 +55,10 @@ def disassemblers():
     yield from (path for path in named + sorted(wheels) if path and os.access(path, os.X_OK))
 
 
-def pythons_with_torch():
-    """Yields the paths of Pythons that find PyTorch."""
-    for path in (os.environ.get("TESSERA_TORCH"), os.path.join(source, ".venv/bin/python")):
-        test = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+def pythons_with(module):
+    """Yields the paths of Pythons that find a module."""
+    for path in (os.environ.get(f"TESSERA_{module.upper()}"), os.path.join(source, ".venv/bin/python")):
+        test = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
         if path and os.access(path, os.X_OK) and subprocess.run([path, "-c", test]).returncode == 0:
             yield path
 
@@ -92,9 +93,10 @@ for feature, ptxas in found.items():
 if nvdisasm := next(disassemblers(), None):
     config.available_features.add("nvdisasm")
     substitute("nvdisasm", nvdisasm)
-if torch_python := next(pythons_with_torch(), None):
-    config.available_features.add("torch")
-    substitute("torch-python", torch_python)
+for framework in ("torch", "jax"):
+    if framework_python := next(pythons_with(framework), None):
+        config.available_features.add(framework)
+        substitute(f"{framework}-python", framework_python)
 if found:
     path.append(os.path.dirname(found["ptxas"]))
 if has_hopper():

@@ -8,14 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera-c/Torch.h"
+#include "AttentionChoices.h"
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringMap.h"
 
-#include <array>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 
@@ -64,9 +61,7 @@ struct TorchLibrary {
 /// Of the process, once registered.
 struct State {
   TorchLibrary torch;
-  tessera_torch_resolver resolver = nullptr;
-  std::mutex mutex; ///< guards `choices`
-  llvm::StringMap<tessera_torch_choice> choices;
+  tessera::AttentionChoices choices;
 };
 
 } // namespace
@@ -268,66 +263,39 @@ Call::Call(Value *stack)
 // The kernel
 //===----------------------------------------------------------------------===//
 
-static tessera_torch_choice findKernel(const Call &call, bool storesLse) {
+static tessera_attention_choice findKernel(const Call &call, bool storesLse) {
   State &state = getState();
   const char *variant = nullptr;
   check(state.torch.getText(call.variantText, &variant));
-  int32_t type = convertType(call.q.getType());
-  std::array<int64_t, 7> sizes = {call.q.getSize(0), call.q.getSize(1), call.q.getSize(2),
-                                  call.q.getSize(3), call.k.getSize(1), call.k.getSize(2),
-                                  call.v.getSize(3)};
-  llvm::SmallString<128> key(variant);
-  key.append(llvm::StringRef(reinterpret_cast<const char *>(sizes.data()), sizeof(sizes)));
-  key.push_back(static_cast<char>(type));
-  key.push_back(static_cast<char>(storesLse));
-  {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    if (auto found = state.choices.find(key); found != state.choices.end())
-      return found->second;
-  }
-  // The resolver may wait for the compiler, and for Python's lock.
-  tessera_torch_choice choice = {};
-  if (state.resolver(variant, type, sizes.data(), storesLse, &choice))
-    fail(TESSERA_RUNTIME_SUCCESS, std::string("there is no kernel for '") + variant + "'");
-  std::lock_guard<std::mutex> lock(state.mutex);
-  if (choice.is_final)
-    state.choices[key] = choice;
-  return choice;
-}
-
-static tessera_argument makeInteger(int64_t value) {
-  tessera_argument argument = {};
-  argument.type = TESSERA_TYPE_SCALAR_I32;
-  argument.scalar.i32 = static_cast<int32_t>(value);
-  return argument;
-}
-
-static tessera_argument makeFloat(double value) {
-  tessera_argument argument = {};
-  argument.type = TESSERA_TYPE_SCALAR_F32;
-  argument.scalar.f32 = static_cast<float>(value);
-  return argument;
+  std::string error;
+  std::optional<tessera_attention_choice> choice = state.choices.find(
+      variant, convertType(call.q.getType()),
+      {call.q.getSize(0), call.q.getSize(1), call.q.getSize(2), call.q.getSize(3),
+       call.k.getSize(1), call.k.getSize(2), call.v.getSize(3)},
+      storesLse, error);
+  if (!choice)
+    fail(TESSERA_RUNTIME_SUCCESS, error);
+  return *choice;
 }
 
 /// `lse` is null where none is stored.
 static void launch(Call &call, const Tensor &out, const Tensor *lse) {
   const TorchLibrary &torch = getState().torch;
-  tessera_torch_choice choice = findKernel(call, lse);
+  tessera_attention_choice choice = findKernel(call, lse);
   llvm::SmallVector<tessera_argument, 10> arguments = {call.q.describe(), call.k.describe(),
                                                        call.v.describe(), out.describe()};
   if (lse)
     arguments.push_back(lse->describe());
-  arguments.push_back(makeFloat(call.scale));
-  if (choice.extras & TESSERA_TORCH_SOFTCAP)
-    arguments.push_back(makeFloat(call.softcap));
-  if (choice.extras & TESSERA_TORCH_ALIBI) {
-    if (!call.alibi.get())
-      fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "argument 'alibi' is None; this variant needs slopes");
+  arguments.push_back(tessera::makeFloat(call.scale));
+  tessera_argument slopes = {};
+  if (call.alibi.get()) {
     call.alibi.readShape("alibi", 1);
-    arguments.push_back(call.alibi.describe());
+    slopes = call.alibi.describe();
   }
-  if (choice.extras & TESSERA_TORCH_WINDOW)
-    arguments.append({makeInteger(call.left), makeInteger(call.right)});
+  if (!tessera::appendExtras(
+          choice.extras,
+          {call.softcap, call.alibi.get() ? &slopes : nullptr, call.left, call.right}, arguments))
+    fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "argument 'alibi' is None; this variant needs slopes");
   int32_t device = call.q.getDevice();
   void *stream = nullptr;
   if (torch.getStream && device >= 0) // Of a tensor on the CPU it is -1.
@@ -384,23 +352,19 @@ static void runInference(Value *stack, uint64_t, uint64_t) { run(stack, /*wantsL
 
 int tessera_torch_register(const char *name_space, const char *key, const char *libtorch,
                            const char *libtorch_cuda, uint64_t version,
-                           tessera_torch_resolver resolver) {
+                           tessera_attention_resolver resolver) {
   State &state = getState();
   if (!state.torch.load(libtorch, libtorch_cuda))
     return 0;
   state.torch.version = version;
-  state.resolver = resolver;
+  state.choices.setResolver(resolver);
   Handle library = nullptr;
   return !state.torch.initImplementations(name_space, key, __FILE_NAME__, __LINE__, &library) &&
          !state.torch.implement(library, "attention_forward", runForward, version) &&
          !state.torch.implement(library, "attention_inference", runInference, version);
 }
 
-void tessera_torch_reset(void) {
-  State &state = getState();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  state.choices.clear();
-}
+void tessera_torch_reset(void) { getState().choices.clear(); }
 
 tessera_runtime_status tessera_torch_take_status(void) {
   tessera_runtime_status status = getLastStatus();

@@ -16,6 +16,22 @@ _MAX_SHAPES = 4096
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
 
+def read_window(causal, window):
+    """(left, right) of a mask with None for no bound."""
+    if window is None:
+        return None, 0 if causal else None
+    left, right = window
+    left, right = (None if bound is None or bound < 0 else bound for bound in (left, right))
+    return left, 0 if causal else right
+
+
+def name_mask(left, right):
+    """The parameter MASK of the variant for a window."""
+    if left is None and right is None:
+        return "none"
+    return "causal" if left is None and isinstance(right, int) and right == 0 else "window"
+
+
 def name_variant(mask, softcap, alibi):
     """The text of a variant: a source that ships with the package, and its parameters beyond types and sizes."""
     if mask != "window" and not softcap and not alibi:
@@ -46,7 +62,7 @@ def _find_width(name, size):
 
 
 class Variant:
-    """The kernels of one variant for one element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
+    """The kernels of one variant, element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
 
     def __init__(self, text, element_type, d, dv, padded, lse):
         name, *fields = text.split()

@@ -9,21 +9,6 @@ from ._types import TYPES
 _LAYOUTS = ("BHSD", "BSHD")
 
 
-def _read_window(causal, window):
-    """(left, right) with None for no bound."""
-    if window is None:
-        return None, 0 if causal else None
-    left, right = window
-    left, right = (None if bound is None or bound < 0 else bound for bound in (left, right))
-    return left, 0 if causal else right
-
-
-def _name_mask(left, right):
-    if left is None and right is None:
-        return "none"
-    return "causal" if left is None and isinstance(right, int) and right == 0 else "window"
-
-
 def _cast_for_autocast(tensors):
     """Under autocast, float32 becomes its type, as with torch's own attention."""
     device = tensors[0].device.type
@@ -80,7 +65,7 @@ def attention(
         q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-    left, right = _read_window(causal, window)
+    left, right = _variants.read_window(causal, window)
     if scale is None:
         scale = q.shape[-1] ** -0.5
     if fallback and _needs_fallback(q, k, v, alibi, bias):
@@ -108,7 +93,7 @@ def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
     if torch.is_grad_enabled():
         _refuse_gradient(q=q, k=k, v=v, alibi=alibi)
     # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
-    variant = _variants.name_variant(_name_mask(left, right), softcap, alibi is not None)
+    variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     arguments = [q, k, v, alibi, variant, float(scale)]
     if softcap or "MASK=window" in variant:
         unlimited = _variants.UNLIMITED
@@ -125,6 +110,6 @@ def warm_up(
     and `softcap` matter by being given, not by their values."""
     if dtype not in TYPES:
         raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
-    mask = _name_mask(*_read_window(causal, window))
+    mask = _variants.name_mask(*_variants.read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
     _variants.find_variant(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse).compile_all()

@@ -1,50 +1,26 @@
 """The kernels of the ops in the library (tessera-c/Torch.h), and the errors that they cannot raise themselves."""
 
-import ctypes
 import functools
 import os
-import threading
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_uint64
 
 import torch
 
-from .. import _library, _variants
-from ._types import TYPES
-
-# tessera_torch_extras
-_EXTRAS = {"softcap": 1, "alibi": 2, "left": 4, "right": 4}
-_TYPES = {_library.ELEMENT_TYPES[name]: name for name in TYPES.values()}
+from .. import _choice, _library, _variants
 
 
-class _Choice(ctypes.Structure):
-    """tessera_torch_choice"""
-
-    _fields_ = [("kernel", c_void_p), ("extras", c_int32), ("is_final", c_int32)]
-
-
-_Resolver = ctypes.CFUNCTYPE(c_int, c_char_p, c_int32, POINTER(c_int64), c_int32, POINTER(_Choice))
-_failure = threading.local()
+def _find(variant, element_type, sizes, lse):
+    kernel, extras, is_final = _variants.find_kernel(variant, element_type, sizes, lse)
+    return kernel, None, extras, is_final
 
 
-@_Resolver
-def _resolve(variant, code, sizes, lse, choice):
-    try:
-        if code not in _TYPES:
-            raise TypeError("argument 'q' is neither float16 nor bfloat16; attention takes these")
-        kernel, extras, is_final = _variants.find_kernel(variant.decode(), _TYPES[code], tuple(sizes[:7]), bool(lse))
-    except Exception as error:
-        _failure.error = error
-        return 1
-    choice.contents.kernel = kernel._handle
-    choice.contents.extras = sum({_EXTRAS[name] for name in extras})
-    choice.contents.is_final = is_final
-    return 0
+_resolve = _choice.make_resolver(_find)
 
 
 @functools.lru_cache(maxsize=None)
 def _functions():
     signatures = {
-        "tessera_torch_register": (c_int, c_char_p, c_char_p, c_char_p, c_char_p, c_uint64, _Resolver),
+        "tessera_torch_register": (c_int, c_char_p, c_char_p, c_char_p, c_char_p, c_uint64, _choice.Resolver),
         "tessera_torch_reset": (None,),
         "tessera_torch_take_status": (c_int,),
     }
@@ -81,7 +57,7 @@ def _find_cause(error, tensors):
     if problem is not None:
         return problem
     text = str(error).partition("\n")[0]
-    cause, _failure.error = getattr(_failure, "error", None), None
+    cause = _choice.take_failure()
     status = _functions().tessera_torch_take_status()
     if cause is not None and text.startswith("there is no kernel for"):
         return cause

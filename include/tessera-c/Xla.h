@@ -1,0 +1,57 @@
+/*===- tessera-c/Xla.h - Handlers of custom calls of XLA --------*- C -*-===*\
+|*                                                                          *|
+|* Handlers for XLA's foreign function interface, which JAX registers by    *|
+|* their addresses. Nothing of XLA is needed to build this.                 *|
+|*                                                                          *|
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_C_XLA_H
+#define TESSERA_C_XLA_H
+
+#include "tessera-c/Attention.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** XLA_FFI_CallFrame. */
+typedef struct tessera_xla_call tessera_xla_call;
+/** XLA_FFI_Error. */
+typedef struct tessera_xla_error tessera_xla_error;
+
+/** tessera_program_run of libtessera, which has the interpreter. */
+typedef tessera_compile_status (*tessera_xla_interpreter)(tessera_program *program,
+                                                          const tessera_argument *arguments,
+                                                          size_t count,
+                                                          tessera_diagnostic_handler handler,
+                                                          void *user_data);
+
+/** Sets who chooses for tensors of CUDA devices and of the CPU, and who runs programs (null:
+ * nobody). All live as long as the process. */
+TESSERA_EXPORT void tessera_xla_register(tessera_attention_resolver resolver,
+                                         tessera_attention_resolver resolver_cpu,
+                                         tessera_xla_interpreter interpreter);
+
+/** Forgets final choices. */
+TESSERA_EXPORT void tessera_xla_reset(void);
+
+/** Attention on the call's CUDA stream.
+ *
+ *  Arguments: q [B, H, SQ, D], k [B, HK, SK, D], v [B, HK, SK, DV] in f16 or bf16, or with the
+ *  heads behind the rows; slopes [H] in f32 where the variant takes them. Results: o like q with DV
+ *  columns, and, if a second result is asked for, lse
+ *  [B, H, SQ] in f32. Attributes: `variant` (text), `layout` ("BHSD" or "BSHD"),
+ *  `scale` and `softcap` (f32), `left` and `right` (i32, a window's keys before and after a row's
+ *  own; negative: all). The handler may be recorded in command buffers. Errors: INVALID_ARGUMENT
+ *  for what does not fit, NOT_FOUND where there is no kernel, INTERNAL for those of the driver. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_attention(tessera_xla_call *call);
+
+/** The same for tensors of the CPU: runs the program that was chosen. A kernel, if one was chosen,
+ *  is launched on the default stream. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_cpu(tessera_xla_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_C_XLA_H */

@@ -1,0 +1,129 @@
+//===- XlaFfi.h - XLA's foreign function interface --------------*- C++ -*-===//
+//
+// The part of XLA's C interface for custom calls (xla/ffi/api/c_api.h, versions 0.1 to 0.4) that a
+// handler meets. Each struct that XLA fills begins with its size, so that a later version may
+// append to it; of the table of functions only the beginning is declared.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CAPI_XLAFFI_H
+#define TESSERA_CAPI_XLAFFI_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::xla {
+
+struct Error;
+struct Context;
+
+struct Extension {
+  size_t structSize;
+  int32_t type;
+  Extension *next;
+};
+constexpr int32_t kMetadataExtension = 1;
+
+struct Version {
+  size_t structSize;
+  Extension *extensions;
+  int32_t majorVersion, minorVersion;
+};
+
+struct Metadata {
+  size_t structSize;
+  Version version;
+  uint32_t traits;
+};
+constexpr uint32_t kCommandBufferCompatible = 1;
+
+struct MetadataExtension {
+  Extension base;
+  Metadata *metadata;
+};
+
+enum class ElementType : int32_t { S32 = 4, F16 = 10, F32 = 11, BF16 = 16 };
+
+struct Buffer {
+  size_t structSize;
+  Extension *extensions;
+  ElementType type;
+  void *data;
+  int64_t rank;
+  int64_t *dims; ///< the tensor is dense, the last dimension innermost
+};
+
+struct Text {
+  const char *data;
+  size_t size;
+};
+
+struct Scalar {
+  ElementType type;
+  void *value;
+};
+
+/// Arguments and results.
+struct Buffers {
+  size_t structSize;
+  Extension *extensions;
+  int64_t size;
+  int32_t *kinds; ///< all of kBufferKind
+  void **values;
+};
+constexpr int32_t kBufferKind = 1;
+
+struct Attributes {
+  size_t structSize;
+  Extension *extensions;
+  int64_t size;
+  int32_t *kinds;
+  Text **names;
+  void **values;
+};
+constexpr int32_t kScalarKind = 3, kTextKind = 4;
+
+enum class ErrorCode : int32_t { InvalidArgument = 3, NotFound = 5, Internal = 13 };
+
+struct MakeError {
+  size_t structSize;
+  Extension *extensions;
+  const char *message;
+  ErrorCode code;
+};
+
+struct GetStream {
+  size_t structSize;
+  Extension *extensions;
+  Context *context;
+  void *stream; ///< a CUstream
+};
+
+struct Api {
+  size_t structSize;
+  Extension *extensions;
+  Version version;
+  const void *internal;
+  Error *(*makeError)(MakeError *);
+  void (*getMessage)(void *);
+  void (*destroyError)(void *);
+  Error *(*registerHandler)(void *);
+  Error *(*getStream)(GetStream *);
+};
+
+enum class Stage : int32_t { Instantiate, Prepare, Initialize, Execute };
+
+struct CallFrame {
+  size_t structSize;
+  Extension *extensions;
+  const Api *api;
+  Context *context;
+  Stage stage;
+  Buffers arguments;
+  Buffers results;
+  Attributes attributes;
+};
+
+} // namespace tessera::xla
+
+#endif // TESSERA_CAPI_XLAFFI_H

@@ -1,0 +1,139 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %jax-python %s
+"""tessera.jax.attention on the interpreter, compared with f64."""
+
+import subprocess
+import sys
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import problems
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import tessera.jax
+from tessera.jax import attention
+
+
+class Attention(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+
+    def check(self, tensors, expected, run=None, **named):
+        function = run or (lambda *tensors: attention(*tensors, return_lse=True, **named))
+        out, lse = function(*tensors)
+        problems.assert_close(self, out, expected[0])
+        np.testing.assert_allclose(np.asarray(lse), expected[1], atol=2e-2 if out.dtype == jnp.bfloat16 else 2e-3)
+        return out
+
+    def test_against_f64(self):
+        slopes = jnp.asarray([0.5, 0.25, 0.125, 0.0625])
+        for sizes, named, band in (
+            ({}, {}, {}),
+            ({"rows": 113, "keys": 113, "dtype": jnp.float16}, {"causal": True}, {"right": 0}),
+            ({"rows": 1, "heads": 1, "kv_heads": 1}, {"causal": True}, {"right": 0}),
+            ({"rows": 61, "keys": 20}, {"causal": True}, {"right": 0}),
+            ({"heads": 6, "kv_heads": 1, "d": 128, "dv": 64}, {"window": (9, 2)}, {"left": 9, "right": 2}),
+            ({}, {"softcap": 3.0, "window": (9, -1)}, {"left": 9, "softcap": 3.0}),
+            ({}, {"alibi": slopes}, {"slopes": slopes}),
+            ({"d": 40, "dv": 72}, {}, {}),
+        ):
+            for layout in ("BSHD", "BHSD"):
+                with self.subTest(layout=layout, **sizes, **named):
+                    tensors = problems.make(layout=layout, **sizes)
+                    expected = problems.exact(*tensors, layout=layout, **band)
+                    self.check(tensors, expected, layout=layout, **named)
+
+    def test_only_the_output(self):
+        tensors = problems.make()
+        problems.assert_close(self, attention(*tensors, scale=0.125), problems.exact(*tensors)[0])
+
+    def test_jit(self):
+        for rows in (5, 37):
+            tensors = problems.make(rows=rows)
+            run = jax.jit(lambda *tensors: attention(*tensors, causal=True, return_lse=True))
+            self.check(tensors, problems.exact(*tensors, right=0), run)
+
+    def test_vmap(self):
+        q, k, v = problems.make(rows=9, keys=11)
+        many = jnp.stack([q, 2 * q, -q])
+        mapped = jax.jit(jax.vmap(lambda q: attention(q, k, v)))(many)
+        for one, out in zip(many, mapped):
+            problems.assert_close(self, out, problems.exact(one, k, v)[0])
+        twice = jax.vmap(jax.vmap(lambda v: attention(q, k, v)))(jnp.stack([v, -v])[None])
+        self.assertEqual(twice.shape, (1, 2, *q.shape))
+        problems.assert_close(self, twice[0, 1], problems.exact(q, k, -v)[0])
+        with self.assertRaisesRegex(NotImplementedError, "argument 'alibi' is mapped over"):
+            jax.vmap(lambda slopes: attention(q, k, v, alibi=slopes))(jnp.ones((3, 4)))
+
+    def test_sharding(self):
+        """Batch and heads stay sharded, without a gather; rows are gathered."""
+        mesh = Mesh(np.array(jax.devices()), ("x",))
+        self.assertEqual(len(jax.devices()), 2)
+        run = jax.jit(lambda *tensors: attention(*tensors, causal=True))
+        for kv_heads, spec, of_keys in (
+            (2, ("x",), ("x",)),
+            (2, (None, None, "x"), (None, None, "x")),
+            (4, (None, None, "x"), (None, None, "x")),
+            (1, (None, None, "x"), ()),
+        ):
+            with self.subTest(kv_heads=kv_heads, spec=spec):
+                tensors = problems.make(kv_heads=kv_heads)
+                specs = [PartitionSpec(*spec)] + 2 * [PartitionSpec(*of_keys)]
+                shards = [jax.device_put(tensor, NamedSharding(mesh, spec)) for tensor, spec in zip(tensors, specs)]
+                self.assertNotIn("all-gather", run.lower(*shards).compile().as_text())
+                out = run(*shards)
+                self.assertEqual(out.sharding.spec, specs[0])
+                problems.assert_close(self, out, problems.exact(*tensors, right=0)[0])
+        tensors = problems.make(rows=38)
+        shards = [jax.device_put(tensors[0], NamedSharding(mesh, PartitionSpec(None, "x"))), *tensors[1:]]
+        problems.assert_close(self, run(*shards), problems.exact(*tensors, right=0)[0])
+
+    def test_empty(self):
+        out, lse = attention(*problems.make(keys=0), return_lse=True)
+        self.assertFalse(out.any())
+        self.assertTrue((lse == -jnp.inf).all())
+        self.assertEqual(attention(*problems.make(rows=0)).shape, (2, 0, 4, 64))
+
+    def test_exported_programs(self):
+        """A program runs in another process, which has imported the module and nothing else."""
+        tensors = problems.make(rows=5, keys=7)
+        run = jax.jit(lambda *tensors: attention(*tensors, causal=True))
+        allowed = [jax.export.DisabledSafetyCheck.custom_call("tessera_attention")]
+        program = jax.export.export(run, disabled_checks=allowed)(*tensors).serialize()
+        script = (
+            "import sys, jax, problems, tessera.jax; tessera.jax.use_interpreter(); tessera.jax.register();"
+            "run = jax.export.deserialize(bytearray(sys.stdin.buffer.read())).call;"
+            "print(run(*problems.make(rows=5, keys=7)).tobytes().hex())"
+        )
+        other = subprocess.run([sys.executable, "-c", script], input=program, capture_output=True, cwd=sys.path[0])
+        self.assertEqual(other.stderr.decode(), "")
+        self.assertEqual(other.stdout.decode().strip(), run(*tensors).tobytes().hex())
+
+    def test_refusals(self):
+        q, k, v = problems.make()
+        for arguments, named, exception, text in (
+            ((q[0], k, v), {}, ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
+            ((q.astype(jnp.float32), k, v), {}, TypeError, "argument 'q' has type float32"),
+            ((q, k.astype(jnp.float16), v), {}, TypeError, "argument 'k' has type float16 and 'q' bfloat16"),
+            ((q[..., :36], k[..., :36], v), {}, ValueError, "argument 'q' has head dimension 36"),
+            ((q, k[:1], v), {}, ValueError, "argument 'k' has batch 1 and 'q' 2"),
+            ((q, k, v[:, :9]), {}, ValueError, "argument 'v' has length 9 and 'k' 53"),
+            ((q[:, :, :3], k, v), {}, ValueError, "argument 'q' has 3 heads, which is no multiple of the 2 heads"),
+            ((q, k, v), {"alibi": jnp.ones(3)}, ValueError, "one float32 slope for each of the 4 heads"),
+            ((q, k, v), {"layout": "BTNH"}, ValueError, "argument 'layout' is 'BTNH'"),
+        ):
+            with self.subTest(text), self.assertRaises(exception) as caught:
+                attention(*arguments, **named)
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaisesRegex(NotImplementedError, "attention has no backward kernel"):
+            jax.grad(lambda q: attention(q, k, v).sum().astype(jnp.float32))(q)
+
+    def test_no_interpreter(self):
+        tessera.jax.use_interpreter(False)
+        with self.assertRaisesRegex(Exception, "attention runs on CUDA devices of compute capability 9.0"):
+            attention(*problems.make())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+"""Problems for the tests, and what they compare results with."""
+
+import jax.numpy as jnp
+import numpy as np
+
+
+def make(batch=2, heads=4, kv_heads=2, rows=37, keys=53, d=64, dv=None, dtype=jnp.bfloat16, layout="BSHD", seed=0):
+    """q, k, v in the order of `layout`."""
+    generator = np.random.default_rng(seed)
+
+    def normal(heads, length, width):
+        shape = (batch, length, heads, width) if layout == "BSHD" else (batch, heads, length, width)
+        return jnp.asarray(generator.standard_normal(shape), dtype)
+
+    return normal(heads, rows, d), normal(kv_heads, keys, d), normal(kv_heads, keys, dv or d)
+
+
+def exact(q, k, v, left=None, right=None, softcap=0.0, slopes=None, layout="BSHD"):
+    """(output in `layout`, LSE) in float64. Windows are aligned at the last row and key."""
+    q, k, v = (np.asarray(tensor, np.float64) for tensor in (q, k, v))
+    if layout == "BSHD":
+        q, k, v = (tensor.swapaxes(1, 2) for tensor in (q, k, v))
+    k, v = (np.repeat(tensor, q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * q.shape[3] ** -0.5
+    rows, keys = scores.shape[2:]
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    offset = np.arange(keys) - (np.arange(rows)[:, None] + keys - rows)
+    if slopes is not None:
+        scores = scores - np.asarray(slopes, np.float64).reshape(-1, 1, 1) * abs(offset)
+    visible = np.ones_like(scores, bool) & (left is None or offset >= -left) & (right is None or offset <= right)
+    weights = np.where(visible, np.exp(scores), 0.0)
+    sums = weights.sum(-1, keepdims=True)
+    out = np.divide(weights, sums, out=np.zeros_like(weights), where=sums != 0) @ v
+    with np.errstate(divide="ignore"):
+        return (out.swapaxes(1, 2) if layout == "BSHD" else out), np.log(sums[..., 0])
+
+
+def assert_close(test, out, expected):
+    """Twice what rounding P and the output to 16 bits costs, and two units in the last place of a value near 0.3."""
+    unit = float(jnp.finfo(out.dtype).eps)
+    error = abs(np.asarray(out, np.float64) - expected).max()
+    test.assertLessEqual(error, 2 * unit * abs(expected).max() + 2 * unit * 0.25)
