@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a wheel of the Python package with the libraries of a build tree inside.
 
-    scripts/make_wheel.py BUILD_TREE OUTPUT_DIRECTORY
+    scripts/make_wheel.py BUILD_TREE OUTPUT_DIRECTORY [--bundles DIRECTORY]
 
 A tree of the preset "static" gives one that needs the C library only, for every distribution that has it new enough
 (manylinux_2_NN); any other tree one for this machine. The same files give the same bytes. Prints path and size.
@@ -81,6 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--bundles", type=pathlib.Path, help="what scripts/compile_bundles.py made with this build")
     options = parser.parse_args()
     project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
     prefix = pathlib.Path(tempfile.mkdtemp(prefix="tessera-wheel-"))
@@ -88,6 +89,9 @@ def main():
         files = collect(options.tree, prefix)
     finally:
         shutil.rmtree(prefix)
+    if options.bundles:
+        entries = sorted(options.bundles.glob("*.entry"))
+        files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in entries)
     tag = find_tag([contents for name, contents in files.items() if ".so" in name])
     stem = f"{project['name'].replace('-', '_')}-{project['version']}"
     info = f"{stem}.dist-info"

@@ -35,6 +35,10 @@ def directory():
     return os.path.join(base, "tessera")
 
 
+#: Bundles of the kernels of this package, which its wheel has (scripts/compile_bundles.py).
+OWN_BUNDLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "tessera", "bundles")
+
+
 def shipped_directories():
     """Where bundles are looked for first and never written, as $TESSERA_BUNDLES says: directories as on PATH."""
     return [place for place in os.environ.get("TESSERA_BUNDLES", "").split(os.pathsep) if place]
@@ -49,7 +53,7 @@ def _warn(place, reason):
         f"compiled kernels are not kept in '{place}': {reason}; TESSERA_CACHE_DIR names another directory, or is "
         "empty for none",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -237,7 +237,7 @@ def _make_extents(shape):
     return (_Extent * len(extents))(*extents)
 
 
-def _compile(source, file_name, request, on_diagnostic):
+def compile_bundle(source, file_name, request, on_diagnostic):
     """The text of a bundle; CompileError when there is none."""
     library = _compiler()
     defines, extents = _make_defines(request["parameters"]), _make_extents(request["shape"])
@@ -287,6 +287,28 @@ def _find_bundle(places, key):
     return found
 
 
+def _make_key(identity, source):
+    return hashlib.sha256(json.dumps(identity).encode() + b"\0" + source).hexdigest()
+
+
+def make_own_key(source, request):
+    """The key of a bundle of the package itself: its compiler made it, with a ptxas that need not be here."""
+    return _make_key(["own", request], source)
+
+
+def _find_own(source, request):
+    """The bundle of the package for a request, None when it has none."""
+    # Another compiler may make something else, as may another ptxas or another database.
+    is_plain = request["image"] == "cubin" and request["ptxas"] is None and request["database"] is None
+    if not is_plain or "TESSERA_LIBRARY" in os.environ:
+        return None
+    key = make_own_key(source, request)
+    bundle = _find_bundle([_cache.OWN_BUNDLES], key)
+    if bundle is not None:
+        _remember(key, bundle)
+    return bundle
+
+
 def _check_may_compile(file_name, places):
     if os.environ.get("TESSERA_JIT") == "0":
         raise CompileError(
@@ -309,7 +331,7 @@ def _remember(key, bundle):
         _bundles[key] = bundle
 
 
-def _texts(parameters):
+def to_texts(parameters):
     """The values of parameters as on the command line, in the order of their names."""
     return {name: _to_text(value) for name, value in sorted(parameters.items())}
 
@@ -347,8 +369,8 @@ def compile(
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
     $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
-    and version and size of ptxas, wherever these two lie. Directories in $TESSERA_BUNDLES are looked into first and
-    never written; with TESSERA_JIT=0 what is nowhere is refused. What lies in the cache and is not the whole of what was
+    and version and size of ptxas, wherever these two lie. Kernels that the package has compiled are taken from it, and need
+    no ptxas. Directories in $TESSERA_BUNDLES are looked into first and never written; with TESSERA_JIT=0 what is nowhere is refused. What lies in the cache and is not the whole of what was
     written for exactly this is compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
@@ -357,36 +379,62 @@ def compile(
     if image not in ("cubin", "ptx"):
         raise ValueError(f"image is {image!r}; it is 'cubin' or 'ptx'")
     source, file_name = _read_source(path_or_source)
+    request = make_request(
+        parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
+        shape_class=shape_class,
+    )  # fmt: skip
+    bundle = _find_own(source, request) if cache else None
+    if bundle is None:
+        bundle = _find_or_compile(source, file_name, request, cache, on_diagnostic)
+    return bundle.kernel(kernel)
+
+
+def find_own(path, shape_class, parameters):
+    """The kernel that the package has of a source, None when it has none."""
+    source, _ = _read_source(path)
+    bundle = _find_own(source, make_request(parameters, shape_class=shape_class))
+    return bundle and bundle.kernel(None)
+
+
+def make_request(
+    parameters, kernel=None, schedule=None, image="cubin", ptxas=None, database=None, gpu=None, shape=None,
+    shape_class=None,
+):  # fmt: skip
+    """What is asked for, as data for JSON."""
     if isinstance(schedule, dict):
         schedule = ",".join(f"{name}={_to_text(value)}" for name, value in schedule.items())
-    ptxas = ptxas and os.path.abspath(ptxas)
-    assembler = _find_ptxas(ptxas) if image == "cubin" else None
-    request = {
+    return {
         "kernel": kernel,
         "schedule": schedule,
         "image": image,
-        "ptxas": assembler[0] if assembler else ptxas,
+        "ptxas": ptxas and os.path.abspath(ptxas),
         "database": os.fspath(database) if database else database,
         "gpu": gpu,
         "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
-        "parameters": _texts(parameters),
+        "parameters": to_texts(parameters),
     }
+
+
+def _find_or_compile(source, file_name, request, cache, on_diagnostic):
+    """The bundle of a request, from memory or the disk or compiled."""
+    assembler = _find_ptxas(request["ptxas"]) if request["image"] == "cubin" else None
+    if assembler:
+        request["ptxas"] = assembler[0]
     # Neither the places of the compiler and ptxas nor their times: an image of a disk keeps its cache.
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
-    identity = json.dumps([{**request, **tools}, _read_database(database)]).encode()
-    key = hashlib.sha256(identity + b"\0" + source).hexdigest()
+    key = _make_key([{**request, **tools}, _read_database(request["database"])], source)
     place = _cache.directory()
     places = [*_cache.shipped_directories(), *([place] if place else [])]
     bundle = _find_bundle(places, key) if cache else None
     if bundle is None:
         _check_may_compile(file_name, places)
-        text = _compile(source, file_name, request, on_diagnostic)
+        text = compile_bundle(source, file_name, request, on_diagnostic)
         bundle = Bundle(text)
         if place:
             _cache.write(place, key, text)
     _remember(key, bundle)
-    return bundle.kernel(kernel)
+    return bundle
 
 
 def kernel(name, **options):

@@ -66,7 +66,7 @@ class Program:
         self._handle = c_void_p()
         self._library = _interpreter()
         source, self._file_name = _compile._read_source(path_or_source)
-        defines, collector = _compile._make_defines(_compile._texts(parameters)), _compile._Collector()
+        defines, collector = _compile._make_defines(_compile.to_texts(parameters)), _compile._Collector()
         status = self._library.tessera_program_read(
             source, len(source), self._file_name.encode(), kernel and kernel.encode(), defines, len(defines),
             collector.handler, None, ctypes.byref(self._handle),

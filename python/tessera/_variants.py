@@ -1,6 +1,7 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 from . import _compile, _library
@@ -13,6 +14,8 @@ UNLIMITED = -1
 
 # Shapes whose kernel is remembered before remembering starts afresh.
 _MAX_SHAPES = 4096
+# The class that a compilation without a shape is for.
+DEFAULT_CLASS = "many-long"
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
 
@@ -66,23 +69,23 @@ class Variant:
 
     def __init__(self, text, element_type, d, dv, padded, lse):
         name, *fields = text.split()
-        self._source = _library.find_source(name)
-        self._parameters = dict(field.split("=", 1) for field in fields)
-        self._parameters.update(T=element_type, D=d, DV=dv)
+        self.source = _library.find_source(name)
+        self.parameters = dict(field.split("=", 1) for field in fields)
+        self.parameters.update(T=element_type, D=d, DV=dv)
         # Named where they differ from what the sources have, so that a kernel has one key in the cache.
         if padded:
-            self._parameters["PADDED"] = True
+            self.parameters["PADDED"] = True
         if not lse:
-            self._parameters["LSE"] = False
+            self.parameters["LSE"] = False
         #: The tensors' head dimensions are extents of a launch.
         self.is_padded = padded
         #: The interpreter's form.
-        self.program = Program(self._source, **self._parameters)
+        self.program = Program(self.source, **self.parameters)
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [
             argument
             for field, arguments in (("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]), ("MASK", ["left", "right"]))
-            if self._parameters.get(field) in ("exact", "true", "window")
+            if self.parameters.get(field) in ("exact", "true", "window")
             for argument in arguments
         ]
         self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
@@ -91,7 +94,7 @@ class Variant:
         """The kernel of a class; waits for the compiler where it is not there yet."""
         kernel = self._kernels.get(shape_class)
         if kernel is None:
-            kernel = _compile.compile(self._source, shape_class=shape_class, **self._parameters)
+            kernel = _compile.compile(self.source, shape_class=shape_class, **self.parameters)
             self._kernels[shape_class] = kernel
         return kernel
 
@@ -100,13 +103,34 @@ class Variant:
         program, if there is another."""
         shape_class = self.program.shape_class(**shape)
         kernel = self._kernels.get(shape_class)
-        if kernel is not None or not self._kernels:
-            return kernel or self.compile(shape_class), True
+        if kernel is not None:
+            return kernel, True
+        kernel = self._find_own(shape_class)
+        if kernel is not None:
+            self._kernels[shape_class] = kernel
+            return kernel, True
+        if not self._kernels:
+            # That of the package for most shapes does for the time being.
+            kernel = self._find_own(DEFAULT_CLASS)
+            if kernel is None:
+                return self.compile(shape_class), True
+            self._kernels[DEFAULT_CLASS] = kernel
         with self._lock:
             if shape_class not in self._pending:
                 self._pending.add(shape_class)
-                _background().submit(self.compile, shape_class)
+                _background().submit(self._compile_aside, shape_class)
         return next(iter(self._kernels.values())), False
+
+    def _find_own(self, shape_class):
+        return _compile.find_own(self.source, shape_class, self.parameters)
+
+    def _compile_aside(self, shape_class):
+        try:
+            self.compile(shape_class)
+        except Exception as error:
+            other = next(iter(self._kernels.values()))
+            self._kernels[shape_class] = other
+            warnings.warn(f"shapes of class '{shape_class}' go on with a kernel for others: {error}", RuntimeWarning)
 
     def compile_all(self):
         for shape_class in _CLASSES:

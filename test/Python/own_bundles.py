@@ -1,0 +1,72 @@
+# REQUIRES: ptxas
+# RUN: rm -rf %t && env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'"
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %t
+"""Bundles that a wheel has: a first call takes them and compiles nothing."""
+
+import os
+import sys
+import unittest
+import unittest.mock
+import warnings
+
+from tessera import CompileError, _cache, _compile, _library, _variants
+
+TEXT = "attention_fwd CAUSAL=true"
+MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
+OTHER_CLASS = (1, 1, 100, 64, 1, 100, 64)
+_compile._compiler(), _library.runtime()
+
+
+class OwnBundles(unittest.TestCase):
+    def setUp(self):
+        # Of another compiler than the package's own nothing would be taken.
+        environment = {name: value for name, value in os.environ.items() if name != "TESSERA_LIBRARY"}
+        for patch in (
+            unittest.mock.patch.dict(os.environ, {**environment, "TESSERA_JIT": "0"}, clear=True),
+            unittest.mock.patch.object(_cache, "OWN_BUNDLES", DIRECTORY),
+            unittest.mock.patch.object(_compile, "_find_ptxas", side_effect=AssertionError("looks for ptxas")),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+        for kept in (_compile._bundles, _variants._variants, _variants._by_sizes):
+            kept.clear()
+
+    def find(self, sizes, text=TEXT, lse=False):
+        return _variants.find_kernel(text, "bf16", sizes, lse)
+
+    def test_class_that_ships(self):
+        kernel, extras, is_final = self.find(MANY_LONG)
+        self.assertEqual((kernel.description["name"], extras, is_final), ("attention_fwd", [], True))
+        self.assertNotIn("lse", [argument["name"] for argument in kernel.description["arguments"]])
+
+    def test_class_that_does_not_ship(self):
+        """The kernel for most shapes does, at once and, where nothing may be compiled, for good."""
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kernel, _, is_final = self.find(OTHER_CLASS)
+            self.assertFalse(is_final)
+            _variants._background().submit(lambda: None).result()
+        again, _, is_final = self.find(OTHER_CLASS)
+        self.assertTrue(is_final)
+        self.assertIs(kernel, again)
+
+    def test_what_does_not_ship(self):
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+            with self.assertRaisesRegex(CompileError, "TESSERA_JIT=0 forbids to compile"):
+                self.find(MANY_LONG, lse=True)
+            with unittest.mock.patch.dict(os.environ, {"TESSERA_LIBRARY": "another"}), self.assertRaises(CompileError):
+                self.find(MANY_LONG)
+
+    def test_options_that_make_something_else(self):
+        source = _library.find_source("attention_fwd")
+        parameters = {"CAUSAL": "true", "T": "bf16", "D": 64, "DV": 64, "LSE": False}
+        _compile.compile(source, shape_class="many-long", **parameters)
+        for options in ({"ptxas": "/ptxas"}, {"database": False}, {"schedule": "stages=2"}, {"cache": False}):
+            with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+                with self.subTest(options), self.assertRaises(CompileError):
+                    _compile.compile(source, shape_class="many-long", **options, **parameters)
+
+
+if __name__ == "__main__":
+    DIRECTORY = sys.argv.pop()
+    unittest.main()
