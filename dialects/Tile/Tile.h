@@ -40,6 +40,14 @@ mlir::ParseResult parseSpeculationRegions(mlir::OpAsmParser &parser, mlir::Regio
 void printSpeculationRegions(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Region &fast,
                              mlir::Region &exact);
 
+/// The operands of a tile.map, each with the axis along which it is repeated.
+mlir::ParseResult
+parseMapOperands(mlir::OpAsmParser &parser,
+                 llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &operands,
+                 mlir::DenseI64ArrayAttr &axes);
+void printMapOperands(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRange operands,
+                      mlir::DenseI64ArrayAttr axes);
+
 } // namespace tessera
 
 #endif // TESSERA_DIALECTS_TILE_TILE_H

@@ -28,6 +28,10 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
   if (name == TileDialect::ParametersAttrHelper::getNameStr() &&
       !(llvm::isa<mlir::ModuleOp>(op) && llvm::isa<mlir::DictionaryAttr>(value)))
     return "a dictionary of a module";
+  // The dialect does not depend on func, whose functions end in the reader.
+  if (name == TileDialect::OverridableAttrHelper::getNameStr() &&
+      !(op->getName().getStringRef() == "func.func" && llvm::isa<mlir::UnitAttr>(value)))
+    return "a unit of a func.func";
   if (name == TileDialect::BoundaryAttrHelper::getNameStr() &&
       !(llvm::isa<mlir::scf::ForOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of an scf.for";
@@ -49,8 +53,9 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
 mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
                                                           mlir::NamedAttribute attribute) {
   constexpr llvm::StringLiteral known[] = {
-      ParametersAttrHelper::getNameStr(), BoundaryAttrHelper::getNameStr(),
-      PolynomialAttrHelper::getNameStr(), PolynomialPreciseAttrHelper::getNameStr()};
+      OverridableAttrHelper::getNameStr(), ParametersAttrHelper::getNameStr(),
+      BoundaryAttrHelper::getNameStr(), PolynomialAttrHelper::getNameStr(),
+      PolynomialPreciseAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

@@ -343,7 +343,9 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, si
                                   std::optional<ArrayRef<int64_t>> box) {
   auto view = cast<ViewType>(viewValue.getType());
   auto argument = dyn_cast<BlockArgument>(viewValue);
-  if (!argument || !argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>())
+  bool isArgument =
+      argument && argument.getOwner()->getParentOp()->hasTrait<OpTrait::IsIsolatedFromAbove>();
+  if (!isArgument && !viewValue.getDefiningOp<ArgumentOp>())
     return op->emitOpError("takes its view straight from the kernel's arguments; select between "
                            "tiles or indices, not between views");
   if (static_cast<int64_t>(numIndices) != view.getRank())

@@ -69,6 +69,13 @@ typedef struct tessera_extent {
   int64_t value;
 } tessera_extent;
 
+/** The text of a file that a source imports. */
+typedef struct tessera_import {
+  const char *name;
+  const char *text; /**< `length` bytes */
+  size_t length;
+} tessera_import;
+
 /** Options. All zero but `size` is what most callers want; a null string is an absent one. */
 typedef struct tessera_compile_options {
   /** sizeof(tessera_compile_options) of the caller; members beyond it count as zero. */
@@ -110,6 +117,12 @@ typedef struct tessera_compile_options {
    *  nothing else. */
   const tessera_extent *extents;
   size_t extent_count;
+  /** Directories where `$import "name"` looks, behind that of the source. */
+  const char *const *import_paths;
+  size_t import_path_count;
+  /** Files that need not be on disk; an import takes them before others of the name. */
+  const tessera_import *imports;
+  size_t import_count;
 } tessera_compile_options;
 
 typedef enum tessera_severity {
@@ -180,6 +193,33 @@ tessera_compilation_kernel_description(const tessera_compilation *compilation, s
  *  an index out of range. */
 TESSERA_EXPORT const char *tessera_compilation_kernel_report(const tessera_compilation *compilation,
                                                              size_t index);
+
+/*===- The files of a source ----------------------------------------------===*/
+
+/** The files that a source consists of. */
+typedef struct tessera_source_files tessera_source_files;
+
+/** Reads `length` bytes of source text and what it imports, with the import options of `options`,
+ *  which may be null: what a cache of compilations depends on. On success `*files` is a handle to
+ *  destroy, otherwise null. */
+TESSERA_EXPORT tessera_compile_status tessera_source_read_imports(
+    const char *source, size_t length, const char *file_name,
+    const tessera_compile_options *options, tessera_diagnostic_handler handler, void *user_data,
+    tessera_source_files **files);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_source_files_destroy(tessera_source_files *files);
+
+/** The files that are imported, each after those that it imports, and the source as the last. */
+TESSERA_EXPORT size_t tessera_source_files_count(const tessera_source_files *files);
+
+/** The name of a file; null for an index out of range. */
+TESSERA_EXPORT const char *tessera_source_files_name(const tessera_source_files *files,
+                                                     size_t index);
+
+/** The text of a file, of `*size` bytes; null for an index out of range. `size` may be null. */
+TESSERA_EXPORT const char *tessera_source_files_text(const tessera_source_files *files,
+                                                     size_t index, size_t *size);
 
 /*===- The assembler ------------------------------------------------------===*/
 

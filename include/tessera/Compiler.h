@@ -49,7 +49,17 @@ enum class CompileStatus {
   ToolchainError = 4, ///< ptxas is missing or too old, or refused its input
 };
 
+/// Where `$import "name"` finds its file: among `texts`, beside the file that imports it, in
+/// `paths`, and among the kernels that ship with the compiler.
+struct ImportOptions {
+  /// Directories, as -I DIR.
+  std::vector<std::string> paths;
+  /// Names and texts of files that need not be on disk.
+  std::vector<std::pair<std::string, std::string>> texts;
+};
+
 struct CompileOptions {
+  ImportOptions imports;
   /// Values of `param` declarations, as -D NAME=VALUE.
   std::vector<std::pair<std::string, std::string>> defines;
   /// Overrides of schedule fields, as "consumers=2,overlap=1".
@@ -107,6 +117,8 @@ struct CompileResult {
   /// The requested form: IR or PTX text, a cubin image, or a bundle.
   std::string output;
   std::vector<KernelReport> kernels;
+  /// The files that the source consists of: those that it imports, and itself as the last.
+  std::vector<std::string> files;
 };
 
 /// Compiles source text. `fileName` is what diagnostics call it.
@@ -144,7 +156,17 @@ struct SourceInfo {
 /// Reads what a source declares, with the parameters that `defines` sets.
 SourceInfo inspect(const std::string &source, const std::string &fileName,
                    const std::vector<std::pair<std::string, std::string>> &defines,
-                   const DiagnosticHandler &handler);
+                   const DiagnosticHandler &handler, const ImportOptions &imports = {});
+
+/// A file of a source.
+struct SourceFile {
+  std::string name, text;
+};
+
+/// The files that a source consists of: those that it imports, and itself as the last; none after
+/// an error. What a cache of compilations is to ask for.
+std::vector<SourceFile> readImports(const std::string &source, const std::string &fileName,
+                                    const ImportOptions &imports, const DiagnosticHandler &handler);
 
 } // namespace tessera
 

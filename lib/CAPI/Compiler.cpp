@@ -47,7 +47,9 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
     memcpy(&given, options, std::min(options->size, sizeof(given)));
   std::pair<const void *, size_t> arrays[] = {{given.defines, given.define_count},
                                               {given.ptxas_arguments, given.ptxas_argument_count},
-                                              {given.extents, given.extent_count}};
+                                              {given.extents, given.extent_count},
+                                              {given.import_paths, given.import_path_count},
+                                              {given.imports, given.import_count}};
   if (llvm::any_of(arrays, [](auto array) { return !array.first && array.second; })) {
     reportError(handler, "an array of the options has elements, and null for its address");
     return std::nullopt;
@@ -77,6 +79,10 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
   result.tuning.shapeClass = text(given.shape_class);
   for (const tessera_extent &extent : llvm::ArrayRef(given.extents, given.extent_count))
     result.tuning.shape.emplace_back(text(extent.name), extent.value);
+  for (const char *path : llvm::ArrayRef(given.import_paths, given.import_path_count))
+    result.imports.paths.push_back(text(path));
+  for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
+    result.imports.texts.emplace_back(text(import.name), std::string(import.text, import.length));
   return result;
 }
 
@@ -151,6 +157,49 @@ const char *tessera_compilation_kernel_report(const tessera_compilation *compila
                                               size_t index) {
   const KernelReport *kernel = compilation->kernel(index);
   return kernel ? kernel->report.c_str() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// The files of a source
+//===----------------------------------------------------------------------===//
+
+struct tessera_source_files {
+  std::vector<SourceFile> files;
+};
+
+tessera_compile_status tessera_source_read_imports(const char *source, size_t length,
+                                                   const char *file_name,
+                                                   const tessera_compile_options *options,
+                                                   tessera_diagnostic_handler handler,
+                                                   void *user_data, tessera_source_files **files) {
+  *files = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  if (!converted)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  std::vector<SourceFile> read =
+      readImports(std::string(source, length), text(file_name), converted->imports, handle);
+  if (read.empty())
+    return TESSERA_COMPILE_SOURCE_ERROR;
+  *files = new tessera_source_files{std::move(read)};
+  return TESSERA_COMPILE_SUCCESS;
+}
+
+void tessera_source_files_destroy(tessera_source_files *files) { delete files; }
+
+size_t tessera_source_files_count(const tessera_source_files *files) { return files->files.size(); }
+
+const char *tessera_source_files_name(const tessera_source_files *files, size_t index) {
+  return index < files->files.size() ? files->files[index].name.c_str() : nullptr;
+}
+
+const char *tessera_source_files_text(const tessera_source_files *files, size_t index,
+                                      size_t *size) {
+  if (index >= files->files.size())
+    return nullptr;
+  if (size)
+    *size = files->files[index].text.size();
+  return files->files[index].text.c_str();
 }
 
 //===----------------------------------------------------------------------===//

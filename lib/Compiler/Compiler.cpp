@@ -65,6 +65,7 @@ private:
   tile::ScheduleAttr asked;
   std::optional<InstrumentTimelineOptions> timeline;
   StringRef sourceText, fileName;
+  std::unique_ptr<source::Files> files;
 };
 } // namespace
 
@@ -119,10 +120,11 @@ CompileStatus Compilation::selectKernel(ModuleOp form) {
 /// up.
 CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
   TimingScope scope = timing.nest("Reading");
-  ReadResult input = readSource(sourceText, fileName, defines, context);
+  ReadResult input = readSource(sourceText, fileName, defines, context, options.imports);
   if (input.status != CompileStatus::Success)
     return input.status;
   form = std::move(input.module);
+  files = std::move(input.files);
   if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
     return status;
   scope.stop();
@@ -221,7 +223,9 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
     return CompileStatus::SourceError;
   for (json::Value &kernel : *kernels) {
     json::Object &object = *kernel.getAsObject();
-    nameTimelineStages(object, sourceText);
+    // Stages name lines, which are those of one file only where there is one.
+    if (files->getFiles().size() == 1)
+      nameTimelineStages(object, sourceText);
     KernelReport report;
     report.name = object.getString("name").value_or("").str();
     for (const TunedKernel &known : tuned.kernels)
@@ -312,7 +316,10 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
     if (status != CompileStatus::Success)
       return status;
   }
-  return trials.run(*source, tuned);
+  status = trials.run(*source, tuned);
+  for (const source::File &file : files->getFiles())
+    result.files.push_back(file.name);
+  return status;
 }
 
 //===----------------------------------------------------------------------===//

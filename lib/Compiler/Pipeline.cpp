@@ -22,7 +22,10 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void buildTilePhase(OpPassManager &pm) { addCleanup(pm); }
+void buildTilePhase(OpPassManager &pm) {
+  pm.addNestedPass<tile::KernelOp>(createTileFindVisits());
+  addCleanup(pm);
+}
 
 void buildSchedulePhase(OpPassManager &pm) {
   OpPassManager &kernels = pm.nest<tile::KernelOp>();

@@ -372,7 +372,8 @@ CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp 
   if (!gpu)
     return CompileStatus::UsageError;
   wanted.gpu = *gpu;
-  ParameterResult parameters = readParameters(source, fileName, options.defines, *context);
+  ParameterResult parameters =
+      readParameters(source, fileName, options.defines, *context, options.imports);
   for (KernelOp kernel : form.getOps<KernelOp>()) {
     Lookup lookup(kernel, wanted, options, parameters.table.getParameters(), read, tuned);
     if (CompileStatus status = lookup.run(); status != CompileStatus::Success)

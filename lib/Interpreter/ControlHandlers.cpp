@@ -94,9 +94,30 @@ static LogicalResult runSpeculate(Frame &frame, Operation *op) {
   return success();
 }
 
+/// The mask of each iteration, and the first and the last that has a true element.
+static LogicalResult runVisits(Frame &frame, Operation *op) {
+  auto visits = cast<tile::VisitsOp>(op);
+  int64_t lower = frame.scalar(visits.getLower()), upper = frame.scalar(visits.getUpper());
+  int64_t first = lower, past = lower;
+  for (int64_t j = lower; j < upper; ++j) {
+    frame.set(visits.getInductionVar(), Ints{j});
+    if (failed(frame.runBlock(visits.getBody().front())))
+      return failure();
+    if (llvm::none_of(frame.ints(visits.getMask()), [](int64_t seen) { return seen != 0; }))
+      continue;
+    if (past == lower)
+      first = j;
+    past = j + 1;
+  }
+  frame.set(visits.getFirst(), Ints{first});
+  frame.set(visits.getPast(), Ints{past});
+  return success();
+}
+
 void interp::addControlHandlers(HandlerTable &table) {
   table.add<scf::ForOp>(runFor);
   table.add<scf::IfOp>(runIf);
   table.add<scf::WhileOp>(runWhile);
   table.add<tile::SpeculateOp>(runSpeculate);
+  table.add<tile::VisitsOp>(runVisits);
 }

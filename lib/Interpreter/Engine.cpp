@@ -66,7 +66,7 @@ static std::string explainType(Type type) {
 
 static LogicalResult checkOperation(Operation *op, const HandlerTable &handlers) {
   bool isStructure = isa<tile::KernelOp, tile::ReturnOp, tile::YieldIfOp, tile::YieldOp,
-                         scf::YieldOp, scf::ConditionOp, arith::ConstantOp>(op);
+                         tile::MaskOp, scf::YieldOp, scf::ConditionOp, arith::ConstantOp>(op);
   if (!isStructure && !handlers.lookup(op))
     return op->emitError()
            << "the interpreter does not know '" << op->getName()

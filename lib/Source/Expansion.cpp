@@ -63,21 +63,14 @@ namespace {
 /// Copies a source from left to right, replacing what has to be replaced.
 class Expander {
 public:
-  Expander(StringRef text, const ParameterTable &table, ErrorSink error)
-      : text(text), table(table), error(error) {}
+  Expander(const Files &files, const ParameterTable &table, ErrorSink error)
+      : files(files), text(files.getText()), table(table), error(error) {}
 
   std::optional<Expansion> run() {
-    for (const Declaration &declaration : table.getDeclarations()) {
-      copyUpTo(declaration.begin);
-      blankUpTo(declaration.end);
-    }
-    while (position < text.size())
-      if (!expandLine())
+    for (const File &file : files.getFiles())
+      if (!expandFile(file))
         return std::nullopt;
-    if (blocks.empty())
-      return std::move(result);
-    error(blocks.back().offset, "`$if` has no `$end`");
-    return std::nullopt;
+    return std::move(result);
   }
 
 private:
@@ -89,6 +82,22 @@ private:
     /// Whether the lines that follow are kept, a branch was, and `$else` came.
     bool active = false, taken = false, inElse = false;
   };
+
+  bool expandFile(const File &file) {
+    blankUpTo(file.body);
+    for (auto [begin, end] : table.getPlaces())
+      if (begin >= file.body && begin < file.end) {
+        copyUpTo(begin);
+        blankUpTo(end);
+      }
+    while (position < file.end)
+      if (!expandLine())
+        return false;
+    if (blocks.empty())
+      return true;
+    error(blocks.back().offset, "`$if` has no `$end`");
+    return false;
+  }
 
   static bool isNameChar(char c) { return (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_'; }
 
@@ -124,6 +133,11 @@ private:
     StringRef indented = text.slice(position, end).ltrim(" \t");
     bool isLineStart = position == lineBegin;
     StringRef keyword = indented.take_while([](char c) { return c == '$' || isAlpha(c); });
+    if (isLineStart && keyword == "$import") {
+      error(end - indented.size(),
+            "imports stand at the top of a source, before its parameters and everything else");
+      return false;
+    }
     if (isLineStart && isDirective(keyword)) {
       size_t begin = end - indented.size();
       Lexer lexer(text, begin + keyword.size(), end);
@@ -225,6 +239,7 @@ private:
     return true;
   }
 
+  const Files &files;
   StringRef text;
   const ParameterTable &table;
   ErrorSink error;
@@ -235,7 +250,7 @@ private:
 };
 } // namespace
 
-std::optional<Expansion> tessera::source::expand(StringRef text, const ParameterTable &table,
+std::optional<Expansion> tessera::source::expand(const Files &files, const ParameterTable &table,
                                                  ErrorSink error) {
-  return Expander(text, table, error).run();
+  return Expander(files, table, error).run();
 }

@@ -39,17 +39,17 @@ private:
 };
 
 struct Expansion {
-  /// The source with declarations, directives and lines left out blanked and substitutions
+  /// The source with imports, declarations, directives and lines left out blanked and substitutions
   /// replaced; as many lines as before.
   std::string text;
   ColumnMap columns;
 };
 
-/// Expands `text` with the bound parameters of `table`, which was parsed from it. A `$` in a string
-/// or a comment, or before anything but `(`, an upper-case letter or an underscore, stays (`%a$b`
-/// is a name of MLIR). An expression ends on the line where it starts. Returns nothing after an
-/// error.
-std::optional<Expansion> expand(llvm::StringRef text, const ParameterTable &table, ErrorSink error);
+/// Expands the text of `files` with the bound parameters of `table`, which was parsed from them. A
+/// `$` in a string or a comment, or before anything but `(`, an upper-case letter or an underscore,
+/// stays (`%a$b` is a name of MLIR). An expression ends on the line where it starts. Returns
+/// nothing after an error.
+std::optional<Expansion> expand(const Files &files, const ParameterTable &table, ErrorSink error);
 
 /// The length of what starts a text: a comment, a string or one character. A string without its end
 /// goes to the end of the line.

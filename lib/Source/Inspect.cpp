@@ -40,14 +40,14 @@ static KernelInfo describeKernel(tile::KernelOp kernel) {
 
 SourceInfo tessera::inspect(const std::string &source, const std::string &fileName,
                             const std::vector<std::pair<std::string, std::string>> &defines,
-                            const DiagnosticHandler &handler) {
+                            const DiagnosticHandler &handler, const ImportOptions &imports) {
   DialectRegistry registry;
   registerSourceDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
 
   SourceInfo info;
-  ParameterResult parameters = readParameters(source, fileName, defines, context);
+  ParameterResult parameters = readParameters(source, fileName, defines, context, imports);
   info.status = parameters.status;
   if (info.status != CompileStatus::Success)
     return info;
@@ -55,11 +55,27 @@ SourceInfo tessera::inspect(const std::string &source, const std::string &fileNa
     info.parameters.push_back({parameter.name,
                                source::stringifyValueKind(parameter.value.getKind()).str(),
                                parameter.value.str(), parameter.allowed, parameter.documentation});
-  ReadResult read = readSource(source, fileName, defines, context);
+  ReadResult read = readSource(source, fileName, defines, context, imports);
   info.status = read.status;
   if (info.status != CompileStatus::Success)
     return info;
   for (auto kernel : read.module->getOps<tile::KernelOp>())
     info.kernels.push_back(describeKernel(kernel));
   return info;
+}
+
+std::vector<SourceFile> tessera::readImports(const std::string &source, const std::string &fileName,
+                                             const ImportOptions &imports,
+                                             const DiagnosticHandler &handler) {
+  source::Files files;
+  auto report = [&](const source::Place &place, const llvm::Twine &message) {
+    if (handler)
+      handler({Severity::Error, place.file.str(), place.line, place.column, message.str(), {}});
+  };
+  if (!files.read(source, fileName, imports, report))
+    return {};
+  std::vector<SourceFile> result;
+  for (const source::File &file : files.getFiles())
+    result.push_back({file.name, files.getText().slice(file.begin, file.end).str()});
+  return result;
 }

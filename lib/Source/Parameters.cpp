@@ -16,16 +16,19 @@ bool tessera::source::isParameterName(StringRef text) {
 // Reading declarations
 //===----------------------------------------------------------------------===//
 
-bool ParameterTable::parse(StringRef source, ErrorSink error) {
-  text = source;
-  Lexer lexer(text, 0, text.size());
-  while (lexer.peek().is("param")) {
-    if (declarations.size() == maxParameters) {
-      error(lexer.offset(), "a source declares at most " + Twine(maxParameters) + " parameters");
-      return false;
+bool ParameterTable::parse(const Files &source, ErrorSink error) {
+  files = &source;
+  text = source.getText();
+  for (const File &file : source.getFiles()) {
+    Lexer lexer(text, file.body, file.end);
+    while (lexer.peek().is("param")) {
+      if (declarations.size() == maxParameters) {
+        error(lexer.offset(), "a source declares at most " + Twine(maxParameters) + " parameters");
+        return false;
+      }
+      if (!parseDeclaration(lexer, error))
+        return false;
     }
-    if (!parseDeclaration(lexer, error))
-      return false;
   }
   entries.resize(declarations.size());
   return true;
@@ -44,7 +47,7 @@ static bool expect(Lexer &lexer, StringRef spelling, const Twine &where, ErrorSi
 
 bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
   Declaration declaration;
-  declaration.begin = lexer.offset();
+  size_t begin = lexer.offset();
   lexer.take();
   Token name = lexer.take();
   declaration.name = name.text;
@@ -53,10 +56,6 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
     error(declaration.nameOffset, "the name of a parameter consists of upper-case letters, digits "
                                   "and underscores, got '" +
                                       name.text + "'");
-    return false;
-  }
-  if (find(name.text)) {
-    error(declaration.nameOffset, "parameter '" + name.text + "' is declared twice");
     return false;
   }
   if (!expect(lexer, ":", "after the name of a parameter", error))
@@ -77,8 +76,43 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
   declaration.alike = lexer.takeIf("alike");
   if (lexer.peek().kind == Token::String)
     declaration.documentation = lexer.take().text.drop_front().drop_back();
-  declaration.end = lexer.end();
-  declarations.push_back(std::move(declaration));
+  places.emplace_back(begin, lexer.end());
+  return declare(std::move(declaration), error);
+}
+
+/// Adds a declaration, or puts what it says in place of what an imported file says.
+bool ParameterTable::declare(Declaration declaration, ErrorSink error) {
+  std::optional<size_t> index = find(declaration.name);
+  if (!index) {
+    declarations.push_back(std::move(declaration));
+    return true;
+  }
+  Declaration &imported = declarations[*index];
+  const File &file = files->findByOffset(declaration.nameOffset),
+             &other = files->findByOffset(imported.nameOffset);
+  std::string what = ("parameter '" + declaration.name + "' is ").str();
+  if (&file == &other) {
+    error(declaration.nameOffset, what + "declared twice");
+    return false;
+  }
+  if (!files->doesImport(file, other)) {
+    error(declaration.nameOffset, what + "declared in '" + other.name +
+                                      "' too, and neither file imports the other; declare it in a "
+                                      "file that both import");
+    return false;
+  }
+  if (declaration.kind != imported.kind) {
+    error(declaration.nameOffset, what + "of kind " + stringifyValueKind(imported.kind) + " in '" +
+                                      other.name +
+                                      "', which is imported; only its default and its "
+                                      "allowed values may be declared again");
+    return false;
+  }
+  if (declaration.allowed.empty())
+    declaration.allowed = std::move(imported.allowed);
+  if (declaration.documentation.empty())
+    declaration.documentation = imported.documentation;
+  imported = std::move(declaration);
   return true;
 }
 

@@ -9,16 +9,18 @@
 //   param LSE : bool = true alike
 //   param ACTIVATION : name = "none" in ["none", "relu"]
 //
-// Names are upper-case letters, digits and underscores, so that `tensor<$BMx$Dx$T>` reads as it
-// should. A default, an allowed value and a bound is a literal, `$NAME` or `$(expression)`; it may
-// use any parameter of the source, whatever the order. Pure text: no MLIR here.
+// A source declares a parameter of a file that it imports again to give it another default, and to
+// allow other values. Names are upper-case letters, digits and underscores, so that
+// `tensor<$BMx$Dx$T>` reads as it should. A default, an allowed value and a bound is a literal,
+// `$NAME` or `$(expression)`; it may use any parameter of the source, whatever the order. Pure
+// text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LIB_SOURCE_PARAMETERS_H
 #define TESSERA_LIB_SOURCE_PARAMETERS_H
 
-#include "lib/Source/Expression.h"
+#include "lib/Source/Imports.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <utility>
 #include <vector>
@@ -46,8 +48,6 @@ struct Declaration {
   /// A schedule that was measured with the default serves the other values.
   bool alike = false;
   llvm::StringRef documentation;
-  /// The text of the declaration, [begin, end).
-  size_t begin = 0, end = 0;
 };
 
 /// A parameter with its value.
@@ -71,9 +71,9 @@ using DefineErrorSink = llvm::function_ref<void(const Define &define, const llvm
 /// The declarations of a source and the values bound to them.
 class ParameterTable {
 public:
-  /// Reads the declarations at the top of `text`, which must outlive the table. Returns false
-  /// after an error.
-  bool parse(llvm::StringRef text, ErrorSink error);
+  /// Reads the declarations at the top of each of `files`, which must outlive the table. Returns
+  /// false after an error.
+  bool parse(const Files &files, ErrorSink error);
 
   /// Gives the parameters that `defines` names their values; of several for one name the last
   /// counts. Returns false after an error.
@@ -83,7 +83,8 @@ public:
   /// allowed. Returns false after an error.
   bool bind(ErrorSink error, DefineErrorSink defineError);
 
-  llvm::ArrayRef<Declaration> getDeclarations() const { return declarations; }
+  /// Where declarations stand in the text, [first, second), in their order there.
+  llvm::ArrayRef<std::pair<size_t, size_t>> getPlaces() const { return places; }
   /// The parameters with their values, in the order of declaration; valid after `bind`.
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
 
@@ -100,6 +101,7 @@ private:
   };
 
   bool parseDeclaration(Lexer &lexer, ErrorSink error);
+  bool declare(Declaration declaration, ErrorSink error);
   bool parseAllowed(Lexer &lexer, Declaration &declaration, ErrorSink error);
   bool parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly, ErrorSink error);
   bool skipValue(Lexer &lexer, size_t &offset, ErrorSink error);
@@ -113,8 +115,10 @@ private:
   std::optional<bool> matches(const Value &value, const Declaration::Allowed &allowed,
                               std::vector<std::string> &texts, ErrorSink error);
 
+  const Files *files = nullptr;
   llvm::StringRef text;
   std::vector<Declaration> declarations;
+  std::vector<std::pair<size_t, size_t>> places;
   std::vector<Entry> entries;
   std::vector<Parameter> parameters;
   unsigned depth = 0;

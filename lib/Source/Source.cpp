@@ -3,6 +3,7 @@
 #include "lib/Source/Source.h"
 #include "dialects/Tile/Tile.h"
 #include "lib/Source/Guard.h"
+#include "lib/Source/Overrides.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,11 +27,8 @@ void tessera::registerSourceDialects(DialectRegistry &registry) {
                   tile::TileDialect>();
 }
 
-/// The position of a byte of `text`.
-static Location locate(StringRef text, StringRef fileName, size_t offset, MLIRContext &context) {
-  StringRef before = text.take_front(offset);
-  size_t lineBegin = before.rfind('\n') + 1;
-  return FileLineColLoc::get(&context, fileName, before.count('\n') + 1, offset - lineBegin + 1);
+static Location toLocation(const Place &place, MLIRContext &context) {
+  return FileLineColLoc::get(&context, place.file, place.line, place.column);
 }
 
 //===----------------------------------------------------------------------===//
@@ -38,11 +36,15 @@ static Location locate(StringRef text, StringRef fileName, size_t offset, MLIRCo
 //===----------------------------------------------------------------------===//
 
 ParameterResult tessera::readParameters(StringRef text, StringRef fileName,
-                                        ArrayRef<Define> defines, MLIRContext &context) {
+                                        ArrayRef<Define> defines, MLIRContext &context,
+                                        const ImportOptions &imports) {
   ParameterResult result;
-  auto sourceError = [&](size_t offset, const Twine &message) {
+  auto placeError = [&](const Place &place, const Twine &message) {
     result.status = CompileStatus::SourceError;
-    emitError(locate(text, fileName, offset, context)) << message;
+    emitError(toLocation(place, context)) << message;
+  };
+  auto sourceError = [&](size_t offset, const Twine &message) {
+    placeError(result.files->locate(offset), message);
   };
   auto defineError = [&](const Define &define, const Twine &message,
                          std::optional<size_t> declaration) {
@@ -50,11 +52,12 @@ ParameterResult tessera::readParameters(StringRef text, StringRef fileName,
     std::string origin = "-D " + define.first + "=" + define.second;
     InFlightDiagnostic diag = emitError(FileLineColLoc::get(&context, origin, 0, 0)) << message;
     if (declaration)
-      diag.attachNote(locate(text, fileName, *declaration, context))
+      diag.attachNote(toLocation(result.files->locate(*declaration), context))
           << "'" << define.first << "' is declared here";
   };
   // Each step reports through the sinks, which set the status.
-  if (result.table.parse(text, sourceError) && result.table.define(defines, defineError))
+  if (result.files->read(text, fileName, imports, placeError) &&
+      result.table.parse(*result.files, sourceError) && result.table.define(defines, defineError))
     result.table.bind(sourceError, defineError);
   return result;
 }
@@ -89,18 +92,19 @@ static DictionaryAttr getParametersAttr(ArrayRef<Parameter> parameters, MLIRCont
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Maps positions of the expansion back to the source.
+/// Maps positions of the expansion back to the files of the source.
 class LocationMapper {
 public:
-  LocationMapper(StringRef fileName, const ColumnMap &columns, MLIRContext &context)
-      : fileName(StringAttr::get(&context, fileName)) {
-    replacer.addReplacement([this, &columns](FileLineColRange range) -> LocationAttr {
-      if (range.getFilename() != this->fileName)
+  LocationMapper(const Files &files, const ColumnMap &columns, MLIRContext &context)
+      : context(context), files(files), columns(columns),
+        whole(StringAttr::get(&context, files.getMain().name)) {
+    replacer.addReplacement([this](FileLineColRange range) -> LocationAttr {
+      if (range.getFilename() != whole)
         return range;
-      return FileLineColRange::get(range.getFilename(), range.getStartLine(),
-                                   columns.toOriginal(range.getStartLine(), range.getStartColumn()),
-                                   range.getEndLine(),
-                                   columns.toOriginal(range.getEndLine(), range.getEndColumn()));
+      Place start = locate(range.getStartLine(), range.getStartColumn()),
+            end = locate(range.getEndLine(), range.getEndColumn());
+      return FileLineColRange::get(StringAttr::get(&this->context, start.file), start.line,
+                                   start.column, end.line, end.column);
     });
   }
 
@@ -110,9 +114,18 @@ public:
   void mapAll(Operation *root) {
     replacer.recursivelyReplaceElementsIn(root, /*replaceAttrs=*/false, /*replaceLocs=*/true);
   }
+  /// The place in a file of a line and a column of the expansion.
+  Place locate(unsigned line, unsigned column) const {
+    const File &file = files.findByLine(line);
+    return {file.name, line - file.firstLine + 1, columns.toOriginal(line, column)};
+  }
 
 private:
-  StringAttr fileName;
+  MLIRContext &context;
+  const Files &files;
+  const ColumnMap &columns;
+  /// What the parser calls the expansion.
+  StringAttr whole;
   AttrTypeReplacer replacer;
 };
 } // namespace
@@ -133,42 +146,52 @@ static LogicalResult inlineFunctions(ModuleOp module) {
   return pm.run(module);
 }
 
-ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
-                               MLIRContext &context) {
-  ParameterResult parameters = readParameters(text, fileName, defines, context);
-  if (parameters.status != CompileStatus::Success)
-    return {parameters.status, nullptr};
-  auto sourceError = [&](size_t offset, const Twine &message) {
-    emitError(locate(text, fileName, offset, context)) << message;
-  };
-  std::optional<Expansion> expansion = expand(text, parameters.table, sourceError);
-  if (!expansion)
-    return {CompileStatus::SourceError, nullptr};
-  LocationMapper mapper(fileName, expansion->columns, context);
-  auto expandedError = [&](size_t offset, const Twine &message) {
-    emitError(mapper.map(locate(expansion->text, fileName, offset, context))) << message;
-  };
-  if (!checkParsable(expansion->text, expandedError))
-    return {CompileStatus::SourceError, nullptr};
-
+/// The module of `text`, with its diagnostics and its operations at their places in the source.
+static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, LocationMapper &mapper,
+                                       MLIRContext &context) {
   std::vector<mlir::Diagnostic> diagnostics;
   OwningOpRef<ModuleOp> module;
   {
     ScopedDiagnosticHandler collector(&context, [&](mlir::Diagnostic &diagnostic) {
       diagnostics.push_back(std::move(diagnostic));
     });
-    // Verified below, once the operations have their positions in the source.
+    // Verified later, once the operations have their positions in the source.
     ParserConfig config(&context, /*verifyAfterParse=*/false);
-    module = parseSourceString<ModuleOp>(expansion->text, config, fileName);
+    module = parseSourceString<ModuleOp>(text, config, files.getMain().name);
   }
   for (mlir::Diagnostic &diagnostic : diagnostics)
     emitMapped(diagnostic, mapper, context);
-  if (!module)
-    return {CompileStatus::SourceError, nullptr};
-  mapper.mapAll(*module);
-  if (failed(verify(*module)) || failed(inlineFunctions(*module)))
-    return {CompileStatus::SourceError, nullptr};
+  if (module)
+    mapper.mapAll(*module);
+  return module;
+}
+
+ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
+                               MLIRContext &context, const ImportOptions &imports) {
+  ParameterResult parameters = readParameters(text, fileName, defines, context, imports);
+  if (parameters.status != CompileStatus::Success)
+    return {parameters.status, nullptr, nullptr};
+  const Files &files = *parameters.files;
+  ReadResult failed{CompileStatus::SourceError, nullptr, nullptr};
+  auto sourceError = [&](size_t offset, const Twine &message) {
+    emitError(toLocation(files.locate(offset), context)) << message;
+  };
+  std::optional<Expansion> expansion = expand(files, parameters.table, sourceError);
+  if (!expansion)
+    return failed;
+  LocationMapper mapper(files, expansion->columns, context);
+  auto expandedError = [&](size_t offset, const Twine &message) {
+    StringRef before = StringRef(expansion->text).take_front(offset);
+    unsigned column = offset - (before.rfind('\n') + 1) + 1;
+    emitError(toLocation(mapper.locate(before.count('\n') + 1, column), context)) << message;
+  };
+  if (!checkParsable(expansion->text, expandedError))
+    return failed;
+  OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
+  if (!module || mlir::failed(resolveOverrides(*module, files)) || mlir::failed(verify(*module)) ||
+      mlir::failed(inlineFunctions(*module)))
+    return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));
-  return {CompileStatus::Success, std::move(module)};
+  return {CompileStatus::Success, std::move(module), std::move(parameters.files)};
 }

@@ -1,7 +1,8 @@
 //===- Source.h - Reading .tile sources -----------------------------------===//
 //
 // A `.tile` source is the text of MLIR with the tile dialect, with `param`
-// declarations at its top, `$NAME` or `$(expression)` anywhere, and lines under
+// declarations at its top, behind `$import "file"`, `$NAME` or `$(expression)` anywhere, and lines
+// under
 // `$if expression`, `$elif expression`, `$else` and `$end`. Reading binds the parameters and gives
 // a plain MLIR module whose operations and diagnostics carry the positions of the source as it was
 // written.
@@ -25,28 +26,34 @@ void registerSourceDialects(mlir::DialectRegistry &registry);
 struct ParameterResult {
   /// Success, UsageError (a definition is wrong) or SourceError (the source is).
   CompileStatus status = CompileStatus::Success;
-  /// The source's declarations with their values; refers to the text that was read.
+  /// The source with what it imports; the table refers to it.
+  std::unique_ptr<source::Files> files = std::make_unique<source::Files>();
+  /// The source's declarations with their values.
   source::ParameterTable table;
 };
 
-/// Reads the declarations of `text` and binds them, with the values of `defines` in place of
-/// defaults. Errors go to the diagnostics of `context`, at positions in `fileName` or, for a given
-/// value, at "-D NAME=VALUE" with line 0.
+/// Reads the declarations of `text` and of what it imports and binds them, with the values of
+/// `defines` in place of defaults. Errors go to the diagnostics of `context`, at positions in
+/// `fileName` or, for a given value, at "-D NAME=VALUE" with line 0.
 ParameterResult readParameters(llvm::StringRef text, llvm::StringRef fileName,
-                               llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
+                               llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
+                               const ImportOptions &imports = {});
 
 /// What reading a source gave.
 struct ReadResult {
   CompileStatus status = CompileStatus::Success;
   /// The verified module; null unless `status` is Success.
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// The files of the source, itself as the last.
+  std::unique_ptr<source::Files> files;
 };
 
 /// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module,
 /// inlines its functions and records the parameters in its attribute "tile.parameters", as i64,
 /// bool, type and string attributes. `context` must know the dialects of registerSourceDialects.
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
-                      llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context);
+                      llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
+                      const ImportOptions &imports = {});
 
 } // namespace tessera
 

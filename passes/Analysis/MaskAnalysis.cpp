@@ -3,6 +3,8 @@
 #include "passes/Analysis/MaskAnalysis.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -57,6 +59,8 @@ public:
     auto known = masks.find(value);
     return known != masks.end() ? known->second : masks[value] = computeMask(value);
   }
+
+  std::optional<InductionBound> whereFalse(arith::CmpIPredicate predicate, Value lhs, Value rhs);
 
 private:
   std::nullopt_t refuse(const Twine &why) {
@@ -243,6 +247,25 @@ std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIOp op) {
   }
 }
 
+std::optional<InductionBound> MaskAnalyzer::whereFalse(arith::CmpIPredicate predicate, Value lhs,
+                                                       Value rhs) {
+  std::optional<AffineTile> form = sum(lhs, rhs, -1);
+  if (!form)
+    return std::nullopt;
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+    return bound(*form, /*negate=*/true, 0);
+  case arith::CmpIPredicate::sle:
+    return bound(*form, /*negate=*/true, 1);
+  case arith::CmpIPredicate::sgt:
+    return bound(*form, /*negate=*/false, 0);
+  case arith::CmpIPredicate::sge:
+    return bound(*form, /*negate=*/false, 1);
+  default:
+    return refuse("it compares without sign; use slt, sle, sgt or sge");
+  }
+}
+
 std::optional<MaskRanges> MaskAnalyzer::combined(Value a, Value b, bool conjunction) {
   std::optional<MaskRanges> x = mask(a), y = mask(b);
   MaskRanges none, result;
@@ -304,6 +327,23 @@ bool tessera::isPositionMask(Value condition) {
 std::optional<MaskRanges> tessera::analyzeMask(Value condition, scf::ForOp loop,
                                                std::string &reason) {
   return MaskAnalyzer(loop, reason).mask(condition);
+}
+
+std::optional<InductionBound> tessera::boundWhereFalse(arith::CmpIPredicate predicate, Value lhs,
+                                                       Value rhs, scf::ForOp loop,
+                                                       std::string &reason) {
+  return MaskAnalyzer(loop, reason).whereFalse(predicate, lhs, rhs);
+}
+
+void tessera::hoistInvariantScalars(scf::ForOp loop) {
+  moveLoopInvariantCode(
+      loop.getLoopRegions(),
+      [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+      [](Operation *op, Region *) {
+        return isMemoryEffectFree(op) && isSpeculatable(op) && op->getNumRegions() == 0 &&
+               llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+      },
+      [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
 }
 
 SmallVector<Value> tessera::getMaskTerms(Value condition, bool byAnd) {

@@ -44,6 +44,16 @@ bool isPositionMask(mlir::Value condition);
 std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp loop,
                                       std::string &reason);
 
+/// Where the bound holds, no element of `lhs` compares as `predicate`, one of slt, sle, sgt and
+/// sge, with that of `rhs`. std::nullopt with a `reason` where they are not affine as above.
+std::optional<InductionBound> boundWhereFalse(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
+                                              mlir::Value rhs, mlir::scf::ForOp loop,
+                                              std::string &reason);
+
+/// Moves scalar integer arithmetic on loop-invariant values out of `loop`, so that the analysis
+/// meets it as one value.
+void hoistInvariantScalars(mlir::scf::ForOp loop);
+
 /// What `condition` is combined of, by andi or else by ori.
 llvm::SmallVector<mlir::Value> getMaskTerms(mlir::Value condition, bool byAnd);
 

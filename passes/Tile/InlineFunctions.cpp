@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Tile/MapElements.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -41,12 +42,57 @@ static void inlineInto(func::CallOp call, func::FuncOp callee) {
   call.erase();
 }
 
+/// The name of the function that `op` calls or applies; empty for another operation.
+static StringRef getCallee(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return call.getCallee();
+  auto map = dyn_cast<MapOp>(op);
+  return map ? map.getFunction() : StringRef();
+}
+
 /// How many regions there are around `op`, up to `root`.
 static int64_t getRegionDepth(Operation *op, Operation *root) {
   int64_t depth = 0;
   for (; op != root; op = op->getParentOp())
     ++depth;
   return depth;
+}
+
+/// The argument of `kernel` that `request` names, which is added where there is none; null after an
+/// error.
+static BlockArgument findArgument(KernelOp kernel, ArgumentOp request) {
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    if (kernel.getArgumentName(i) != request.getName())
+      continue;
+    BlockArgument argument = kernel.getArgument(i);
+    if (argument.getType() == request.getType())
+      return argument;
+    request.emitOpError("asks for '")
+        << request.getName() << "' of " << request.getType()
+        << "; the kernel's argument of this name is " << argument.getType();
+    return {};
+  }
+  Builder builder(kernel.getContext());
+  SmallVector<Attribute> types(kernel.getArgumentTypes().getValue()),
+      names(kernel.getArgumentNames().getValue());
+  types.push_back(TypeAttr::get(request.getType()));
+  names.push_back(request.getNameAttr());
+  kernel.setArgumentTypesAttr(builder.getArrayAttr(types));
+  kernel.setArgumentNamesAttr(builder.getArrayAttr(names));
+  return kernel.getBody().insertArgument(types.size() - 1, request.getType(), request.getLoc());
+}
+
+/// Replaces each tile.argument of `kernel` by an argument.
+static LogicalResult resolveArguments(KernelOp kernel) {
+  WalkResult walk = kernel.walk([&](ArgumentOp request) {
+    BlockArgument argument = findArgument(kernel, request);
+    if (!argument)
+      return WalkResult::interrupt();
+    request.replaceAllUsesWith(Value(argument));
+    request.erase();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 static LogicalResult verifyFunction(func::FuncOp function) {
@@ -111,9 +157,10 @@ public:
   LogicalResult inlineCalls(Operation *root);
 
 private:
-  static LogicalResult verifyExtent(func::CallOp call, const Extent &extent);
-  LogicalResult enter(func::CallOp call, func::FuncOp callee);
-  InFlightDiagnostic emitCycle(func::CallOp call, func::FuncOp callee);
+  static LogicalResult verifyExtent(Operation *call, const Extent &extent);
+  LogicalResult enter(Operation *call, func::FuncOp callee);
+  InFlightDiagnostic emitCycle(Operation *call, func::FuncOp callee);
+  FailureOr<func::FuncOp> findCallee(Operation *call);
 
   SymbolTable symbols;
   /// The functions and kernels whose calls are inlined.
@@ -135,8 +182,11 @@ struct TileInlineFunctionsPass
         return signalPassFailure();
     for (func::FuncOp function : functions)
       function.erase();
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      if (failed(resolveArguments(kernel)))
+        return signalPassFailure();
       renumberSites(kernel);
+    }
     if (failed(verifyNoneLeft(getOperation())))
       return signalPassFailure();
   }
@@ -144,7 +194,7 @@ struct TileInlineFunctionsPass
 } // namespace
 
 /// Refuses what `call` makes too large.
-LogicalResult Inliner::verifyExtent(func::CallOp call, const Extent &extent) {
+LogicalResult Inliner::verifyExtent(Operation *call, const Extent &extent) {
   std::string excess;
   if (extent.operations > maxOperations)
     excess = "more than " + std::to_string(maxOperations) + " operations";
@@ -154,13 +204,13 @@ LogicalResult Inliner::verifyExtent(func::CallOp call, const Extent &extent) {
     excess = "calls nested more than " + std::to_string(maxCallDepth) + " levels deep";
   else
     return success();
-  return emitError(call.getLoc()) << "with this call of '" << call.getCallee() << "' there are "
-                                  << excess;
+  return emitError(call->getLoc())
+         << "with this call of '" << getCallee(call) << "' there are " << excess;
 }
 
 /// "f calls itself", with the way from one to the next.
-InFlightDiagnostic Inliner::emitCycle(func::CallOp call, func::FuncOp callee) {
-  InFlightDiagnostic error = emitError(call.getLoc());
+InFlightDiagnostic Inliner::emitCycle(Operation *call, func::FuncOp callee) {
+  InFlightDiagnostic error = emitError(call->getLoc());
   error << "the function '" << callee.getSymName() << "' calls itself (";
   for (Operation *op : llvm::make_range(llvm::find(path, callee.getOperation()), path.end()))
     error << cast<func::FuncOp>(op).getSymName() << " -> ";
@@ -170,7 +220,7 @@ InFlightDiagnostic Inliner::emitCycle(func::CallOp call, func::FuncOp callee) {
 }
 
 /// Inlines the calls of `callee`, which `call` calls.
-LogicalResult Inliner::enter(func::CallOp call, func::FuncOp callee) {
+LogicalResult Inliner::enter(Operation *call, func::FuncOp callee) {
   if (extents.contains(callee))
     return success();
   if (path.contains(callee))
@@ -181,34 +231,49 @@ LogicalResult Inliner::enter(func::CallOp call, func::FuncOp callee) {
   return inlineCalls(callee);
 }
 
+/// The function that `call` names; null for a call in a module of its own, which is refused later.
+FailureOr<func::FuncOp> Inliner::findCallee(Operation *call) {
+  auto callee = symbols.lookup<func::FuncOp>(getCallee(call));
+  if (callee || isa<func::CallOp>(call))
+    return callee;
+  return call->emitOpError("applies '")
+         << getCallee(call) << "', which is no function of the source";
+}
+
 /// Inlines all calls in `root`, a function or a kernel.
 LogicalResult Inliner::inlineCalls(Operation *root) {
   if (extents.contains(root))
     return success();
   path.insert(root);
   Extent extent;
-  SmallVector<func::CallOp> calls;
+  SmallVector<Operation *> calls;
   root->walk([&](Operation *op) {
     ++extent.operations;
     extent.regionDepth = std::max(extent.regionDepth, getRegionDepth(op, root));
-    if (auto call = dyn_cast<func::CallOp>(op))
-      calls.push_back(call);
+    if (!getCallee(op).empty())
+      calls.push_back(op);
   });
-  for (func::CallOp call : calls) {
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    // A call in a module of its own, which is refused later.
-    if (!callee)
-      continue;
-    if (failed(enter(call, callee)))
+  for (Operation *call : calls) {
+    FailureOr<func::FuncOp> callee = findCallee(call);
+    if (failed(callee))
       return failure();
-    const Extent &inner = extents[callee];
+    if (!*callee)
+      continue;
+    if (failed(enter(call, *callee)))
+      return failure();
+    const Extent &inner = extents[*callee];
     extent.operations += inner.operations;
     extent.regionDepth =
         std::max(extent.regionDepth, getRegionDepth(call, root) + inner.regionDepth);
     extent.callDepth = std::max(extent.callDepth, inner.callDepth + 1);
     if (failed(verifyExtent(call, extent)))
       return failure();
-    inlineInto(call, callee);
+    if (auto map = dyn_cast<MapOp>(call)) {
+      if (failed(expandMap(map, *callee)))
+        return failure();
+    } else {
+      inlineInto(cast<func::CallOp>(call), *callee);
+    }
   }
   extents[root] = extent;
   path.remove(root);

@@ -4,8 +4,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Tile/TilePasses.h"
@@ -76,19 +74,6 @@ private:
   SmallVector<Value> carried;
 };
 } // namespace
-
-/// Moves scalar integer arithmetic on loop-invariant values out of `loop`, so
-/// that the analysis meets it as one value.
-static void hoistInvariantScalars(scf::ForOp loop) {
-  moveLoopInvariantCode(
-      loop.getLoopRegions(),
-      [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
-      [](Operation *op, Region *) {
-        return isMemoryEffectFree(op) && isSpeculatable(op) && op->getNumRegions() == 0 &&
-               llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
-      },
-      [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
-}
 
 /// The selects of the body of `loop` that are not in a loop nested in it.
 static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {

@@ -17,6 +17,10 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
     operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
     the source, all but those of the first place carry the number of theirs (`site`).
 
+    A `tile.map` becomes operations on tiles: scalars that meet tiles are splat, comparisons give tiles of i1, and loads
+    of elements scalars, vectors or tiles, as their indices say; a remark names which. An argument of the kernel that
+    `tile.argument` asks for and that is not there is added.
+
     The reader of sources runs this pass, so that nothing after it meets a function.
 
     ```mlir
@@ -41,8 +45,33 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
     }
     ```
 
-    A function has one block and no `func.call` leads back to it. What a kernel holds after inlining is bounded: at
+    A function has one block and no call leads back to it. What a kernel holds after inlining is bounded: at
     most 65536 operations, regions nested at most 256 levels deep, calls at most 64.
+  }];
+}
+
+def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
+  let summary = "Computes which iterations a mask leaves, in place of tile.visits";
+  let description = [{
+    The mask of a `tile.visits` is made of comparisons of integers that are affine in iotas, the iteration and scalars
+    from outside, of their minima, maxima and absolute values, and of `arith.andi`, `arith.ori`, `arith.xori` with true
+    and `arith.select`. A comparison holds somewhere in the tile up to some iteration, or from one on. Both sides
+    of an `andi` give the iterations that both leave, those of an `ori` all from the first to the last that one of
+    them leaves. Where a part of the mask is something else it is taken to be true, and a remark says why.
+
+    ```mlir
+    %first, %past = tile.visits %j = %c0 to %blocks {
+      %col = arith.muli %j, %c64 : index
+      %cols = tile.iota %col axis 1 : tensor<64x64xi32>
+      %rows = tile.iota %row axis 0 : tensor<64x64xi32>
+      %seen = arith.cmpi sle, %cols, %rows : tensor<64x64xi32>
+      tile.mask %seen : tensor<64x64xi1>
+    }
+    // becomes, as the smallest difference of column and row is 64 * %j - %row - 63
+    %reach = arith.addi %row, %c127 : index
+    %end = arith.floordivsi %reach, %c64 : index
+    %past = arith.minsi %blocks, %end : index
+    ```
   }];
 }
 

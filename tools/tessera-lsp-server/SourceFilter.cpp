@@ -3,12 +3,22 @@
 #include "tools/tessera-lsp-server/SourceFilter.h"
 #include "lib/Source/Guard.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/LSP/Protocol.h"
 
 using namespace llvm;
 using namespace tessera;
 
 /// The text of a request's id, which is a number or a string.
 static std::string getIdText(const json::Value &id) { return formatv("{0}", id).str(); }
+
+/// The path of a file's URI; another URI as it is.
+static std::string uriToPath(StringRef uri) {
+  Expected<lsp::URIForFile> file = lsp::URIForFile::fromURI(uri);
+  if (file)
+    return file->file().str();
+  consumeError(file.takeError());
+  return uri.str();
+}
 
 //===----------------------------------------------------------------------===//
 // Documents
@@ -46,27 +56,35 @@ std::string SourceFilter::open(const Subject &subject, StringRef text) {
                                                 {"source", "tessera"},
                                                 {"message", message.str()}});
   };
-  auto locate = [](StringRef all, size_t offset) {
-    StringRef before = all.take_front(offset);
-    return std::pair<int64_t, int64_t>(before.count('\n'), offset - (before.rfind('\n') + 1));
+  source::Files files;
+  // What is wrong in an imported file is said where the document begins.
+  auto placeError = [&](const source::Place &place, const Twine &message) {
+    if (place.file == uriToPath(subject.uri))
+      report(int64_t(place.line) - 1, int64_t(place.column) - 1, message);
+    else
+      report(0, 0, place.file + ":" + Twine(place.line) + ": " + message);
   };
   auto error = [&](size_t offset, const Twine &message) {
-    auto [line, character] = locate(text, offset);
-    report(line, character, message);
+    placeError(files.locate(offset), message);
   };
   auto noDefines = [](const source::Define &, const Twine &, std::optional<size_t>) {};
   source::ParameterTable table;
-  if (!table.parse(text, error) || !table.bind(error, noDefines))
+  if (!files.read(text, uriToPath(subject.uri), {}, placeError) || !table.parse(files, error) ||
+      !table.bind(error, noDefines))
     return {};
-  std::optional<source::Expansion> expansion = source::expand(text, table, error);
+  std::optional<source::Expansion> expansion = source::expand(files, table, error);
   if (!expansion)
     return {};
   auto expandedError = [&](size_t offset, const Twine &message) {
-    auto [line, character] = locate(expansion->text, offset);
-    report(line, int64_t(expansion->columns.toOriginal(line + 1, character + 1)) - 1, message);
+    StringRef before = StringRef(expansion->text).take_front(offset);
+    unsigned line = before.count('\n') + 1, column = offset - (before.rfind('\n') + 1) + 1;
+    const source::File &file = files.findByLine(line);
+    placeError({file.name, line - file.firstLine + 1, expansion->columns.toOriginal(line, column)},
+               message);
   };
   if (!source::checkParsable(expansion->text, expandedError))
     return {};
+  document.importedLines = files.getMain().firstLine - 1;
   document.columns = std::move(expansion->columns);
   return std::move(expansion->text);
 }
@@ -81,9 +99,17 @@ void SourceFilter::mapPosition(json::Object &position, const Document &document,
   std::optional<int64_t> character = position.getInteger("character");
   if (!line || !character || *line < 0 || *character < 0)
     return;
-  // LSP counts from 0, the map from 1.
+  // LSP counts from 0, the map from 1. The document's first line stands for those of imported
+  // files.
+  bool toServer = mapping == Mapping(&source::ColumnMap::toExpanded);
+  int64_t expandedLine = toServer ? *line + document.importedLines : *line;
+  bool isImported = expandedLine < document.importedLines;
+  position["line"] =
+      toServer ? expandedLine : std::max<int64_t>(expandedLine - document.importedLines, 0);
   position["character"] =
-      static_cast<int64_t>((document.columns.*mapping)(*line + 1, *character + 1)) - 1;
+      isImported
+          ? 0
+          : static_cast<int64_t>((document.columns.*mapping)(expandedLine + 1, *character + 1)) - 1;
 }
 
 void SourceFilter::mapPositions(json::Value &value, StringRef uri, const Subject &subject,

@@ -31,6 +31,8 @@ private:
   /// One version of a document.
   struct Document {
     source::ColumnMap columns;
+    /// How many lines of imported files the server sees before those of the document.
+    int64_t importedLines = 0;
     /// Errors of the reader, as LSP diagnostics.
     llvm::json::Array diagnostics;
   };

@@ -144,6 +144,7 @@ bool KernelCheck::checkScheduled(tile::ScheduleAttr chosen, StringRef schedule) 
 int KernelCheck::checkSchedule(const std::string &schedule) {
   CompileOptions compileOptions;
   compileOptions.defines = options.base.defines;
+  compileOptions.imports = options.base.imports;
   compileOptions.schedule = schedule;
   compileOptions.kernel = source.getKernel().getSymName().str();
   CompileStatus status;

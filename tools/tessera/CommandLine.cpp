@@ -25,6 +25,14 @@ void tessera::addDefineOption(CLI::App &command,
       ->allow_extra_args(false);
 }
 
+void tessera::addImportOption(CLI::App &command, ImportOptions &imports) {
+  command
+      .add_option("-I,--import-path", imports.paths,
+                  "Look for the files of `$import` in this directory too")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
 /// The arguments in the order in which CLI11 takes them, last first. CLI11 would read `-Xptxas`,
 /// which has the form that compiler users know, as `-X ptxas`.
 static std::vector<std::string> getArguments(int argc, char **argv) {

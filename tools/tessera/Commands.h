@@ -28,6 +28,9 @@ void addTuneCommand(CLI::App &app);
 /// `defines`.
 void addDefineOption(CLI::App &command, std::vector<std::pair<std::string, std::string>> &defines);
 
+/// Adds `-I DIR`, which may be repeated.
+void addImportOption(CLI::App &command, ImportOptions &imports);
+
 /// Adds an option NAME=VALUE that may be repeated.
 void addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
                     const std::string &form, const std::string &help);

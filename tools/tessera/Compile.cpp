@@ -23,7 +23,7 @@ using namespace tessera;
 
 namespace {
 struct CompileCommand {
-  std::string file, emit = "bundle", output, report;
+  std::string file, emit = "bundle", output, report, deps;
   std::vector<std::string> llvmArguments;
   std::vector<Assignments> shapes;
   CompileOptions options;
@@ -174,6 +174,21 @@ static bool writeOutput(StringRef path, StringRef text) {
   return true;
 }
 
+/// A rule for make: the output depends on the files of the source that are on disk.
+static std::string describeDependencies(StringRef output, const CompileResult &result) {
+  auto escape = [](StringRef name) {
+    std::string text;
+    for (char c : name)
+      text += c == ' ' || c == '#' ? std::string("\\") + c : c == '$' ? "$$" : std::string(1, c);
+    return text;
+  };
+  std::string rule = escape(output) + ":";
+  for (const std::string &file : result.files)
+    if (sys::fs::exists(file))
+      rule += " \\\n  " + escape(file);
+  return rule + "\n";
+}
+
 static int runCompile(CompileCommand &command) {
   CompileOptions &options = command.options;
   options.emit = parseEmitKind(command.emit);
@@ -197,6 +212,8 @@ static int runCompile(CompileCommand &command) {
   if (result.status != CompileStatus::Success)
     return static_cast<int>(result.status);
   if (!writeOutput(output, result.output))
+    return ExitUsage;
+  if (!command.deps.empty() && !writeOutput(command.deps, describeDependencies(output, result)))
     return ExitUsage;
   if (!command.report.empty())
     printReports(result, command.report == "json");
@@ -226,6 +243,7 @@ void tessera::addCompileCommand(CLI::App &app) {
   CompileOptions &options = command->options;
   sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
   addDefineOption(*sub, options.defines);
+  addImportOption(*sub, options.imports);
   sub->add_option("--schedule", options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--kernel", options.kernel, "Compile this kernel only");
@@ -243,6 +261,9 @@ void tessera::addCompileCommand(CLI::App &app) {
   sub->add_option("-o,--output", command->output,
                   "Output file; - is stdout (default: stdout for text, FILE's name with .cubin or "
                   ".bundle otherwise)");
+  sub->add_option("--deps", command->deps,
+                  "Write the files that the source consists of to this file, as a rule of make")
+      ->type_name("FILE");
   sub->add_flag("--ptx", options.bundlePtx,
                 "Put PTX, which the driver assembles, into the bundle instead of a cubin");
   sub->add_option("--dump-dir", options.dumpDir,

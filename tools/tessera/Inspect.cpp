@@ -134,6 +134,7 @@ void tessera::addInspectCommand(CLI::App &app) {
       ->required()
       ->check(CLI::ExistingFile);
   addDefineOption(*sub, command->options.defines);
+  addImportOption(*sub, command->options.imports);
   sub->add_option("--schedule", command->options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--function", command->function, "Show this kernel only");

@@ -54,7 +54,7 @@ int KernelSource::read(const RunOptions &options) {
   if (!buffer)
     return failUsage("cannot read '" + options.file + "': " + buffer.getError().message());
   text = (*buffer)->getBuffer().str();
-  ReadResult source = readSource(text, options.file, options.defines, context);
+  ReadResult source = readSource(text, options.file, options.defines, context, options.imports);
   if (source.status != CompileStatus::Success)
     return static_cast<int>(source.status);
   module = std::move(source.module);

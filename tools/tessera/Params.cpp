@@ -17,6 +17,7 @@ using namespace tessera;
 
 namespace {
 struct ParamsCommand {
+  ImportOptions imports;
   std::string file;
   std::vector<std::pair<std::string, std::string>> defines;
   bool json = false;
@@ -125,7 +126,7 @@ static int runParams(const ParamsCommand &command) {
   }
   DiagnosticPrinter printer;
   SourceInfo info = inspect((*buffer)->getBuffer().str(), command.file, command.defines,
-                            [&](const Diagnostic &d) { printer.print(d); });
+                            [&](const Diagnostic &d) { printer.print(d); }, command.imports);
   if (info.status != CompileStatus::Success)
     return static_cast<int>(info.status);
   command.json ? printJson(info) : printText(info);
@@ -138,6 +139,7 @@ void tessera::addParamsCommand(CLI::App &app) {
   auto command = std::make_shared<ParamsCommand>();
   sub->add_option("FILE", command->file, "The source")->check(CLI::ExistingFile);
   addDefineOption(*sub, command->defines);
+  addImportOption(*sub, command->imports);
   sub->add_flag("--schedule-fields", command->scheduleFields,
                 "Show the fields of a schedule and the values that each takes, of no source");
   sub->add_flag("--json", command->json, "Print JSON");

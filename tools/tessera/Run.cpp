@@ -45,6 +45,7 @@ static void addShape(CLI::App &command, Assignments &shape) {
 static void addKernelOptions(CLI::App &command, RunOptions &options) {
   command.add_option("FILE", options.file, "The source")->required()->check(CLI::ExistingFile);
   addDefineOption(command, options.defines);
+  addImportOption(command, options.imports);
   command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
   addAssignments(command, "--set", options.scalars, "NAME=VALUE", "Value of a scalar argument");
   addAssignments(command, "--input", options.inputs, "NAME=X.npy",

@@ -140,6 +140,7 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
 static void noteRefusal(const RunOptions &options, KernelSource &source) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
+  compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = source.getKernel().getSymName().str();
   compileOptions.tuning.useDatabase = false;
@@ -176,6 +177,7 @@ static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelO
                                         const Launch &launch) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
+  compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = kernel.getSymName().str();
   compileOptions.ptxas = options.ptxas;

@@ -32,6 +32,7 @@ struct SimOptions {
 struct RunOptions {
   std::string file;
   Assignments defines;
+  ImportOptions imports;
   /// The kernel to run; empty when the source has one.
   std::string kernel;
   Assignments shape;                ///< named dimension = extent

@@ -598,7 +598,7 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
 
 // -----
@@ -659,3 +659,51 @@ func.func @precise(%x: f32) {
 
 // expected-error@+1 {{has "tile.parameters" = {D = 64 : i64}; it is a dictionary of a module}}
 "test.op"() {tile.parameters = {D = 64 : i64}} : () -> ()
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  func.return %x : f32
+}
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %r = tile.splat %x : f32 -> tensor<32xf32>
+  // expected-error @+1 {{repeats operand 0 along axis 1 of a tile of rank 2; it is a tile of rank 1 with the other axis' extent, got 'tensor<32xf32>' for 'tensor<64x64xf32>'}}
+  %y = tile.map @f(%r axis 1) : (tensor<32xf32>) -> tensor<64x64xf32>
+}
+
+// -----
+
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %r = tile.splat %x : f32 -> tensor<32x32xf32>
+  // expected-error @+1 {{takes tiles of the results' shape, vectors with an axis, and scalars; operand 0 is 'tensor<32x32xf32>', a result 'tensor<64x64xf32>'}}
+  %y = tile.map @f(%r) : (tensor<32x32xf32>) -> tensor<64x64xf32>
+}
+
+// -----
+
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  // expected-error @+1 {{a vector is repeated along axis 0 or 1, got 2}}
+  %y = tile.map @f(%x axis 2) : (f32) -> tensor<64x64xf32>
+}
+
+// -----
+
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  // expected-error @+1 {{gives a tile for each result of the function; it has none}}
+  tile.map @f(%x) : (f32) -> ()
+}
+
+// -----
+
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{ends its region with tile.mask}}
+  %first, %past = tile.visits %j = %c0 to %m {
+    "test.end"() : () -> ()
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has "tile.overridable" = unit; it is a unit of a func.func}}
+"test.op"() {tile.overridable} : () -> ()

@@ -17,10 +17,13 @@ Outcome expandText(llvm::StringRef text) {
     outcome.failure = std::to_string(offset) + ": " + message.str();
   };
   auto noDefines = [](const Define &, const llvm::Twine &, std::optional<size_t>) {};
+  Files files;
+  bool isRead = files.read(text, "test.tile", {}, [](const Place &, const llvm::Twine &) {});
+  EXPECT_TRUE(isRead);
   ParameterTable table;
-  if (!table.parse(text, error) || !table.bind(error, noDefines))
+  if (!table.parse(files, error) || !table.bind(error, noDefines))
     return outcome;
-  if (std::optional<Expansion> expansion = expand(text, table, error)) {
+  if (std::optional<Expansion> expansion = expand(files, table, error)) {
     outcome.text = expansion->text;
     outcome.columns = expansion->columns;
     EXPECT_EQ(llvm::StringRef(outcome.text).count('\n'), text.count('\n'));

@@ -16,8 +16,11 @@ std::string bindText(llvm::StringRef text, std::vector<Define> defines = {}) {
   auto defineError = [&](const Define &define, const llvm::Twine &message, std::optional<size_t>) {
     failure = "-D " + define.first + ": " + message.str();
   };
+  Files files;
+  bool isRead = files.read(text, "test.tile", {}, [](const Place &, const llvm::Twine &) {});
+  EXPECT_TRUE(isRead);
   ParameterTable table;
-  bool bound = table.parse(text, error) && table.define(defines, defineError) &&
+  bool bound = table.parse(files, error) && table.define(defines, defineError) &&
                table.bind(error, defineError);
   EXPECT_EQ(bound, failure.empty());
   if (!bound)

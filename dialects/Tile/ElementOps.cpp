@@ -1,0 +1,130 @@
+//===- ElementOps.cpp - Functions of elements, and what their masks leave --===//
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// MapOp
+//===----------------------------------------------------------------------===//
+
+/// Parses `%a, %b axis 1, ...`, which may be nothing.
+ParseResult tessera::parseMapOperands(OpAsmParser &parser,
+                                      SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                                      DenseI64ArrayAttr &axes) {
+  SmallVector<int64_t> values;
+  auto parseAxis = [&]() -> ParseResult {
+    int64_t axis = -1;
+    if (succeeded(parser.parseOptionalKeyword("axis"))) {
+      SMLoc loc = parser.getCurrentLocation();
+      if (parser.parseInteger(axis))
+        return failure();
+      if (axis < 0 || axis > 1)
+        return parser.emitError(loc) << "a vector is repeated along axis 0 or 1, got " << axis;
+    }
+    values.push_back(axis);
+    return success();
+  };
+  OpAsmParser::UnresolvedOperand operand;
+  OptionalParseResult first = parser.parseOptionalOperand(operand);
+  if (first.has_value()) {
+    if (failed(*first))
+      return failure();
+    operands.push_back(operand);
+    if (parseAxis())
+      return failure();
+    while (succeeded(parser.parseOptionalComma()))
+      if (parser.parseOperand(operands.emplace_back()) || parseAxis())
+        return failure();
+  }
+  axes = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+void tessera::printMapOperands(OpAsmPrinter &printer, Operation *, OperandRange operands,
+                               DenseI64ArrayAttr axes) {
+  llvm::interleaveComma(llvm::zip(operands, axes.asArrayRef()), printer, [&](auto operand) {
+    auto [value, axis] = operand;
+    printer << value;
+    if (axis >= 0)
+      printer << " axis " << axis;
+  });
+}
+
+LogicalResult MapOp::verify() {
+  if (getNumResults() == 0)
+    return emitOpError("gives a tile for each result of the function; it has none");
+  if (getAxes().size() != getNumOperands())
+    return emitOpError("has ") << getNumOperands() << " operands but " << getAxes().size()
+                               << " axes, -1 of an operand that is not repeated";
+  ArrayRef<int64_t> shape = getShape();
+  if (shape.empty() || shape.size() > 2)
+    return emitOpError("gives tiles of rank 1 or 2, got ") << getResult(0).getType();
+  for (Type type : getResultTypes())
+    if (cast<ShapedType>(type).getShape() != shape)
+      return emitOpError("gives tiles of one shape, got ") << getResultTypes();
+  for (auto [i, operand] : llvm::enumerate(getOperands())) {
+    auto tile = dyn_cast<RankedTensorType>(operand.getType());
+    if (std::optional<int64_t> axis = getAxis(i)) {
+      if (!tile || tile.getRank() != 1 || shape.size() != 2 || *axis > 1 ||
+          tile.getDimSize(0) != shape[1 - *axis])
+        return emitOpError("repeats operand ")
+               << i << " along axis " << *axis << " of a tile of rank 2; it is a tile of rank 1 "
+               << "with the other axis' extent, got " << operand.getType() << " for "
+               << getResult(0).getType();
+    } else if (tile && tile.getShape() != shape) {
+      return emitOpError("takes tiles of the results' shape, vectors with an axis, and scalars; "
+                         "operand ")
+             << i << " is " << operand.getType() << ", a result " << getResult(0).getType();
+    } else if (!tile && !operand.getType().isIntOrIndexOrFloat()) {
+      return emitOpError("takes tiles and scalars; operand ") << i << " is " << operand.getType();
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// VisitsOp
+//===----------------------------------------------------------------------===//
+
+ParseResult VisitsOp::parse(OpAsmParser &parser, OperationState &result) {
+  Type index = parser.getBuilder().getIndexType();
+  OpAsmParser::Argument induction;
+  induction.type = index;
+  OpAsmParser::UnresolvedOperand lower, upper;
+  if (parser.parseArgument(induction) || parser.parseEqual() || parser.parseOperand(lower) ||
+      parser.parseKeyword("to") || parser.parseOperand(upper) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.resolveOperand(lower, index, result.operands) ||
+      parser.resolveOperand(upper, index, result.operands))
+    return failure();
+  result.addTypes({index, index});
+  return parser.parseRegion(*result.addRegion(), {induction});
+}
+
+void VisitsOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getInductionVar() << " = " << getLower() << " to " << getUpper();
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+void VisitsOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (!region.empty() && region.getNumArguments() == 1)
+    setName(region.getArgument(0), "j");
+}
+
+Value VisitsOp::getMask() { return cast<MaskOp>(getBody().front().getTerminator()).getValue(); }
+
+LogicalResult VisitsOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())
+    return emitOpError("has a region of one index, the iteration");
+  if (body.empty() || !isa<MaskOp>(body.back()))
+    return emitOpError("ends its region with tile.mask");
+  return success();
+}

@@ -1,0 +1,293 @@
+//===- FindVisits.cpp - The iterations that a mask leaves -----------------===//
+//
+// Implements tile-find-visits. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Tile/TilePasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEFINDVISITS
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+using Predicate = arith::CmpIPredicate;
+
+namespace {
+/// The iterations from `first` up to `past`; a null end is that of the loop.
+struct Hull {
+  Value first, past;
+};
+
+/// Finds the hull of the iterations in which some element of a mask has a value.
+class HullFinder {
+public:
+  HullFinder(VisitsOp visits, scf::ForOp loop)
+      : visits(visits), loop(loop), builder(visits.getLoc(), visits) {}
+
+  /// The iterations in which an element of `mask` may be `wanted`.
+  Hull find(Value mask, bool wanted);
+  /// Why some part of the mask is taken to hold everywhere; empty where none is.
+  StringRef getReason() const { return reason; }
+
+private:
+  Hull refuse(const Twine &why) {
+    if (reason.empty())
+      reason = why.str();
+    return {};
+  }
+  Hull compare(Predicate predicate, Value lhs, Value rhs);
+  std::optional<Hull> compareParts(Predicate predicate, Value lhs, Value rhs);
+  Hull bounded(const InductionBound &whereFalse);
+  Hull onlyIf(Value condition, bool wanted);
+  Hull intersect(Hull a, Hull b);
+  Hull unite(Hull a, Hull b);
+  Hull choose(Value condition, Hull a, Hull b);
+  Value isEmpty(const Hull &hull);
+  Value lowest(const Hull &hull) { return hull.first ? hull.first : visits.getLower(); }
+  Value highest(const Hull &hull) { return hull.past ? hull.past : visits.getUpper(); }
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
+  Value minimum(Value a, Value b) { return arith::MinSIOp::create(builder, a, b); }
+  Value maximum(Value a, Value b) { return arith::MaxSIOp::create(builder, a, b); }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(builder, condition, a, b);
+  }
+
+  VisitsOp visits;
+  scf::ForOp loop;
+  ImplicitLocOpBuilder builder;
+  std::string reason;
+  /// Comparisons may share operands, so that a chain of them has exponentially many paths.
+  unsigned looks = 0;
+};
+
+/// Looks at more parts of one mask than this are not taken.
+constexpr unsigned kMaxLooks = 256;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sets of iterations
+//===----------------------------------------------------------------------===//
+
+Hull HullFinder::intersect(Hull a, Hull b) {
+  auto both = [](Value x, Value y, auto combine) { return x && y ? combine(x, y) : x ? x : y; };
+  return {both(a.first, b.first, [&](Value x, Value y) { return maximum(x, y); }),
+          both(a.past, b.past, [&](Value x, Value y) { return minimum(x, y); })};
+}
+
+Value HullFinder::isEmpty(const Hull &hull) {
+  Value first = maximum(lowest(hull), visits.getLower());
+  Value past = minimum(highest(hull), visits.getUpper());
+  return arith::CmpIOp::create(builder, Predicate::sge, first, past);
+}
+
+/// The hull of both. Of two that begin with the loop, or end with it, an empty one does no harm;
+/// the ends of another would count although it has no iteration.
+Hull HullFinder::unite(Hull a, Hull b) {
+  if (!a.first && !b.first)
+    return {{}, a.past && b.past ? maximum(a.past, b.past) : Value()};
+  if (!a.past && !b.past)
+    return {a.first && b.first ? minimum(a.first, b.first) : Value(), {}};
+  Value emptyA = isEmpty(a), emptyB = isEmpty(b);
+  Value first = minimum(lowest(a), lowest(b)), past = maximum(highest(a), highest(b));
+  return {select(emptyA, lowest(b), select(emptyB, lowest(a), first)),
+          select(emptyA, highest(b), select(emptyB, highest(a), past))};
+}
+
+Hull HullFinder::choose(Value condition, Hull a, Hull b) {
+  Hull chosen;
+  if (a.first || b.first)
+    chosen.first = select(condition, lowest(a), lowest(b));
+  if (a.past || b.past)
+    chosen.past = select(condition, highest(a), highest(b));
+  return chosen;
+}
+
+/// All iterations where the scalar `condition` is `wanted`, else none.
+Hull HullFinder::onlyIf(Value condition, bool wanted) {
+  if (!loop.isDefinedOutsideOfLoop(condition))
+    return refuse("a condition changes from iteration to iteration");
+  Hull none{{}, visits.getLower()};
+  return wanted ? choose(condition, {}, none) : choose(condition, none, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons
+//===----------------------------------------------------------------------===//
+
+/// The iterations in which slope * iteration + rest <= 0, where no element compares so, does not
+/// hold.
+Hull HullFinder::bounded(const InductionBound &whereFalse) {
+  int64_t slope = whereFalse.slope;
+  auto rest = [&](int64_t sign, int64_t offset) {
+    return evaluateBound(whereFalse, sign, offset, builder);
+  };
+  if (slope > 0)
+    // iteration >= ceil((1 - rest) / slope)
+    return {arith::CeilDivSIOp::create(builder, rest(-1, 1), constant(slope)), {}};
+  if (slope < 0)
+    // iteration <= floor((rest - 1) / -slope), that is < floor((rest - 1 - slope) / -slope)
+    return {{}, arith::FloorDivSIOp::create(builder, rest(1, -1 - slope), constant(-slope))};
+  Value some = arith::CmpIOp::create(builder, Predicate::sge, rest(1, 0), constant(1));
+  return onlyIf(some, /*wanted=*/true);
+}
+
+/// The predicate that holds of b and a where `predicate` does of a and b.
+static Predicate mirror(Predicate predicate) {
+  switch (predicate) {
+  case Predicate::slt:
+    return Predicate::sgt;
+  case Predicate::sle:
+    return Predicate::sge;
+  case Predicate::sgt:
+    return Predicate::slt;
+  case Predicate::sge:
+    return Predicate::sle;
+  default:
+    return predicate;
+  }
+}
+
+/// A comparison with a minimum, a maximum or an absolute value on the left, as two comparisons.
+std::optional<Hull> HullFinder::compareParts(Predicate predicate, Value lhs, Value rhs) {
+  bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
+  Operation *op = lhs.getDefiningOp();
+  if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(op)) {
+    Hull a = compare(predicate, op->getOperand(0), rhs),
+         b = compare(predicate, op->getOperand(1), rhs);
+    // A minimum is less where one operand is, a maximum where both are.
+    return isa<arith::MinSIOp>(op) == isLess ? unite(a, b) : intersect(a, b);
+  }
+  if (isa_and_nonnull<math::AbsIOp>(op)) {
+    // |x| < r is x < r and x > -r.
+    OpBuilder inside(loop.getBody()->getTerminator());
+    Value zero = arith::ConstantOp::create(inside, op->getLoc(), inside.getZeroAttr(rhs.getType()));
+    Value opposite = arith::SubIOp::create(inside, op->getLoc(), zero, rhs);
+    Hull a = compare(predicate, op->getOperand(0), rhs),
+         b = compare(mirror(predicate), op->getOperand(0), opposite);
+    return isLess ? intersect(a, b) : unite(a, b);
+  }
+  return std::nullopt;
+}
+
+Hull HullFinder::compare(Predicate predicate, Value lhs, Value rhs) {
+  if (++looks > kMaxLooks)
+    return refuse("it combines too many comparisons");
+  if (predicate == Predicate::eq)
+    return intersect(compare(Predicate::sle, lhs, rhs), compare(Predicate::sge, lhs, rhs));
+  if (predicate == Predicate::ne)
+    return unite(compare(Predicate::slt, lhs, rhs), compare(Predicate::sgt, lhs, rhs));
+  if (std::optional<Hull> hull = compareParts(predicate, lhs, rhs))
+    return *hull;
+  if (std::optional<Hull> hull = compareParts(mirror(predicate), rhs, lhs))
+    return *hull;
+  std::string why;
+  std::optional<InductionBound> whereFalse = boundWhereFalse(predicate, lhs, rhs, loop, why);
+  return whereFalse ? bounded(*whereFalse) : refuse(why);
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+Hull HullFinder::find(Value mask, bool wanted) {
+  if (++looks > kMaxLooks)
+    return refuse("it combines too many comparisons");
+  DenseIntElementsAttr elements;
+  if (matchPattern(mask, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<bool>() == wanted ? Hull() : Hull{{}, visits.getLower()};
+  Operation *op = mask.getDefiningOp();
+  if (auto comparison = dyn_cast_or_null<arith::CmpIOp>(op)) {
+    Predicate predicate = comparison.getPredicate();
+    return compare(wanted ? predicate : arith::invertPredicate(predicate), comparison.getLhs(),
+                   comparison.getRhs());
+  }
+  if (isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op)) {
+    Hull a = find(op->getOperand(0), wanted), b = find(op->getOperand(1), wanted);
+    return isa<arith::AndIOp>(op) == wanted ? intersect(a, b) : unite(a, b);
+  }
+  if (isa_and_nonnull<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
+    return find(op->getOperand(0), !wanted);
+  if (auto splat = dyn_cast_or_null<SplatOp>(op))
+    return onlyIf(splat.getSource(), wanted);
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    Value condition = select.getCondition();
+    Hull a = find(select.getTrueValue(), wanted), b = find(select.getFalseValue(), wanted);
+    if (isa<ShapedType>(condition.getType()))
+      return unite(intersect(find(condition, true), a), intersect(find(condition, false), b));
+    if (loop.isDefinedOutsideOfLoop(condition))
+      return choose(condition, a, b);
+    return refuse("a condition changes from iteration to iteration");
+  }
+  if (isa_and_nonnull<BroadcastOp, TransposeOp>(op))
+    return find(op->getOperand(0), wanted);
+  return refuse("it holds values that are not comparisons of integers");
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The region of `visits` as a loop, which the analysis takes.
+static scf::ForOp makeLoop(VisitsOp visits) {
+  OpBuilder builder(visits);
+  Value one = arith::ConstantIndexOp::create(builder, visits.getLoc(), 1);
+  auto loop =
+      scf::ForOp::create(builder, visits.getLoc(), visits.getLower(), visits.getUpper(), one);
+  Block &from = visits.getBody().front(), &to = *loop.getBody();
+  to.getOperations().splice(to.getTerminator()->getIterator(), from.getOperations(), from.begin(),
+                            std::prev(from.end()));
+  visits.getInductionVar().replaceAllUsesWith(loop.getInductionVar());
+  return loop;
+}
+
+static void explain(VisitsOp visits, const Hull &hull, StringRef reason) {
+  InFlightDiagnostic remark = visits.emitRemark();
+  if (hull.first && hull.past)
+    remark << "the mask leaves out iterations at both ends, as its comparisons say";
+  else if (hull.first || hull.past)
+    remark << "the mask leaves out iterations at the " << (hull.first ? "start" : "end")
+           << ", as its comparisons say";
+  else
+    remark << "every iteration is visited";
+  if (!reason.empty())
+    remark << (hull.first || hull.past ? "; a part of it is taken to hold everywhere: " : ": ")
+           << reason;
+}
+
+static void resolve(VisitsOp visits) {
+  scf::ForOp loop = makeLoop(visits);
+  hoistInvariantScalars(loop);
+  HullFinder finder(visits, loop);
+  Hull hull = finder.find(visits.getMask(), /*wanted=*/true);
+  explain(visits, hull, finder.getReason());
+  OpBuilder builder(visits);
+  Value first = visits.getLower(), past = visits.getUpper();
+  if (hull.first)
+    first = arith::MaxSIOp::create(builder, visits.getLoc(), first, hull.first);
+  if (hull.past)
+    past = arith::MinSIOp::create(builder, visits.getLoc(), past, hull.past);
+  visits.replaceAllUsesWith(ValueRange{first, past});
+  visits.erase();
+  loop.erase();
+}
+
+namespace {
+struct TileFindVisitsPass : tessera::impl::TileFindVisitsBase<TileFindVisitsPass> {
+  void runOnOperation() override {
+    SmallVector<VisitsOp> all;
+    getOperation().walk([&](VisitsOp visits) { all.push_back(visits); });
+    for (VisitsOp visits : all)
+      resolve(visits);
+  }
+};
+} // namespace

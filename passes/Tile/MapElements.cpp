@@ -1,0 +1,278 @@
+//===- MapElements.cpp - A function of scalars on tiles -------------------===//
+
+#include "passes/Tile/MapElements.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// The index of an element along an axis, from `start` on.
+struct AxisIndex {
+  int64_t axis;
+  Value start;
+};
+
+class ElementMapper {
+public:
+  ElementMapper(MapOp map, func::FuncOp callee)
+      : map(map), callee(callee), builder(map.getLoc(), map) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult checkTypes();
+  LogicalResult mapOperation(Operation &op);
+  LogicalResult mapElementwise(Operation &op);
+  LogicalResult mapLoad(LoadOp load);
+  LogicalResult checkInside(LoadOp load);
+  std::optional<AxisIndex> findAxisIndex(Value tile);
+  std::optional<AxisIndex> findMovedIndex(Value tile, Value amount, bool forwards);
+  Value getScalar(Value tile);
+  Value toTile(Value value);
+  Value toVector(Value vector, int64_t axis);
+
+  bool isTile(Value original) {
+    return indices.contains(original) || isa<ShapedType>(mapping.lookup(original).getType());
+  }
+  RankedTensorType getTileType(Type element) {
+    return RankedTensorType::get(map.getShape(), element);
+  }
+
+  MapOp map;
+  func::FuncOp callee;
+  ImplicitLocOpBuilder builder;
+  /// From values of the function to scalars or tiles.
+  IRMapping mapping;
+  /// The tiles of i32 that were cast to indices: of the elements, hence of no use but to a load.
+  llvm::DenseMap<Value, Value> indices;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult ElementMapper::checkTypes() {
+  auto describe = [&](ValueRange values) {
+    return llvm::map_to_vector(values, [](Value value) { return getElementTypeOrSelf(value); });
+  };
+  FunctionType type = callee.getFunctionType();
+  SmallVector<Type> inputs = describe(map.getOperands()), results = describe(map.getResults());
+  if (type.getInputs() == ArrayRef(inputs) && type.getResults() == ArrayRef(results))
+    return success();
+  InFlightDiagnostic error = map.emitOpError("applies '")
+                             << callee.getSymName() << "' to elements of "
+                             << FunctionType::get(map.getContext(), inputs, results)
+                             << "; the function is " << type;
+  error.attachNote(callee.getLoc()) << "it takes and returns one scalar for each tile or scalar";
+  return error;
+}
+
+/// Repeats `vector` along `axis`.
+Value ElementMapper::toVector(Value vector, int64_t axis) {
+  return BroadcastOp::create(builder, getTileType(getElementTypeOrSelf(vector)), vector, axis);
+}
+
+Value ElementMapper::toTile(Value value) {
+  if (isa<ShapedType>(value.getType()))
+    return value;
+  RankedTensorType type = getTileType(value.getType());
+  Attribute constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return arith::ConstantOp::create(builder,
+                                     DenseElementsAttr::get(type, ArrayRef<Attribute>(constant)));
+  return SplatOp::create(builder, type, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// The scalar that all elements of `tile` are; null where they differ.
+Value ElementMapper::getScalar(Value tile) {
+  if (auto splat = tile.getDefiningOp<SplatOp>())
+    return splat.getSource();
+  DenseIntElementsAttr elements;
+  if (!matchPattern(tile, m_Constant(&elements)) || !elements.isSplat())
+    return {};
+  return arith::ConstantOp::create(
+      builder, builder.getIntegerAttr(elements.getElementType(), elements.getSplatValue<APInt>()));
+}
+
+/// The index of `tile` plus or less `amount`.
+std::optional<AxisIndex> ElementMapper::findMovedIndex(Value tile, Value amount, bool forwards) {
+  Value scalar = getScalar(amount);
+  std::optional<AxisIndex> index = scalar ? findAxisIndex(tile) : std::nullopt;
+  if (!index)
+    return std::nullopt;
+  scalar = arith::IndexCastOp::create(builder, builder.getIndexType(), scalar);
+  if (forwards)
+    index->start = arith::AddIOp::create(builder, index->start, scalar);
+  else
+    index->start = arith::SubIOp::create(builder, index->start, scalar);
+  return index;
+}
+
+std::optional<AxisIndex> ElementMapper::findAxisIndex(Value tile) {
+  if (auto iota = tile.getDefiningOp<IotaOp>(); iota && !iota.getPeriod())
+    return AxisIndex{static_cast<int64_t>(iota.getAxis()), iota.getStart()};
+  if (auto broadcast = tile.getDefiningOp<BroadcastOp>()) {
+    std::optional<AxisIndex> index = findAxisIndex(broadcast.getSource());
+    if (index)
+      index->axis = 1 - broadcast.getAxis();
+    return index;
+  }
+  if (auto sum = tile.getDefiningOp<arith::AddIOp>()) {
+    std::optional<AxisIndex> index = findMovedIndex(sum.getLhs(), sum.getRhs(), /*forwards=*/true);
+    return index ? index : findMovedIndex(sum.getRhs(), sum.getLhs(), /*forwards=*/true);
+  }
+  if (auto difference = tile.getDefiningOp<arith::SubIOp>())
+    return findMovedIndex(difference.getLhs(), difference.getRhs(), /*forwards=*/false);
+  return std::nullopt;
+}
+
+/// Refuses constant indices outside of dimensions of constant extent.
+LogicalResult ElementMapper::checkInside(LoadOp load) {
+  auto view = cast<ViewType>(load.getView().getType());
+  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+    APInt value;
+    if (isTile(index) || !matchPattern(mapping.lookup(index), m_ConstantInt(&value)))
+      continue;
+    int64_t extent = view.getStaticDim(i);
+    if (value.isNegative() || (!ShapedType::isDynamic(extent) && value.sge(extent)))
+      return load.emitOpError("has the index ")
+             << value.getSExtValue() << " in dimension " << i << " of " << view
+             << ", which lies outside for every element";
+  }
+  return success();
+}
+
+LogicalResult ElementMapper::mapLoad(LoadOp load) {
+  if (isa<ShapedType>(load.getType()))
+    return load.emitOpError("loads a tile in a function of elements; it loads one element");
+  if (failed(checkInside(load)))
+    return failure();
+  SmallVector<Value> operands = {mapping.lookup(load.getView())};
+  SmallVector<int64_t> axes, dims;
+  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+    Value tile = indices.lookup(index);
+    if (!tile) {
+      operands.push_back(mapping.lookup(index));
+      continue;
+    }
+    std::optional<AxisIndex> found = findAxisIndex(tile);
+    if (!found)
+      return load.emitOpError("has an index in dimension ")
+             << i << " that is neither the same for all elements nor that of a row or of a column, "
+             << "plus or less a number; such elements would have to be gathered. Compute the value "
+                "from the indices, or lay the view out by row and column";
+    operands.push_back(found->start);
+    axes.push_back(found->axis);
+    dims.push_back(i);
+  }
+  int64_t rank = cast<ViewType>(load.getView().getType()).getRank();
+  bool isVector = axes.size() == 1 && dims[0] == rank - 1;
+  bool isWhole = axes.size() == 2 && axes[0] == 0 && axes[1] == 1 && dims[0] == rank - 2;
+  if (!axes.empty() && !isVector && !isWhole)
+    return load.emitOpError("loads along rows or columns from dimensions that are not the view's "
+                            "last; put the index of the row or the column last, or those of both, "
+                            "the row's first");
+  ArrayRef<int64_t> shape = map.getShape();
+  Type element = load.getType(), type = element;
+  if (isWhole)
+    type = getTileType(element);
+  else if (isVector)
+    type = RankedTensorType::get({shape[axes[0]]}, element);
+  auto loaded = LoadOp::create(builder, TypeRange{type}, operands, load->getAttrs());
+  loaded.emitRemark("loaded as ") << (isWhole ? "a tile: the indices are those of row and column"
+                                      : isVector
+                                          ? axes[0] == 0 ? "a vector, an element for each row"
+                                                         : "a vector, an element for each column"
+                                          : "a scalar: the indices are the same for all elements");
+  mapping.map(load.getResult(),
+              isVector && shape.size() == 2 ? toVector(loaded, 1 - axes[0]) : loaded.getResult());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult ElementMapper::mapElementwise(Operation &op) {
+  if (auto cast = dyn_cast<arith::IndexCastOp>(op); cast && cast.getType().isIndex()) {
+    indices[cast.getResult()] = mapping.lookup(cast.getIn());
+    return success();
+  }
+  SmallVector<Value> operands;
+  for (OpOperand &operand : op.getOpOperands()) {
+    if (indices.contains(operand.get()))
+      return op.emitOpError("computes with the index of an element, which only a tile.load takes; "
+                            "compute in i32 and cast at the load");
+    Value value = mapping.lookup(operand.get());
+    // The condition of a select may stay scalar.
+    bool isCondition = isa<arith::SelectOp>(op) && operand.getOperandNumber() == 0;
+    operands.push_back(isCondition ? value : toTile(value));
+  }
+  SmallVector<Type> types = llvm::map_to_vector(
+      op.getResultTypes(), [&](Type type) -> Type { return getTileType(type); });
+  OperationState state(op.getLoc(), op.getName(), operands, types, op.getAttrs());
+  Operation *mapped = builder.OpBuilder::create(state);
+  mapping.map(op.getResults(), mapped->getResults());
+  return success();
+}
+
+LogicalResult ElementMapper::mapOperation(Operation &op) {
+  builder.setLoc(op.getLoc());
+  if (op.getNumRegions() != 0)
+    return op.emitOpError("is a loop or a condition in a function of elements, which tile.map "
+                          "applies to all elements at once; choose between values by arith.select");
+  if (isa<StoreOp>(op))
+    return op.emitOpError("stores in a function of elements, which only computes; store the tile "
+                          "that tile.map gives");
+  if (auto load = dyn_cast<LoadOp>(op))
+    return mapLoad(load);
+  if (llvm::none_of(op.getOperands(), [&](Value operand) { return isTile(operand); })) {
+    if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<ShapedType>))
+      return op.emitOpError("makes a tile in a function of elements, whose values are scalars");
+    builder.clone(op, mapping);
+    return success();
+  }
+  if (!OpTrait::hasElementwiseMappableTraits(&op))
+    return op.emitOpError(
+        "is not available in a function of elements; there are operations of "
+        "arith and math on scalars, tile.argument, tile.dim and loads of elements");
+  return mapElementwise(op);
+}
+
+LogicalResult ElementMapper::run() {
+  if (failed(checkTypes()))
+    return failure();
+  Block &body = callee.getBody().front();
+  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
+    Value operand = map.getOperand(i);
+    std::optional<int64_t> axis = map.getAxis(i);
+    mapping.map(argument, axis ? toVector(operand, *axis) : operand);
+  }
+  for (Operation &op : body.without_terminator())
+    if (failed(mapOperation(op)))
+      return failure();
+  for (auto [result, value] :
+       llvm::zip_equal(map.getResults(), body.getTerminator()->getOperands())) {
+    if (indices.contains(value))
+      return body.getTerminator()->emitOpError("returns the index of an element, which only a "
+                                               "tile.load takes; return it as i32");
+    result.replaceAllUsesWith(toTile(mapping.lookup(value)));
+  }
+  map.erase();
+  return success();
+}
+
+LogicalResult tessera::expandMap(MapOp map, func::FuncOp callee) {
+  return ElementMapper(map, callee).run();
+}

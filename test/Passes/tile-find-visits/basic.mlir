@@ -1,0 +1,94 @@
+// The iterations that a mask leaves, from its comparisons.
+//
+// RUN: tessera-opt %s --tile-find-visits --canonicalize -split-input-file -verify-diagnostics | FileCheck %s
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// Rows from 64 m on see columns up to theirs: blocks up to (64 m + 63) / 32.
+// CHECK-LABEL: @causal
+// CHECK-NOT:     tile.visits
+// CHECK:         %[[ROW:.*]] = arith.muli %m, %c64
+// CHECK:         %[[REACH:.*]] = arith.addi %[[ROW]], %c95
+// CHECK:         %[[END:.*]] = arith.floordivsi %[[REACH]], %c32
+// CHECK:         arith.minsi %n, %[[END]]
+tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons say}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %seen = arith.cmpi sle, %k, %q : !C
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// |k - q| <= w, and a part that is data.
+// CHECK-LABEL: @window
+// CHECK-DAG:     arith.ceildivsi
+// CHECK-DAG:     arith.floordivsi
+tile.kernel @window(%y: !tile.view<[M, 32], f32>, %n: index, %w: i32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %x = tile.load %y[%row, %c0] : !tile.view<[M, 32], f32> -> tensor<64x32xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %data = arith.cmpf ogt, %x, %zero : tensor<64x32xf32>
+  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons say; a part of it is taken to hold everywhere: it holds values that are not comparisons of integers}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %away = arith.subi %k, %q : !C
+    %distance = math.absi %away : !C
+    %ws = tile.splat %w : i32 -> !C
+    %near = arith.cmpi sle, %distance, %ws : !C
+    %seen = arith.andi %near, %data : !M
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// CHECK-LABEL: @products
+tile.kernel @products(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-remark @+1 {{every iteration is visited: it multiplies two values that are not constant}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %k = tile.iota %j axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %p = arith.muli %k, %q : !C
+    %seen = arith.cmpi sle, %p, %q : !C
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
