@@ -110,6 +110,7 @@ bool ParameterTable::declare(Declaration declaration, ErrorSink error) {
   }
   if (declaration.allowed.empty())
     declaration.allowed = std::move(imported.allowed);
+  declaration.alike |= imported.alike;
   if (declaration.documentation.empty())
     declaration.documentation = imported.documentation;
   imported = std::move(declaration);

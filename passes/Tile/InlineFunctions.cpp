@@ -161,6 +161,7 @@ private:
   LogicalResult enter(Operation *call, func::FuncOp callee);
   InFlightDiagnostic emitCycle(Operation *call, func::FuncOp callee);
   FailureOr<func::FuncOp> findCallee(Operation *call);
+  LogicalResult expandMaps(KernelOp kernel);
 
   SymbolTable symbols;
   /// The functions and kernels whose calls are inlined.
@@ -240,6 +241,16 @@ FailureOr<func::FuncOp> Inliner::findCallee(Operation *call) {
          << getCallee(call) << "', which is no function of the source";
 }
 
+/// Expands what is applied to tiles, in the loops of the kernel that functions have come to.
+LogicalResult Inliner::expandMaps(KernelOp kernel) {
+  SmallVector<MapOp> maps;
+  kernel.walk([&](MapOp map) { maps.push_back(map); });
+  for (MapOp map : maps)
+    if (failed(expandMap(map, symbols.lookup<func::FuncOp>(map.getFunction()))))
+      return failure();
+  return success();
+}
+
 /// Inlines all calls in `root`, a function or a kernel.
 LogicalResult Inliner::inlineCalls(Operation *root) {
   if (extents.contains(root))
@@ -268,14 +279,11 @@ LogicalResult Inliner::inlineCalls(Operation *root) {
     extent.callDepth = std::max(extent.callDepth, inner.callDepth + 1);
     if (failed(verifyExtent(call, extent)))
       return failure();
-    if (auto map = dyn_cast<MapOp>(call)) {
-      if (failed(expandMap(map, *callee)))
-        return failure();
-    } else {
-      inlineInto(cast<func::CallOp>(call), *callee);
-    }
+    if (auto direct = dyn_cast<func::CallOp>(call))
+      inlineInto(direct, *callee);
   }
   extents[root] = extent;
   path.remove(root);
-  return success();
+  auto kernel = dyn_cast<KernelOp>(root);
+  return kernel ? expandMaps(kernel) : success();
 }

@@ -2,10 +2,13 @@
 
 #include "passes/Tile/MapElements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Tile/LinearForm.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -29,6 +32,11 @@ private:
   LogicalResult checkTypes();
   LogicalResult mapOperation(Operation &op);
   LogicalResult mapElementwise(Operation &op);
+  bool mapLinear(Operation &op);
+  std::optional<LinearForm> combine(Operation &op);
+  LinearForm getForm(Value original);
+  Value get(Value original);
+  void hoist(Operation *before);
   LogicalResult mapLoad(LoadOp load);
   LogicalResult checkInside(LoadOp load);
   std::optional<AxisIndex> findAxisIndex(Value tile);
@@ -38,7 +46,8 @@ private:
   Value toVector(Value vector, int64_t axis);
 
   bool isTile(Value original) {
-    return indices.contains(original) || isa<ShapedType>(mapping.lookup(original).getType());
+    return indices.contains(original) || forms.contains(original) ||
+           isa<ShapedType>(mapping.lookup(original).getType());
   }
   RankedTensorType getTileType(Type element) {
     return RankedTensorType::get(map.getShape(), element);
@@ -51,6 +60,8 @@ private:
   IRMapping mapping;
   /// The tiles of i32 that were cast to indices: of the elements, hence of no use but to a load.
   llvm::DenseMap<Value, Value> indices;
+  /// Sums of products with scalars, which are not computed before they are needed.
+  llvm::DenseMap<Value, std::pair<Location, LinearForm>> forms;
 };
 } // namespace
 
@@ -82,12 +93,18 @@ Value ElementMapper::toVector(Value vector, int64_t axis) {
 Value ElementMapper::toTile(Value value) {
   if (isa<ShapedType>(value.getType()))
     return value;
-  RankedTensorType type = getTileType(value.getType());
-  Attribute constant;
-  if (matchPattern(value, m_Constant(&constant)))
-    return arith::ConstantOp::create(builder,
-                                     DenseElementsAttr::get(type, ArrayRef<Attribute>(constant)));
-  return SplatOp::create(builder, type, value);
+  return makeUniform(value, getTileType(value.getType()), builder);
+}
+
+/// The scalar or tile that a value of the function is.
+Value ElementMapper::get(Value original) {
+  auto form = forms.find(original);
+  if (form != forms.end()) {
+    ImplicitLocOpBuilder there(form->second.first, builder);
+    mapping.map(original, form->second.second.materialize(getTileType(original.getType()), there));
+    forms.erase(form);
+  }
+  return mapping.lookup(original);
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,9 +221,63 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// The form of an operand; one that others use too is computed once.
+LinearForm ElementMapper::getForm(Value original) {
+  auto form = forms.find(original);
+  if (form != forms.end() && original.hasOneUse())
+    return form->second.second;
+  return LinearForm(toTile(get(original)));
+}
+
+/// The form of a sum, or of a product or a quotient with a scalar.
+std::optional<LinearForm> ElementMapper::combine(Operation &op) {
+  if (!op.getNumResults() || !op.getResult(0).getType().isF32())
+    return std::nullopt;
+  if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    LinearForm sum = getForm(op.getOperand(0)), other = getForm(op.getOperand(1));
+    if (isa<arith::SubFOp>(op))
+      other.negate();
+    sum.add(other);
+    return sum;
+  }
+  bool isLeft = isTile(op.getOperand(0));
+  if (isa<arith::MulFOp, arith::DivFOp>(op) &&
+      isTile(op.getOperand(1)) == (isLeft || isa<arith::DivFOp>(op)))
+    return std::nullopt;
+  if (isa<arith::MulFOp>(op)) {
+    LinearForm product = getForm(op.getOperand(isLeft ? 0 : 1));
+    product.scale(get(op.getOperand(isLeft ? 1 : 0)), builder);
+    return product;
+  }
+  if (isa<arith::DivFOp>(op)) {
+    Value one = arith::ConstantOp::create(builder, builder.getF32FloatAttr(1.0f));
+    LinearForm quotient = getForm(op.getOperand(0));
+    quotient.scale(arith::DivFOp::create(builder, one, get(op.getOperand(1))), builder);
+    return quotient;
+  }
+  if (!isa<arith::NegFOp>(op))
+    return std::nullopt;
+  LinearForm opposite = getForm(op.getOperand(0));
+  opposite.negate();
+  return opposite;
+}
+
+bool ElementMapper::mapLinear(Operation &op) {
+  std::optional<LinearForm> form = combine(op);
+  if (!form)
+    return false;
+  for (Value operand : op.getOperands())
+    if (operand.hasOneUse())
+      forms.erase(operand);
+  forms.try_emplace(op.getResult(0), op.getLoc(), std::move(*form));
+  return true;
+}
+
 LogicalResult ElementMapper::mapElementwise(Operation &op) {
+  if (mapLinear(op))
+    return success();
   if (auto cast = dyn_cast<arith::IndexCastOp>(op); cast && cast.getType().isIndex()) {
-    indices[cast.getResult()] = mapping.lookup(cast.getIn());
+    indices[cast.getResult()] = get(cast.getIn());
     return success();
   }
   SmallVector<Value> operands;
@@ -214,7 +285,7 @@ LogicalResult ElementMapper::mapElementwise(Operation &op) {
     if (indices.contains(operand.get()))
       return op.emitOpError("computes with the index of an element, which only a tile.load takes; "
                             "compute in i32 and cast at the load");
-    Value value = mapping.lookup(operand.get());
+    Value value = get(operand.get());
     // The condition of a select may stay scalar.
     bool isCondition = isa<arith::SelectOp>(op) && operand.getOperandNumber() == 0;
     operands.push_back(isCondition ? value : toTile(value));
@@ -250,9 +321,46 @@ LogicalResult ElementMapper::mapOperation(Operation &op) {
   return mapElementwise(op);
 }
 
+/// Whether a load of `view` sees the same wherever in the kernel it stands.
+static bool isNeverStored(Value view, KernelOp kernel) {
+  // An argument of the kernel or a request for one, by name.
+  auto nameOf = [&](Value value) {
+    if (auto request = value.getDefiningOp<ArgumentOp>())
+      return request.getName();
+    return kernel.getArgumentName(cast<BlockArgument>(value).getArgNumber());
+  };
+  WalkResult walk = kernel.walk([&](StoreOp store) {
+    return nameOf(store.getView()) == nameOf(view) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// Moves the scalars and the loads that stand between `before` and the map out of the loops in
+/// which their operands do not change.
+void ElementMapper::hoist(Operation *before) {
+  Operation *op = before ? before->getNextNode() : &map->getBlock()->front();
+  auto kernel = map->getParentOfType<KernelOp>();
+  while (op != map) {
+    Operation *next = op->getNextNode();
+    auto load = dyn_cast<LoadOp>(op);
+    bool isScalar = llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
+    bool canMove = load ? kernel && isNeverStored(load.getView(), kernel)
+                        : isScalar && isMemoryEffectFree(op) && isSpeculatable(op);
+    while (auto loop = canMove ? dyn_cast<scf::ForOp>(op->getParentOp()) : scf::ForOp()) {
+      if (!llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+        break;
+      op->moveBefore(loop);
+    }
+    op = next;
+  }
+}
+
 LogicalResult ElementMapper::run() {
   if (failed(checkTypes()))
     return failure();
+  Operation *before = map->getPrevNode();
   Block &body = callee.getBody().front();
   for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
     Value operand = map.getOperand(i);
@@ -267,8 +375,9 @@ LogicalResult ElementMapper::run() {
     if (indices.contains(value))
       return body.getTerminator()->emitOpError("returns the index of an element, which only a "
                                                "tile.load takes; return it as i32");
-    result.replaceAllUsesWith(toTile(mapping.lookup(value)));
+    result.replaceAllUsesWith(toTile(get(value)));
   }
+  hoist(before);
   map.erase();
   return success();
 }

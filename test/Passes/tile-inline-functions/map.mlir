@@ -56,7 +56,7 @@ func.func @bias(%s: f32, %h: i32, %q: i32, %k: i32) -> f32 {
 // CHECK:         %[[AWAY:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<64x32xi32>
 // CHECK:         %[[D:.*]] = arith.sitofp %[[AWAY]] : tensor<64x32xi32> to tensor<64x32xf32>
 // CHECK:         %[[SPLAT:.*]] = tile.splat %[[FACTOR]]
-// CHECK:         arith.mulf %[[SPLAT]], %[[D]] : tensor<64x32xf32>
+// CHECK:         arith.mulf %[[D]], %[[SPLAT]] : tensor<64x32xf32>
 // CHECK:         arith.cmpi sle, %{{.*}}, %{{.*}} : tensor<64x32xi32>
 // CHECK:         arith.constant dense<true> : tensor<64x32xi1>
 // CHECK:         %[[START:.*]] = arith.addi %{{.*}}, %{{.*}} : index
