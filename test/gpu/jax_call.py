@@ -14,7 +14,9 @@ import time
 import traceback
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Jax"))
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_DIRECTORIES = [_HERE, os.path.join(_HERE, "..", "Jax")]
+sys.path[:0] = _DIRECTORIES
 
 import jax
 import jax.numpy as jnp
@@ -83,7 +85,7 @@ def check_exported_programs():
         "tessera.jax.register(); run = jax.export.deserialize(bytearray(sys.stdin.buffer.read())).call;"
         "print(run(*problems.make(rows=50, keys=70)).tobytes().hex())"
     )
-    other = subprocess.run([sys.executable, "-c", script, *sys.path[:2]], input=program, capture_output=True)
+    other = subprocess.run([sys.executable, "-c", script, *_DIRECTORIES], input=program, capture_output=True)
     if other.stdout.decode().strip() != run(*tensors).tobytes().hex():
         raise AssertionError(f"another process gives another result: {other.stderr.decode()[-500:]}")
 
