@@ -307,8 +307,6 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
   if (int64_t depth = hopper::mmaDepth(a.getElementTypeBitWidth()); k % depth != 0)
     return op->emitOpError("has K in multiples of ") << depth << ", got " << k;
   // N is a multiple of 8 by the type of b.
-  if (!shared && transposeA)
-    return op->emitOpError("cannot transpose an operand in registers");
   return success();
 }
 
@@ -330,6 +328,8 @@ LogicalResult MmaIssueOp::verify() {
   if (!getFlight().hasOneUse())
     return emitOpError("flight is used once, by the next product, a wait or a loop; it has ")
            << std::distance(getFlight().use_begin(), getFlight().use_end()) << " uses";
+  if (getTransposeA() && !isa<SharedType>(getA().getType()))
+    return emitOpError("cannot transpose an operand in registers; run hop-stage-operands");
   return verifyProduct(*this, getA().getType(), getB().getType(), tile, getTransposeA(),
                        getTransposeB());
 }

@@ -6,6 +6,16 @@
 using namespace mlir;
 using namespace tessera;
 
+tile::LoadOp tessera::loadedOperand(Value operand) {
+  while (auto transpose = operand.getDefiningOp<tile::TransposeOp>())
+    operand = transpose.getSource();
+  return operand.getDefiningOp<tile::LoadOp>();
+}
+
+tile::TransposeOp tessera::computedTranspose(Value operand) {
+  return loadedOperand(operand) ? tile::TransposeOp() : operand.getDefiningOp<tile::TransposeOp>();
+}
+
 //===----------------------------------------------------------------------===//
 // Which values are one tile
 //===----------------------------------------------------------------------===//

@@ -8,11 +8,20 @@
 #ifndef TESSERA_PASSES_ANALYSIS_OPERANDBUFFERS_H
 #define TESSERA_PASSES_ANALYSIS_OPERANDBUFFERS_H
 
+#include "dialects/Tile/Tile.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
+
+/// The load behind an operand of a dot, transposed or not, or null when the operand is computed. A
+/// loaded operand lives in shared memory.
+tile::LoadOp loadedOperand(mlir::Value operand);
+
+/// What transposes `operand` of a dot if that is computed: it becomes rows where it is written to
+/// shared memory. Null for other operands.
+tile::TransposeOp computedTranspose(mlir::Value operand);
 
 class OperandBuffers {
 public:

@@ -4,6 +4,8 @@
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -48,8 +50,10 @@ LogicalResult RowPartition::run(tile::KernelOp kernel) {
     if (state == State::Partitioned && rows % parts != 0)
       return indivisible(value.getLoc(), rows);
   }
-  WalkResult walk = kernel.walk(
-      [&](Operation *op) { return WalkResult(failed(checkShares(op)) ? failure() : success()); });
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    return WalkResult(failed(checkShares(op)) || failed(checkPartialSum(op)) ? failure()
+                                                                             : success());
+  });
   return failure(walk.wasInterrupted());
 }
 
@@ -75,7 +79,8 @@ bool RowPartition::divides(Operation *op, int64_t parts) {
 /// Refuses an access or an iota whose shares would be neither whole parts of its box nor made up of
 /// them.
 LogicalResult RowPartition::checkShares(Operation *op) {
-  bool isDivided = isa<tile::StoreOp>(op);
+  auto store = dyn_cast<tile::StoreOp>(op);
+  bool isDivided = store && !isPartialSum(store.getValue());
   // The operands of a dot come through shared memory; where it begins is in registers.
   auto isOperand = [](OpOperand &use) {
     auto dot = dyn_cast<tile::DotOp>(use.getOwner());
@@ -108,6 +113,13 @@ LogicalResult RowPartition::set(Operation *op, Value value, State state) {
   State &current = partitioned[value];
   if (current == state)
     return success();
+  if (current == State::PartialSum || (state == State::PartialSum && current != State::Unknown))
+    return op->emitError("takes a partial sum, of which each of the ")
+           << parts
+           << " consumer warpgroups has the part of its rows: it may be scaled by a number, "
+           << "added to another partial sum, or carried by a loop, and only a store that adds it "
+              "to "
+           << "memory (tile.store ... add) resolves it; use one, or consumers = 1";
   if (current != State::Unknown)
     return op->emitError(
         "needs a tile both divided by rows among the consumer warpgroups and whole in "
@@ -135,37 +147,109 @@ LogicalResult RowPartition::visitElementwise(Operation *op) {
   return unify(op, tiles);
 }
 
+/// The contraction of a transposed computed tile runs over its divided rows.
+LogicalResult RowPartition::visitDot(tile::DotOp dot) {
+  tile::TransposeOp transpose = computedTranspose(dot.getA());
+  State ofResult = transpose ? State::PartialSum : State::Partitioned;
+  if (failed(set(dot, dot.getA(), transpose ? State::Columns : State::Partitioned)) ||
+      failed(set(dot, dot.getResult(), ofResult)) ||
+      (dot.getAcc() && failed(set(dot, dot.getAcc(), ofResult))))
+    return failure();
+  return set(dot, dot.getB(), State::Whole);
+}
+
+LogicalResult RowPartition::visitReduce(tile::ReduceOp reduce) {
+  if (partitioned.lookup(reduce.getSource()) == State::PartialSum)
+    return reduce.getKind() == tile::ReduceKind::sum
+               ? set(reduce, reduce.getResult(), State::PartialSum)
+               : set(reduce, reduce.getSource(), State::Whole);
+  if (reduce.getAxis() == 1)
+    return unify(reduce, {reduce.getSource(), reduce.getResult()});
+  if (partitioned.lookup(reduce.getSource()) != State::Partitioned)
+    return set(reduce, reduce.getResult(), State::Whole);
+  if (reduce.getKind() == tile::ReduceKind::sum)
+    return set(reduce, reduce.getResult(), State::PartialSum);
+  return reduce.emitError("reduces along rows that are divided among the consumer warpgroups; use "
+                          "consumers = 1");
+}
+
+/// A loaded tile is transposed by how a dot reads it: rows that a warpgroup has of the result are
+/// columns of the tile in shared memory, which all of them have.
+LogicalResult RowPartition::visitTranspose(tile::TransposeOp transpose) {
+  if (loadedOperand(transpose.getResult()))
+    return set(transpose, transpose.getSource(), State::Whole);
+  State state = partitioned.lookup(transpose.getResult());
+  return set(transpose, transpose.getSource(),
+             state == State::Columns ? State::Partitioned : state);
+}
+
+LogicalResult RowPartition::visitStore(tile::StoreOp store) {
+  Value value = store.getValue();
+  if (store.getAdd() && partitioned.lookup(value) == State::PartialSum)
+    return success();
+  auto type = cast<RankedTensorType>(value.getType());
+  if (isRematerializable(value) && type.getDimSize(0) % parts != 0)
+    return indivisible(store.getLoc(), type.getDimSize(0));
+  return set(store, value, State::Partitioned);
+}
+
+/// Refuses what no partial sum can be: the sum of all parts would be another number.
+LogicalResult RowPartition::checkPartialSum(Operation *op) {
+  if (isa<tile::DotOp, scf::ForOp, scf::YieldOp>(op)) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (failed(checkStart(operand)))
+        return failure();
+    return success();
+  }
+  if (op->getNumResults() != 1 || !isPartialSum(op->getResult(0)) ||
+      isa<tile::ReduceOp, scf::IfOp>(op))
+    return success();
+  auto isPart = [&](Value value) { return isPartialSum(value); };
+  bool isLinear = isa<arith::MulFOp>(op) ? llvm::count_if(op->getOperands(), isPart) == 1
+                  : isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op)
+                      ? llvm::all_of(op->getOperands(), isPart)
+                      : false;
+  return isLinear
+             ? success()
+             : LogicalResult(op->emitError("computes with a partial sum, of which each of the ")
+                             << parts << " consumer warpgroups has a part: it may be scaled by a "
+                             << "number or added to another one; add it to memory (tile.store "
+                             << "... add) and go on in a kernel of its own, or use consumers = 1");
+}
+
+/// Refuses a partial sum that starts with another tile than zero, which every warpgroup would add.
+LogicalResult RowPartition::checkStart(OpOperand &operand) {
+  Value value = operand.get();
+  if (!isTile(value) || !isRematerializable(value))
+    return success();
+  Operation *op = operand.getOwner();
+  unsigned index = operand.getOperandNumber();
+  bool starts = false;
+  if (auto dot = dyn_cast<tile::DotOp>(op))
+    starts = index == 2 && isPartialSum(dot.getResult());
+  else if (auto loop = dyn_cast<scf::ForOp>(op))
+    starts = isPartialSum(loop.getResult(index - loop.getNumControlOperands()));
+  else
+    starts = isa<scf::ForOp, scf::IfOp>(op->getParentOp()) &&
+             isPartialSum(op->getParentOp()->getResult(index));
+  if (!starts || matchPattern(value, m_AnyZeroFloat()))
+    return success();
+  return op->emitError("starts a partial sum with a tile that is not zero, and each of the ")
+         << parts
+         << " consumer warpgroups would add it; start with zero and add the tile to memory "
+         << "by itself, or use consumers = 1";
+}
+
 LogicalResult RowPartition::visit(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](tile::DotOp dot) {
-        SmallVector<Value> rows = {dot.getResult(), dot.getA()};
-        if (dot.getAcc())
-          rows.push_back(dot.getAcc());
-        for (Value value : rows)
-          if (failed(set(op, value, State::Partitioned)))
-            return failure();
-        return set(op, dot.getB(), State::Whole);
-      })
+      .Case([&](tile::DotOp dot) { return visitDot(dot); })
       .Case([&](tile::BroadcastOp broadcast) {
         if (broadcast.getAxis() == 0)
           return set(op, broadcast.getSource(), State::Whole);
         return unify(op, {broadcast.getSource(), broadcast.getResult()});
       })
-      .Case([&](tile::ReduceOp reduce) {
-        if (reduce.getAxis() == 1)
-          return unify(op, {reduce.getSource(), reduce.getResult()});
-        if (partitioned.lookup(reduce.getSource()) == State::Partitioned)
-          return LogicalResult(op->emitError("reduces along rows that are divided among the "
-                                             "consumer warpgroups; use consumers = 1"));
-        return set(op, reduce.getResult(), State::Whole);
-      })
-      .Case([&](tile::TransposeOp transpose) {
-        if (partitioned.lookup(transpose.getResult()) == State::Partitioned)
-          return LogicalResult(op->emitError(
-              "is the first operand of a dot whose rows are divided among the consumer warpgroups: "
-              "these would be columns of the stored tile; use consumers = 1"));
-        return set(op, transpose.getSource(), State::Whole);
-      })
+      .Case([&](tile::ReduceOp reduce) { return visitReduce(reduce); })
+      .Case([&](tile::TransposeOp transpose) { return visitTranspose(transpose); })
       .Case([&](scf::ForOp loop) {
         for (auto [init, argument, yielded, result] :
              llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
@@ -181,12 +265,7 @@ LogicalResult RowPartition::visit(Operation *op) {
             return failure();
         return success();
       })
-      .Case([&](tile::StoreOp store) -> LogicalResult {
-        auto type = cast<RankedTensorType>(store.getValue().getType());
-        if (isRematerializable(store.getValue()) && type.getDimSize(0) % parts != 0)
-          return indivisible(store.getLoc(), type.getDimSize(0));
-        return set(op, store.getValue(), State::Partitioned);
-      })
+      .Case([&](tile::StoreOp store) { return visitStore(store); })
       .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp,
             scf::YieldOp, arith::ConstantOp>([](auto) { return success(); })
       .Default([&](Operation *) { return visitElementwise(op); });
@@ -198,11 +277,16 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
   Operation *op = operand.getOwner();
   unsigned index = operand.getOperandNumber();
   return TypeSwitch<Operation *, bool>(op)
-      .Case([&](tile::DotOp) { return index != 1; })
+      .Case([&](tile::DotOp dot) {
+        return index == 0 || (index == 2 && isPartitioned(dot.getResult()));
+      })
       .Case([&](tile::BroadcastOp broadcast) {
         return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
       })
       .Case([&](tile::StoreOp) { return true; })
+      .Case([&](tile::TransposeOp transpose) {
+        return partitioned.lookup(transpose.getResult()) == State::Columns;
+      })
       .Case([&](scf::ForOp loop) {
         return isPartitioned(loop.getResult(index - loop.getNumControlOperands()));
       })

@@ -2,7 +2,10 @@
 //
 // The rows of a dot's result belong to one consumer warpgroup each. This analysis
 // says which tiles of a kernel follow those rows (partitioned: a warpgroup holds
-// its share) and which every warpgroup holds whole.
+// its share) and which every warpgroup holds whole. A dot that contracts the divided
+// rows, of a computed tile that is transposed, makes a partial sum: each warpgroup has
+// a tile of the whole shape, and the result is the sum of all. So does a sum along
+// divided rows. Only an addition to memory resolves it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +32,12 @@ public:
   bool isPartitioned(mlir::Value value) const {
     return parts > 1 && partitioned.lookup(value) == State::Partitioned;
   }
-  /// The same for what `operand`'s owner wants of it. Differs from the value's own
-  /// state for tiles that are made anew for each use.
+  /// Whether each warpgroup holds a part of every element of `value`.
+  bool isPartialSum(mlir::Value value) const {
+    return parts > 1 && partitioned.lookup(value) == State::PartialSum;
+  }
+  /// Whether a warpgroup's share is what `operand`'s owner wants of it. Differs from the value's
+  /// own state for tiles that are made anew for each use.
   bool wantsPartitioned(mlir::OpOperand &operand) const;
 
   /// `type` of a warpgroup's share.
@@ -44,12 +51,19 @@ public:
   static bool isRematerializable(mlir::Value value);
 
 private:
-  enum class State { Unknown, Whole, Partitioned };
+  /// Columns: the transpose of a partitioned tile.
+  enum class State { Unknown, Whole, Partitioned, Columns, PartialSum };
 
   RowPartition(int64_t parts) : parts(parts) {}
   mlir::LogicalResult run(tile::KernelOp kernel);
   mlir::LogicalResult visit(mlir::Operation *op);
+  mlir::LogicalResult visitDot(tile::DotOp dot);
+  mlir::LogicalResult visitReduce(tile::ReduceOp reduce);
+  mlir::LogicalResult visitTranspose(tile::TransposeOp transpose);
+  mlir::LogicalResult visitStore(tile::StoreOp store);
   mlir::LogicalResult visitElementwise(mlir::Operation *op);
+  mlir::LogicalResult checkPartialSum(mlir::Operation *op);
+  mlir::LogicalResult checkStart(mlir::OpOperand &operand);
   mlir::LogicalResult set(mlir::Operation *op, mlir::Value value, State state);
   mlir::LogicalResult unify(mlir::Operation *op, llvm::ArrayRef<mlir::Value> values);
   mlir::LogicalResult indivisible(mlir::Location loc, int64_t rows);

@@ -22,7 +22,9 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups: of a tile whose
     rows run over several dimensions of a view (`box`) whole rows of an outer dimension, or equal parts of those of
-    an inner one. What would be no box is refused. With
+    an inner one. What would be no box is refused. A product that contracts divided rows, of a computed tile that is
+    transposed, is a partial sum: each warpgroup multiplies its rows, and only a store that adds (`tile.store ... add`)
+    takes the result. With
     `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
     is needed, and `hop-prefetch` moves the loads ahead.
 
@@ -192,6 +194,9 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
 def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
   let summary = "Keep computed operands of products in shared memory";
   let description = [{
+    A computed tile that a product reads transposed goes to shared memory in any case: its columns are written as rows
+    (`hop.stage ... transposed`), and each warpgroup has columns of the whole, as many as it has rows of the tile.
+
     With `operands = shared`, a tile that is computed and then multiplied (P of attention) is written to shared
     memory where it is made, in the layout that wgmma reads, and the products read it there: it takes no
     registers while they run. Each warpgroup writes and reads its own rows, so that only its own threads

@@ -51,10 +51,9 @@ static LogicalResult checkOperands(DotOp dot) {
     return dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads "
                          "it from shared memory; this one is computed; exchange the operands, or "
                          "store it and load it in a second kernel");
-  if (dot.getA().getDefiningOp<TransposeOp>() && !loadedOperand(dot.getA()))
-    return dot.emitError("operand a of a dot is a computed tile that is transposed, which wgmma "
-                         "cannot read from registers; transpose a loaded tile, or compute the "
-                         "transposed product");
+  TransposeOp transpose = computedTranspose(dot.getA());
+  if (transpose && transpose.getSource().getDefiningOp<TransposeOp>())
+    return transpose.emitError("transposes what is transposed; use the tile as it is computed");
   return success();
 }
 

@@ -6,7 +6,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,12 +17,6 @@ using namespace tessera::tile;
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
-
-LoadOp tessera::loadedOperand(Value operand) {
-  while (auto transpose = operand.getDefiningOp<TransposeOp>())
-    operand = transpose.getSource();
-  return operand.getDefiningOp<LoadOp>();
-}
 
 /// Bytes of a tile, elements packed.
 static int64_t tileBytes(Type type) {
@@ -139,18 +132,19 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   return refusal;
 }
 
-/// The operands of the dots of `kernel` that are computed.
-static SmallVector<OpOperand *> findComputedOperands(KernelOp kernel) {
+/// The computed operands of the dots of `kernel` that are in shared memory.
+static SmallVector<OpOperand *> findStagedOperands(KernelOp kernel, OperandKind operands) {
   SmallVector<OpOperand *> reads;
   kernel.walk([&](DotOp dot) {
-    if (!loadedOperand(dot.getA()))
+    if (!loadedOperand(dot.getA()) &&
+        (operands == OperandKind::shared || computedTranspose(dot.getA())))
       reads.push_back(&dot.getAMutable());
   });
   return reads;
 }
 
-ComputedOperands tessera::computedOperands(KernelOp kernel) {
-  OperandBuffers buffers(findComputedOperands(kernel));
+ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind) {
+  OperandBuffers buffers(findStagedOperands(kernel, kind));
   ComputedOperands operands;
   if (buffers.getTiles().empty())
     operands.refusal = "no dot of the kernel multiplies a computed tile";
@@ -265,6 +259,21 @@ bool RegisterPressure::isColumnSlice(Value value) const {
   return false;
 }
 
+/// Whether each warpgroup has a part of every element of `value`: a dot made it that contracts
+/// divided rows.
+static bool isPartialSum(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument == loop.getInductionVar())
+      return false;
+    value = loop.getYieldedValues()[argument.getArgNumber() - loop.getNumInductionVars()];
+  }
+  while (auto loop = value.getDefiningOp<scf::ForOp>())
+    value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+  auto dot = value.getDefiningOp<DotOp>();
+  return dot && computedTranspose(dot.getA());
+}
+
 /// Elements of `value` that a thread holds.
 int64_t RegisterPressure::elementsOf(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
@@ -273,7 +282,8 @@ int64_t RegisterPressure::elementsOf(Value value) const {
     return hop::FragmentLayout(hop::withLayout(type, own)).size();
   }
   if (type.getRank() == 2)
-    return llvm::divideCeil(type.getNumElements(), consumers * hopper::warpgroupThreads);
+    return llvm::divideCeil(type.getNumElements(),
+                            (isPartialSum(value) ? 1 : consumers) * hopper::warpgroupThreads);
   if (isColumnSlice(value))
     return llvm::divideCeil(type.getNumElements(), hopper::lanesPerRow);
   return 2 * llvm::divideCeil(type.getNumElements(), consumers * hopper::mmaRows);
@@ -356,12 +366,10 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
                                    OperandKind operands, const CostModel &model) {
   int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
-  if (operands == OperandKind::shared) {
-    OperandBuffers buffers(findComputedOperands(kernel));
-    for (const OperandBuffers::Tile &tile : buffers.getTiles())
-      if (!tile.isReadElsewhere)
-        inSharedMemory.insert(tile.values.begin(), tile.values.end());
-  }
+  OperandBuffers buffers(findStagedOperands(kernel, operands));
+  for (const OperandBuffers::Tile &tile : buffers.getTiles())
+    if (!tile.isReadElsewhere)
+      inSharedMemory.insert(tile.values.begin(), tile.values.end());
   RegisterPressure pressure(consumers, std::move(inSharedMemory));
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }

@@ -11,14 +11,11 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/VectorAxes.h"
 #include "passes/Schedule/CostModel.h"
 
 namespace tessera {
-
-/// The load behind an operand of a dot, transposed or not, or null when the
-/// operand is computed. Such a tile lives in shared memory.
-tile::LoadOp loadedOperand(mlir::Value operand);
 
 /// Grid points that a thread block runs before it comes back to those whose speculation failed: the
 /// length of the list that it keeps of them in shared memory.
@@ -61,14 +58,14 @@ struct SharedMemoryUse {
   int64_t total() const { return tiles + operands + staging + barriers + retries; }
 };
 
-/// Whether operands = shared can hold for `kernel` as it stands, and the shared memory of the tiles
-/// that are computed and multiplied then.
+/// Whether the computed operands of the dots of `kernel` that are in shared memory with `operands`
+/// can be there, and their bytes: with `shared` all of them, else those that are transposed.
 struct ComputedOperands {
   int64_t bytes = 0;
   /// Why they cannot be in shared memory, or nothing.
   std::optional<std::string> refusal;
 };
-ComputedOperands computedOperands(tile::KernelOp kernel);
+ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind operands);
 
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
 /// tiles that are loaded in loops, and `outerStages` for each other one.

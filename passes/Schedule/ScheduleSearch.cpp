@@ -117,7 +117,14 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
                          [&](StoreOp store) { return whyNoBulkStore(store, tile.type); });
   };
   bool adds = llvm::any_of(stored, [](StoredTile &tile) { return tile.stores.front().getAdd(); });
-  return adds && *fields.warpSpecialize && llvm::all_of(stored, isBulk) &&
+  // Of a partial sum each warpgroup has a tile of its own.
+  bool isPartial =
+      kernel
+          ->walk([](DotOp dot) {
+            return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
+  return adds && !isPartial && *fields.warpSpecialize && llvm::all_of(stored, isBulk) &&
          sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1),
                    StoreKind::writer, StagingKind::own)
                  .total() <= hopper::sharedMemoryOfBlock;
@@ -159,7 +166,10 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
 int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
   int64_t indivisible = 0;
   kernel->walk([&](DotOp dot) {
-    int64_t rows = cast<RankedTensorType>(dot.getType()).getDimSize(0);
+    // Of a transposed computed operand the contracted rows are divided.
+    int64_t rows = computedTranspose(dot.getA())
+                       ? cast<RankedTensorType>(dot.getA().getType()).getDimSize(1)
+                       : cast<RankedTensorType>(dot.getType()).getDimSize(0);
     if (rows % (consumers * hopper::mmaRows) != 0)
       indivisible = rows;
   });
@@ -287,7 +297,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (std::optional<std::string> reason = rejectStaging(candidate))
     return reason;
   if (candidate.fields.operands == OperandKind::shared)
-    if (std::optional<std::string> reason = computedOperands(rotated(candidate)).refusal)
+    if (std::optional<std::string> reason =
+            computedOperands(rotated(candidate), OperandKind::shared).refusal)
       return *reason + "; use operands = registers";
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
@@ -462,8 +473,7 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
   ScheduleFields fields = candidate.fields;
-  operandBytes =
-      fields.operands == OperandKind::shared ? computedOperands(rotated(candidate)).bytes : 0;
+  operandBytes = computedOperands(rotated(candidate), *fields.operands).bytes;
   fields.stages = findStages(candidate);
   if (!fields.stages)
     return std::nullopt;

@@ -52,7 +52,7 @@ void Slicer::writeResult(tile::StoreOp store, PipeInfo &info, OpBuilder &builder
   Location loc = store.getLoc();
   Value value = lookup(store.getValueMutable());
   Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info), info.pipe);
-  hop::StageOp::create(builder, loc, value, sliceRows(slot, loc, builder));
+  hop::StageOp::create(builder, loc, value, sliceOf(slot, /*ofColumns=*/false, loc, builder));
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }

@@ -66,7 +66,8 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
     return assignment.fills(role, store) ? writeResult(store, info, builder)
                                          : writeBulkStore(store, info, builder);
   }
-  if (rows.isByLayout()) {
+  // Each warpgroup adds its part of a partial sum.
+  if (rows.isByLayout() || rows.isPartialSum(store.getValue())) {
     cloneGeneric(store, builder);
     return;
   }
@@ -76,30 +77,32 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
                         store.getAdd());
 }
 
-/// Tiles in registers are not transposed: those that are computed, and those that are loaded for
-/// something else than a dot.
+/// Loaded tiles are transposed by the dot that reads them.
 static LogicalResult refuseTranspose(tile::TransposeOp transpose) {
-  tile::LoadOp load = loadedOperand(transpose.getResult());
-  if (!load)
-    return transpose.emitError(
-        "transposes a computed tile; only a loaded tile that feeds a dot can be "
-        "transposed, by the dot's operand order");
   InFlightDiagnostic error =
-      transpose.emitError("transposes a loaded tile that no dot reads as it is: for arithmetic "
-                          "it is in registers, and only the operand of a dot can be transposed");
+      transpose.emitError("transposes a tile that no dot reads as it is: for arithmetic it is in "
+                          "registers, and only the operand of a dot can be transposed");
   if (transpose->use_empty())
     return error;
   error.attachNote((*transpose->user_begin())->getLoc())
-      << "read here; compute with the tile as it is loaded and make the transposed product, "
+      << "read here; compute with the tile as it is and make the transposed product, "
          "B^T A^T for A B, or let the view have the other order of dimensions";
   return error;
 }
 
+/// A computed tile is transposed where it is written to shared memory (hop-stage-operands), for the
+/// first operand of a dot.
 LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
-  auto found = operands.find(transpose.getSource());
-  if (found == operands.end())
+  if (auto found = operands.find(transpose.getSource()); found != operands.end()) {
+    operands[transpose.getResult()] = {found->second.tile, !found->second.transposed};
+    return success();
+  }
+  bool isFirstOperand = llvm::all_of(transpose->getUses(), [](OpOperand &use) {
+    return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  });
+  if (!isFirstOperand || !computedTranspose(transpose.getResult()))
     return refuseTranspose(transpose);
-  operands[transpose.getResult()] = {found->second.shared, !found->second.transposed};
+  operands[transpose.getResult()] = {lookup(transpose.getSourceMutable()), true};
   return success();
 }
 
@@ -109,29 +112,36 @@ LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
     return dot.emitError(
         "has a computed tile as its second operand; wgmma reads it from shared memory "
         "(PTX ISA 9.7.15.5), so it must be a loaded tile; exchange the operands?");
-  Value left;
+  Value left, right = b->second.tile;
   bool transposeA = false;
   if (auto a = operands.find(dot.getA()); a != operands.end()) {
     transposeA = a->second.transposed;
-    left = sliceRows(a->second.shared, dot.getLoc(), builder);
+    left = a->second.tile;
+    if (isa<hop::SharedType>(left.getType()))
+      left = sliceOf(left, /*ofColumns=*/transposeA, dot.getLoc(), builder);
+    else // contracts the rows that the warpgroup has
+      right = sliceOf(right, /*ofColumns=*/b->second.transposed, dot.getLoc(), builder);
   } else {
     left = lookup(dot.getAMutable());
   }
   Value acc = dot.getAcc() ? lookup(dot.getAccMutable()[0]) : Value();
-  auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left,
-                                b->second.shared, acc, transposeA, b->second.transposed);
+  auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left, right, acc,
+                                transposeA, b->second.transposed);
   whole.map(dot.getResult(), mma.getResult());
   return success();
 }
 
-Value Slicer::sliceRows(Value shared, Location loc, OpBuilder &builder) {
+/// The warpgroup's part of the rows of a tile in shared memory, or of its columns.
+Value Slicer::sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder) {
   if (rows.getParts() == 1)
     return shared;
   auto type = cast<hop::SharedType>(shared.getType());
-  auto slice =
-      hop::SharedType::get(type.getContext(), cast<RankedTensorType>(rows.shareOf(type.getTile())),
-                           type.getStoredRows());
-  return hop::SliceOp::create(builder, loc, slice, shared, warpgroup);
+  SmallVector<int64_t> shape(type.getTile().getShape());
+  shape[ofColumns] /= rows.getParts();
+  auto part = hop::SharedType::get(type.getContext(),
+                                   RankedTensorType::get(shape, type.getTile().getElementType()),
+                                   type.getStoredRows());
+  return hop::SliceOp::create(builder, loc, part, shared, warpgroup);
 }
 
 /// Makes a constant, splat or iota in both forms; what is unused goes away later.

@@ -41,9 +41,10 @@ private:
   using LogicalResult = mlir::LogicalResult;
   using Value = mlir::Value;
 
-  /// A piped tile, and whether a transpose stands between it and its use.
+  /// A piped tile, or a computed one that is transposed, and whether a transpose stands between it
+  /// and its use.
   struct Operand {
-    Value shared;
+    Value tile;
     bool transposed = false;
   };
 
@@ -77,7 +78,7 @@ private:
   void cloneStore(tile::StoreOp store, OpBuilder &builder);
   LogicalResult cloneTranspose(tile::TransposeOp transpose);
   LogicalResult cloneDot(tile::DotOp dot, OpBuilder &builder);
-  Value sliceRows(Value shared, Location loc, OpBuilder &builder);
+  Value sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder);
   LogicalResult cloneRematerializable(mlir::Operation *op, OpBuilder &builder);
   Value makeShare(tile::IotaOp iota, mlir::RankedTensorType shareType, OpBuilder &builder);
 

@@ -53,6 +53,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers);
     if (failed(rows))
       return failure();
+    if (failed(checkResults(*plan, *rows)))
+      return failure();
     SmallVector<RoleSpec> roles = planRoles(schedule, *plan);
     FailureOr<RoleAssignment> assignment =
         RoleAssignment::get(kernel, *plan, roles, /*rest=*/roles.size() - 1);
@@ -84,6 +86,18 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
       return kernel.emitError("speculates, and a writer (store = writer) would not know which of "
                               "its stores come again; use store = tma or speculate = false");
+    return success();
+  }
+
+  /// Refuses a partial sum that a writer would store: it gets one tile for all warpgroups.
+  LogicalResult checkResults(const PipePlan &plan, const RowPartition &rows) {
+    for (auto &[access, pipe] : plan.accesses)
+      if (auto store = dyn_cast<tile::StoreOp>(access);
+          store && rows.isPartialSum(store.getValue()))
+        return store.emitError(
+            "adds a partial sum, of which each consumer warpgroup has a part, and "
+            "a writer takes one tile for all of them; use store = direct, or "
+            "consumers = 1");
     return success();
   }
 

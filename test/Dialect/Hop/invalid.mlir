@@ -815,8 +815,9 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64x64xbf16>
-    // expected-error@+1 {{cannot transpose an operand in registers}}
-    %d = hop.mma %a, %st {transpose_a} : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+    // expected-error@+1 {{cannot transpose an operand in registers; run hop-stage-operands}}
+    %d = hop.mma_issue %a, %st {transpose_a} : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
+    %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32>> -> tensor<64x64xf32>
   }
 }
 

@@ -148,8 +148,9 @@ tile.kernel @transposed_a(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], 
   %c0 = arith.constant 0 : index
   %b = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %a = arith.addf %b, %b : tensor<64x64xf16>
-  %at = tile.transpose %a : tensor<64x64xf16> -> tensor<64x64xf16>
-  // expected-error@+1 {{operand a of a dot is a computed tile that is transposed, which wgmma cannot read from registers}}
+  %once = tile.transpose %a : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-error@+1 {{transposes what is transposed; use the tile as it is computed}}
+  %at = tile.transpose %once : tensor<64x64xf16> -> tensor<64x64xf16>
   %d = tile.dot %at, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }

@@ -142,9 +142,9 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %c = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{transposes a loaded tile that no dot reads as it is: for arithmetic it is in registers, and only the operand of a dot can be transposed}}
+  // expected-error@+1 {{transposes a tile that no dot reads as it is: for arithmetic it is in registers, and only the operand of a dot can be transposed}}
   %t = tile.transpose %c : tensor<64x64xf16> -> tensor<64x64xf16>
-  // expected-note@+1 {{read here; compute with the tile as it is loaded and make the transposed product, B^T A^T for A B}}
+  // expected-note@+1 {{read here; compute with the tile as it is and make the transposed product, B^T A^T for A B}}
   %f = arith.extf %t : tensor<64x64xf16> to tensor<64x64xf32>
 }
 
@@ -159,8 +159,10 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
-  // expected-error@+1 {{transposes a computed tile; only a loaded tile that feeds a dot can be transposed}}
+  // expected-error@+1 {{transposes a tile that no dot reads as it is}}
   %t = tile.transpose %d : tensor<128x64xf32> -> tensor<64x128xf32>
+  // expected-note@+1 {{read here}}
+  %f = arith.negf %t : tensor<64x128xf32>
 }
 
 // -----
@@ -265,11 +267,75 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
-  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-  %xt = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{is the first operand of a dot whose rows are divided among the consumer warpgroups: these would be columns of the stored tile; use consumers = 1}}
-  %t = tile.transpose %xt : tensor<64x64xf16> -> tensor<64x64xf16>
-  %d = tile.dot %t, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
+  %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %s = tile.dot %a, %w : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xf16>
+  %t = tile.transpose %p : tensor<128x64xf16> -> tensor<64x128xf16>
+  %d = tile.dot %t, %b : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
+  // expected-error@+1 {{takes a partial sum, of which each of the 2 consumer warpgroups has the part of its rows: it may be scaled by a number, added to another partial sum, or carried by a loop, and only a store that adds it to memory (tile.store ... add) resolves it; use one, or consumers = 1}}
+  tile.store %d, %z[%c0, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
+  %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %s = tile.dot %a, %w : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xf16>
+  %t = tile.transpose %p : tensor<128x64xf16> -> tensor<64x128xf16>
+  %d = tile.dot %t, %b : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
+  // expected-error@+1 {{computes with a partial sum, of which each of the 2 consumer warpgroups has a part: it may be scaled by a number or added to another one; add it to memory (tile.store ... add) and go on in a kernel of its own, or use consumers = 1}}
+  %e = math.exp2 %d : tensor<64x64xf32>
+  tile.store %e, %z[%c0, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
+  %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %s = tile.dot %a, %w : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xf16>
+  %t = tile.transpose %p : tensor<128x64xf16> -> tensor<64x128xf16>
+  %d = tile.dot %t, %b : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
+  %ones = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{starts a partial sum with a tile that is not zero, and each of the 2 consumer warpgroups would add it; start with zero and add the tile to memory by itself, or use consumers = 1}}
+  %e = tile.dot %t, %b, %ones : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
+  tile.store %e, %z[%c0, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = writer, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
+  %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %s = tile.dot %a, %w : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xf16>
+  %t = tile.transpose %p : tensor<128x64xf16> -> tensor<64x128xf16>
+  %d = tile.dot %t, %b : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
+  // expected-error@+1 {{adds a partial sum, of which each consumer warpgroup has a part, and a writer takes one tile for all of them; use store = direct, or consumers = 1}}
+  tile.store %d, %z[%c0, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 
 // -----

@@ -277,6 +277,14 @@ def split_k():
         for transposed, dtype in itertools.product(("true", "false"), ("bf16", "f16")):
             defines = [f"-DB_TRANSPOSED={transposed}", f"-DT={dtype}", "-DBM=64" if fields == "consumers=1" else "-DBM=128"]
             yield ["gemm_split_k.tile", *defines, "-DBN=64", "-DSPLITS=3", "--schedule", fields, *wide], False
+    # A writer stores plain results too: in blocks that load for each other, and where other results go from registers.
+    for persistent, cluster in itertools.product(("none", "static", "dynamic"), (1, 2)):
+        schedule = schedule_text(store="writer", persistent=persistent, cluster=cluster, stages=2)
+        yield gemm(["-DBM=128", "-DBN=64", "-DBK=32"], [(300, 200, 104), (1, 8, 160)], schedule) + ["--sim-blocks", "4"], False
+    for causal, persistent, heads in itertools.product(("false", "true"), ("static", "dynamic"), (1, 4)):
+        schedule = schedule_text(store="writer", speculate=False, persistent=persistent)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}", f"-DHEADS={heads}"]
+        yield attention(defines, [attention_shape(4, 1, 203, 113)], schedule, ["--sim-blocks", "2"]), False
     # Rows of any width are added by threads.
     odd = ["--shape", "M=65,N=113,K=72", "--pad-rows", "8"]
     yield ["gemm_split_k.tile", *small, "--schedule", "store=direct", *odd], False
