@@ -13,6 +13,11 @@ from ._compile import Diagnostic, compile, kernel
 from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
 from ._kernel import Bundle, Kernel, load
 from ._program import Program
+from ._trace import (
+    TraceError, cos, exp, exp2, fast_tanh, floor, length, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where,
+)  # fmt: skip
+from ._variant import Mask, Variant
+from . import masks
 
 __all__ = [
     "Bundle",
@@ -24,8 +29,27 @@ __all__ = [
     "Error",
     "Kernel",
     "LibraryError",
+    "Mask",
     "Program",
+    "TraceError",
+    "Variant",
     "compile",
+    "cos",
+    "exp",
+    "exp2",
+    "fast_tanh",
+    "floor",
     "kernel",
+    "length",
     "load",
+    "log",
+    "log2",
+    "masks",
+    "maximum",
+    "minimum",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "tanh",
+    "where",
 ]

@@ -270,6 +270,38 @@ def compile_bundle(source, file_name, request, on_diagnostic):
         library.tessera_compilation_destroy(compilation)
 
 
+@functools.lru_cache(maxsize=None)
+def _importer():
+    signatures = {
+        "tessera_source_read_imports": (
+            c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
+        ),
+        "tessera_source_files_count": (c_size_t, c_void_p),
+        "tessera_source_files_text": (c_void_p, c_void_p, c_size_t, POINTER(c_size_t)),
+        "tessera_source_files_destroy": (None, c_void_p),
+    }  # fmt: skip
+    return _library.declare(_compiler(), signatures)
+
+
+def _read_imports(source, file_name):
+    """The texts of the files that a source imports, which decide what is compiled as much as its own."""
+    if b"$import" not in source:
+        return b""
+    library, collector, files = _importer(), _Collector(), c_void_p()
+    status = library.tessera_source_read_imports(
+        source, len(source), file_name.encode(), None, collector.handler, None, ctypes.byref(files)
+    )
+    collector.check(status, file_name)
+    try:
+        texts, size = [], c_size_t()
+        for index in range(library.tessera_source_files_count(files)):
+            text = library.tessera_source_files_text(files, index, ctypes.byref(size))
+            texts.append(ctypes.string_at(text, size.value))
+        return b"\0".join(texts)
+    finally:
+        library.tessera_source_files_destroy(files)
+
+
 def _load_cached(place, key):
     """The bundle that is kept on disk under a key, None when there is none that can be used."""
     text = _cache.read(place, key)
@@ -300,7 +332,7 @@ def _find_own(source, request):
     """The bundle of the package for a request, None when it has none."""
     # Another compiler may make something else, as may another ptxas or another database.
     is_plain = request["image"] == "cubin" and request["ptxas"] is None and request["database"] is None
-    if not is_plain or "TESSERA_LIBRARY" in os.environ:
+    if not is_plain or "TESSERA_LIBRARY" in os.environ or b"$import" in source:
         return None
     key = make_own_key(source, request)
     bundle = _find_bundle([_cache.OWN_BUNDLES], key)
@@ -423,7 +455,8 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
         request["ptxas"] = assembler[0]
     # Neither the places of the compiler and ptxas nor their times: an image of a disk keeps its cache.
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
-    key = _make_key([{**request, **tools}, _read_database(request["database"])], source)
+    imported = _read_imports(source, file_name)
+    key = _make_key([{**request, **tools}, _read_database(request["database"])], source + imported)
     place = _cache.directory()
     places = [*_cache.shipped_directories(), *([place] if place else [])]
     bundle = _find_bundle(places, key) if cache else None

@@ -20,6 +20,31 @@ static std::string uriToPath(StringRef uri) {
   return uri.str();
 }
 
+/// Blanks the functions that another file's replace, from the line that names one to the line that
+/// begins with its closing brace: MLIR's server knows no overriding.
+static void blankReplaced(std::string &text, const source::Files &files) {
+  constexpr StringLiteral keyword = "func.func @";
+  StringMap<std::pair<size_t, unsigned>> seen;
+  unsigned line = 0;
+  for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
+    ++line;
+    StringRef rest = StringRef(text).drop_front(begin);
+    if (rest.consume_front(keyword)) {
+      auto [other, isNew] =
+          seen.try_emplace(rest.take_until([](char c) { return c == '('; }), begin, line);
+      const source::File &file = files.findByLine(line);
+      if (!isNew && files.doesImport(file, files.findByLine(other->second.second))) {
+        size_t end = std::min(text.find("\n}", other->second.first), begin - 2) + 2;
+        for (size_t i = other->second.first; i < end; ++i)
+          text[i] = text[i] == '\n' ? '\n' : ' ';
+        other->second = {begin, line};
+      }
+    }
+    if (text.find('\n', begin) == std::string::npos)
+      break;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Documents
 //===----------------------------------------------------------------------===//
@@ -84,6 +109,7 @@ std::string SourceFilter::open(const Subject &subject, StringRef text) {
   };
   if (!source::checkParsable(expansion->text, expandedError))
     return {};
+  blankReplaced(expansion->text, files);
   document.importedLines = files.getMain().firstLine - 1;
   document.columns = std::move(expansion->columns);
   return std::move(expansion->text);

@@ -1,0 +1,150 @@
+"""Attention whose scores and masks are Python functions: sources that import `attention.tile`."""
+
+from . import _compile, _trace
+from ._program import Program
+
+_PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
+
+
+class Mask:
+    """Which queries see which keys: a function of (b, h, q, k) and of further arguments by name.
+
+    Masks combine by &, | and ~. `arguments` says what the further arguments are: float, int, or the dimensions of a
+    view of float32, as ("H",).
+    """
+
+    def __init__(self, function, **arguments):
+        self.function, self.arguments = function, arguments
+        self.__name__ = getattr(function, "__name__", "mask")
+
+    def __call__(self, b, h, q, k, **arguments):
+        return self.function(b, h, q, k, **{name: arguments[name] for name in self.arguments})
+
+    def _combine(self, other, name, operation):
+        other = other if isinstance(other, Mask) else Mask(other)
+
+        def combined(b, h, q, k, **arguments):
+            return operation(self(b, h, q, k, **arguments), other(b, h, q, k, **arguments))
+
+        combined.__name__ = f"{self.__name__}_{name}_{other.__name__}"
+        return Mask(combined, **_merge(self.arguments, other.arguments))
+
+    def __and__(self, other):
+        return self._combine(other, "and", lambda a, b: a & b)
+
+    def __or__(self, other):
+        return self._combine(other, "or", lambda a, b: a | b)
+
+    def __invert__(self):
+        def opposite(b, h, q, k, **arguments):
+            return ~self(b, h, q, k, **arguments)
+
+        opposite.__name__ = f"not_{self.__name__}"
+        return Mask(opposite, **self.arguments)
+
+
+def _merge(*all_arguments):
+    merged = {}
+    for arguments in all_arguments:
+        for name, kind in arguments.items():
+            if merged.setdefault(name, kind) != kind:
+                raise ValueError(f"the argument '{name}' is {merged[name]} in one function and {kind} in another; "
+                                 "choose another name")  # fmt: skip
+    return merged
+
+
+def _check_arguments(arguments):
+    for name, kind in arguments.items():
+        dims = kind if isinstance(kind, (tuple, list)) else ()
+        if kind not in (float, int) and not (dims and all(isinstance(dim, (str, int)) for dim in dims)):
+            raise TypeError(f"the argument '{name}' is {kind!r}; it is float, int, or the dimensions of a view, as ('H',)")
+
+
+def _takes(function, name):
+    """Whether a function takes an argument by name."""
+    import inspect  # Of all that the package imports it would take the longest.
+
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+
+class Variant:
+    """Attention with a function of its scores, a mask, or both.
+
+        variant = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap),
+                                  mask=tessera.masks.causal, cap=float)
+        kernel = variant.compile(D=128)
+        kernel(q, k, v, o, lse, scale=0.088, cap=30.0)
+
+    score:     a function of (score, b, h, q, k): the scaled product of query q and key k, and its place.
+    mask:      a function of (b, h, q, k), or a Mask: whether query q sees key k.
+    arguments: what functions take further, by name: float, int, or the dimensions of a view of float32, as ("H",).
+               The kernel gets them after its own. Numbers that a function finds elsewhere are constants.
+
+    Functions are traced: they compute with operators, comparisons, `abs`, and the functions of this package. Raises
+    TraceError, with the line, for anything else.
+    """
+
+    def __init__(self, score=None, mask=None, **arguments):
+        if score is None and mask is None:
+            raise ValueError("a variant has a score, a mask or both")
+        self.score, self.mask = score, mask
+        self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
+        _check_arguments(self.arguments)
+        #: The text of the source, for `compile` and for a file.
+        self.source = self._write()
+
+    def _arguments_of(self, function):
+        if isinstance(function, Mask):
+            return function.arguments
+        return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
+
+    def _write(self):
+        parts = ['$import "attention.tile"\n']
+        if self.mask is not None:
+            parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
+        if self.score is not None:
+            parameters = (("s", "f32"), *_PLACE)
+            parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
+        return "\n".join(parts)
+
+    def compile(self, **options):
+        """The kernel; options are those of `compile`: parameters of attention.tile, schedules and so on."""
+        return _compile.compile(self.source, **options)
+
+    def program(self, **parameters):
+        """The kernel on the CPU."""
+        return Program(self.source, **parameters)
+
+    def explain(self, **options):
+        """What the compiler found: how elements are loaded, which blocks are visited, which need the mask."""
+        remarks = []
+        _compile.compile(self.source, image="ptx", cache=False, on_diagnostic=remarks.append, **options)
+        return "\n".join(str(remark) for remark in remarks if remark.severity == "remark")
+
+    def reference(self, q, k, v, scale, **given):
+        """(o, lse) by definition, in the precision of numpy's float64, of arrays [B, H, S, D]."""
+        import numpy
+
+        q, k, v = (numpy.asarray(x, dtype=numpy.float64) for x in (q, k, v))
+        group = q.shape[1] // k.shape[1]
+        k, v = numpy.repeat(k, group, axis=1), numpy.repeat(v, group, axis=1)
+        (batch, heads, queries, _), keys = q.shape, k.shape[2]
+        place = numpy.ogrid[:batch, :heads, :queries, :keys]
+        extents = {"B": batch, "H": heads, "SQ": queries, "SK": keys}
+        scores = numpy.einsum("bhqd,bhkd->bhqk", q, k) * scale
+
+        def apply(function, *values):
+            arguments = {name: given[name] for name in self._arguments_of(function)}
+            return _trace.evaluate(function, values, arguments, extents)
+
+        if self.score is not None:
+            scores = apply(self.score, scores, *place)
+        if self.mask is not None:
+            scores = numpy.where(apply(self.mask, *place), scores, -numpy.inf)
+        highest = scores.max(axis=-1, keepdims=True)
+        weights = numpy.exp(scores - numpy.where(numpy.isinf(highest), 0, highest))
+        total = weights.sum(axis=-1, keepdims=True)
+        with numpy.errstate(divide="ignore"):
+            lse = (numpy.where(numpy.isinf(highest), 0, highest) + numpy.log(total))[..., 0]
+        return numpy.einsum("bhqk,bhkd->bhqd", weights / numpy.where(total == 0, 1, total), v), lse

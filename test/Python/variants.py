@@ -1,0 +1,175 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s
+"""Functions of scores and masks in Python: traced, as a source, and as the interpreter runs it."""
+
+import ctypes
+import math
+import random
+import struct
+import unittest
+
+import tessera
+from tessera import masks
+
+T = tessera
+
+
+class Array:
+    """Numbers of a shape, with the interface of numpy's arrays."""
+
+    def __init__(self, shape, values=None, code="f"):
+        self.shape, self.code = shape, code
+        self.count = math.prod(shape)
+        self.size = struct.calcsize(code)
+        self.buffer = ctypes.create_string_buffer(self.count * self.size)
+        if values is not None:
+            struct.pack_into(f"<{self.count}{code}", self.buffer, 0, *values)
+
+    @property
+    def __array_interface__(self):
+        typestr = {"f": "<f4", "e": "<f2"}[self.code]
+        return {"shape": self.shape, "typestr": typestr, "data": (ctypes.addressof(self.buffer), False), "version": 3}
+
+    def read(self):
+        return struct.unpack_from(f"<{self.count}{self.code}", self.buffer)
+
+
+def reference(score, mask, q, k, v, heads, sq, sk, dim, scale):
+    """Rows of O for one batch, by definition, on Python's numbers."""
+    rows = []
+    for h in range(heads):
+        for i in range(sq):
+            row = q[(h * sq + i) * dim :][:dim]
+            scores = []
+            for j in range(sk):
+                x = scale * sum(a * b for a, b in zip(row, k[(h * sk + j) * dim :][:dim]))
+                scores.append(score(x, h, i, j) if mask(h, i, j) else -math.inf)
+            top = max(scores)
+            weights = [math.exp(x - top) if top > -math.inf else 0.0 for x in scores]
+            total = sum(weights) or 1.0
+            rows += [sum(w * v[(h * sk + j) * dim + c] for j, w in enumerate(weights)) / total for c in range(dim)]
+    return rows
+
+
+class RunTest(unittest.TestCase):
+    """Variants against their definition, on the interpreter."""
+
+    def check(self, variant, score=lambda s, h, i, j: s, mask=lambda h, i, j: True, sq=20, sk=24, **given):
+        heads, dim, rng = 2, 64, random.Random(1)
+        draw = lambda n: [round(rng.gauss(0, 1), 2) for _ in range(n * heads * dim)]  # noqa: E731
+        half = lambda values: list(struct.unpack(f"<{len(values)}e", struct.pack(f"<{len(values)}e", *values)))  # noqa: E731
+        q, k, v = half(draw(sq)), half(draw(sk)), half(draw(sk))
+        o, lse = Array((1, heads, sq, dim), code="e"), Array((1, heads, sq))
+        program = variant.program(D=64, BM=64, BN=16, T="f16")
+        views = (Array((1, heads, n, dim), values, "e") for n, values in ((sq, q), (sk, k), (sk, v)))
+        program(*views, o, lse, 0.125, *given.values())
+        expected = reference(score, mask, q, k, v, heads, sq, sk, dim, 0.125)
+        self.assertLess(max(abs(a - b) for a, b in zip(o.read(), expected)), 4e-3)
+
+    def test_causal(self):
+        self.check(T.Variant(mask=masks.causal), mask=lambda h, i, j: j <= i + 4)
+
+    def test_window_of_sinks(self):
+        mask = masks.causal & (masks.window(5) | masks.prefix)
+        self.check(T.Variant(mask=mask), mask=lambda h, i, j: j <= i + 4 and (j >= i - 1 or j < 2), prefix=2)
+
+    def test_not(self):
+        self.check(T.Variant(mask=~masks.causal), mask=lambda h, i, j: j > i + 4)
+
+    def test_soft_cap(self):
+        variant = T.Variant(score=lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), cap=float)
+        self.check(variant, score=lambda s, h, i, j: 0.5 * math.tanh(s / 0.5), cap=0.5)
+
+    def test_alibi(self):
+        def alibi(s, b, h, q, k, slopes):
+            return s - slopes[h] * abs(q - k)
+
+        slopes = Array((2,), (0.5, 0.25))
+        self.check(T.Variant(score=alibi, slopes=("H",)), slopes=slopes,
+                   score=lambda s, h, i, j: s - (0.5, 0.25)[h] * abs(i - j))  # fmt: skip
+
+    def test_bias_of_rows(self):
+        values = [0.1 * i for i in range(40)]
+        variant = T.Variant(score=lambda s, b, h, q, k, rows: s * rows[h, q], rows=("H", "SQ"))
+        self.check(variant, score=lambda s, h, i, j: s * values[h * 20 + i], rows=Array((2, 20), values))
+
+    def test_bias_of_elements(self):
+        values = [0.01 * i for i in range(20 * 24)]
+        variant = T.Variant(score=lambda s, b, h, q, k, bias: s + bias[q, k], bias=("SQ", "SK"))
+        self.check(variant, score=lambda s, h, i, j: s + values[i * 24 + j], bias=Array((20, 24), values))
+
+    def test_where_and_integers(self):
+        def score(s, b, h, q, k):
+            return T.where((q + k) % 3 == 1, s * 2, T.minimum(s, 0.1)) + T.maximum(q // 4, 2) * 0.125
+
+        self.check(T.Variant(score=score, mask=lambda b, h, q, k: (q // 8 == k // 8) ^ (h == 1)),
+                   score=lambda s, h, i, j: (s * 2 if (i + j) % 3 == 1 else min(s, 0.1)) + max(i // 4, 2) / 8,
+                   mask=lambda h, i, j: (i // 8 == j // 8) != (h == 1))  # fmt: skip
+
+
+class TextTest(unittest.TestCase):
+    def test_source(self):
+        variant = T.Variant(score=lambda s, b, h, q, k: s - 2 * (q - k))
+        self.assertEqual(
+            variant.source,
+            '$import "attention.tile"\n\n'
+            "func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {\n"
+            "  %t1 = arith.subi %q, %k : i32\n"
+            "  %t2 = arith.constant 2 : i32\n"
+            "  %t3 = arith.muli %t2, %t1 : i32\n"
+            "  %t4 = arith.sitofp %t3 : i32 to f32\n"
+            "  %t5 = arith.subf %s, %t4 : f32\n"
+            "  func.return %t5 : f32\n"
+            "}\n",
+        )
+
+    def test_explain(self):
+        text = T.Variant(mask=masks.window(64)).explain(D=64)
+        self.assertIn("the mask leaves out iterations at both ends", text)
+
+    def test_imports_are_in_the_key(self):
+        source = T.Variant(mask=masks.causal).source.encode()
+        self.assertIn(b"tile.kernel @attention", T._compile._read_imports(source, "<source>"))
+        self.assertEqual(T._compile._read_imports(b"tile.kernel", "<source>"), b"")
+
+
+class RefusalTest(unittest.TestCase):
+    def refuse(self, text, score=None, mask=None, error=T.TraceError, **arguments):
+        with self.assertRaises(error) as caught:
+            T.Variant(score=score, mask=mask, **arguments)
+        self.assertIn(text, str(caught.exception))
+        if error is T.TraceError and "gives a" not in text:
+            self.assertIn("variants.py:", str(caught.exception))
+
+    def test_conditions_and_loops(self):
+        self.refuse("a condition on a traced value", lambda s, b, h, q, k: s if q > k else 0)
+        self.refuse("a condition on a traced value", mask=lambda b, h, q, k: q > k and q < 9)
+        self.refuse("a traced value as a Python integer", lambda s, b, h, q, k: s + sum(i for i in range(q)))
+        self.refuse("a traced value as a Python integer", lambda s, b, h, q, k: s + [1, 2][h])
+        self.refuse("a loop over a traced value", lambda s, b, h, q, k: s + sum(x for x in q))
+
+    def test_values(self):
+        self.refuse("an index on a traced value", lambda s, b, h, q, k: s[0])
+        self.refuse("a traced value as a Python float", lambda s, b, h, q, k: math.tanh(s))
+        self.refuse("a traced value has no 'gamma'", lambda s, b, h, q, k: s.gamma())
+        self.refuse("a list meets a traced value", lambda s, b, h, q, k: s + [1])
+        self.refuse("does not fit in 32 bits", lambda s, b, h, q, k: s + (q + 2**31))
+        self.refuse("// and % take indices", lambda s, b, h, q, k: s // 2)
+        self.refuse("&, | and ^ combine conditions", mask=lambda b, h, q, k: q & k)
+        self.refuse("gives a i32; a mask is a condition", mask=lambda b, h, q, k: q - k)
+
+    def test_arguments(self):
+        self.refuse("is used without an index", lambda s, b, h, q, k, x: s + x, x=("H",))
+        self.refuse("has 1 dimensions (H), got 2 indices", lambda s, b, h, q, k, x: x[h, q], x=("H",))
+        self.refuse("an index is an integer, got f32", lambda s, b, h, q, k, x: x[s], x=("H",))
+        self.refuse("it is float, int, or the dimensions", lambda s, b, h, q, k, x: s, error=TypeError, x="H")
+        self.refuse("a score, a mask or both", error=ValueError)
+        with self.assertRaises(ValueError):
+            T.Mask(lambda b, h, q, k, n: k < n, n=int) & T.Mask(lambda b, h, q, k, n: k < n, n=float)
+
+    def test_what_the_compiler_refuses(self):
+        variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[q - k], x=("SQ",))
+        with self.assertRaisesRegex(T.CompileError, "such elements would have to be gathered"):
+            variant.program()
+
+
+unittest.main()
