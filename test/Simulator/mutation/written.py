@@ -119,6 +119,27 @@ CASES = {
             "lend": (lend_early, {"over-arrival"}),
         },
     },
+    # A computed tile that is transposed on its way to shared memory, for a product of its rows.
+    "transposed": {
+        "defines": [],
+        "schedule": "consumers=2,overlap=1,persistent=none,stages=2,store=direct",
+        "blocks": 2,
+        "buffers": {
+            **{name: {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("xz", 1)},
+            "y": {"type": "bf16", "shape": [64, 64], "fill": "random", "seed": 3},
+            "w": {"type": "f32", "shape": [64, 64], "fill": "iota", "modulus": 7},
+            "s": {"type": "f32", "shape": [64], "fill": "iota", "modulus": 7},
+        },
+        "params": [
+            tensor("x", 128), tensor("y", 64, 64, (64, 64, 1)), tensor("z", 128), {"buffer": "w"}, {"buffer": "s"},
+            {"value": KEYS}, {"value": 64},
+        ],
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
+        },
+    },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
     "writer": {
         "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],
