@@ -16,41 +16,99 @@ Value tessera::makeUniform(Value scalar, RankedTensorType type, ImplicitLocOpBui
   return tile::SplatOp::create(builder, type, scalar);
 }
 
+LinearForm::LinearForm(Value value) {
+  if (isa<ShapedType>(value.getType()))
+    terms.push_back({value, {}, false, {}});
+  else
+    scalar = value;
+}
+
+/// Two tiles times scalars are one tile times their product. A sum keeps its scalars to itself and
+/// takes those of the tile that it is multiplied with.
+LinearForm LinearForm::multiply(const LinearForm &a, const LinearForm &b, RankedTensorType type,
+                                ImplicitLocOpBuilder &builder) {
+  if (!a.isSingle() && b.isSingle())
+    return multiply(b, a, type, builder);
+  if (!a.isSingle())
+    return LinearForm(
+        arith::MulFOp::create(builder, a.materialize(type, builder), b.materialize(type, builder)));
+  LinearForm product = a;
+  Term &term = product.terms.front();
+  if (!b.isSingle()) {
+    term.inner = std::make_shared<const LinearForm>(b);
+    return product;
+  }
+  const Term &other = b.terms.front();
+  term.tile = arith::MulFOp::create(builder, term.tile, other.tile);
+  term.isNegative ^= other.isNegative;
+  if (other.factor)
+    product.scale(other.factor, builder);
+  return product;
+}
+
 void LinearForm::scale(Value factor, ImplicitLocOpBuilder &builder) {
   for (Term &term : terms)
     term.factor = term.factor ? arith::MulFOp::create(builder, term.factor, factor) : factor;
+  if (scalar)
+    scalar = arith::MulFOp::create(builder, scalar, factor);
 }
 
-void LinearForm::negate() {
+void LinearForm::negate(ImplicitLocOpBuilder &builder) {
   for (Term &term : terms)
     term.isNegative = !term.isNegative;
+  if (scalar)
+    scalar = arith::NegFOp::create(builder, scalar);
 }
 
-/// The first product begins the sum, then come the terms without a factor, then other products:
-/// each addition but those of two terms without a factor is contracted into a multiply-add.
-Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
-  auto multiply = [&](const Term &term) -> Value {
-    Value factor = term.factor;
-    if (term.isNegative)
-      factor = arith::NegFOp::create(builder, factor);
+void LinearForm::add(const LinearForm &other, ImplicitLocOpBuilder &builder) {
+  terms.append(other.terms.begin(), other.terms.end());
+  if (scalar && other.scalar)
+    scalar = arith::AddFOp::create(builder, scalar, other.scalar);
+  else if (other.scalar)
+    scalar = other.scalar;
+}
+
+/// A term without its sign, unless it is a product.
+Value LinearForm::materialize(const Term &term, RankedTensorType type,
+                              ImplicitLocOpBuilder &builder) const {
+  if (!term.isProduct())
+    return term.tile;
+  Value factor = term.factor;
+  if (factor && term.isNegative)
+    factor = arith::NegFOp::create(builder, factor);
+  if (!term.inner)
     return arith::MulFOp::create(builder, term.tile, makeUniform(factor, type, builder));
-  };
-  auto hasFactor = [](const Term &term) { return bool(term.factor); };
-  auto isPositive = [](const Term &term) { return !term.factor && !term.isNegative; };
-  const Term *first = llvm::find_if(terms, hasFactor);
+  LinearForm sum = *term.inner;
+  if (factor)
+    sum.scale(factor, builder);
+  else if (term.isNegative)
+    sum.negate(builder);
+  return arith::MulFOp::create(builder, term.tile, sum.materialize(type, builder));
+}
+
+/// The first product begins the sum, then come the scalar and the terms without a factor, then
+/// other products: each addition but those of two terms without a factor is contracted into a
+/// multiply-add.
+Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
+  if (terms.empty())
+    return makeUniform(scalar, type, builder);
+  auto isPositive = [](const Term &term) { return !term.isProduct() && !term.isNegative; };
+  const Term *first = llvm::find_if(terms, [](const Term &term) { return term.isProduct(); });
   if (first == terms.end())
     first = llvm::find_if(terms, isPositive);
   if (first == terms.end())
     first = terms.begin();
-  Value sum = first->factor       ? multiply(*first)
-              : first->isNegative ? Value(arith::NegFOp::create(builder, first->tile))
-                                  : first->tile;
+  Value sum = materialize(*first, type, builder);
+  if (!first->isProduct() && first->isNegative)
+    sum = arith::NegFOp::create(builder, sum);
+  if (scalar)
+    sum = arith::AddFOp::create(builder, sum, makeUniform(scalar, type, builder));
   for (const Term &term : terms)
-    if (&term != first && !term.factor)
+    if (&term != first && !term.isProduct())
       sum = term.isNegative ? Value(arith::SubFOp::create(builder, sum, term.tile))
                             : Value(arith::AddFOp::create(builder, sum, term.tile));
   for (const Term &term : terms)
-    if (&term != first && term.factor)
-      sum = arith::AddFOp::create(builder, multiply(term), sum);
+    if (&term != first && term.isProduct())
+      sum = arith::AddFOp::create(builder, materialize(term, type, builder), sum);
   return sum;
 }

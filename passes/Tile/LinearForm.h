@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Value.h"
+#include <memory>
 
 namespace tessera {
 
@@ -13,16 +14,23 @@ namespace tessera {
 mlir::Value makeUniform(mlir::Value scalar, mlir::RankedTensorType type,
                         mlir::ImplicitLocOpBuilder &builder);
 
-/// A sum of tiles of f32, each times a scalar. Scalars are combined before they meet a tile, so
-/// that each term costs one multiply-add, and a term without a factor an addition or none.
+/// A sum of tiles of f32, each times a scalar, and of a scalar. Scalars are combined before they
+/// meet a tile, so that each term costs one multiply-add, and a term without a factor an addition
+/// or none. A tile may be times a sum: a factor of the product is one of the sum's scalars.
 class LinearForm {
 public:
-  /// One tile.
-  explicit LinearForm(mlir::Value tile) : terms{{tile, {}, false}} {}
+  /// A tile, or a scalar.
+  explicit LinearForm(mlir::Value value);
+  /// The product of two sums, neither of which is a scalar.
+  static LinearForm multiply(const LinearForm &a, const LinearForm &b, mlir::RankedTensorType type,
+                             mlir::ImplicitLocOpBuilder &builder);
 
   void scale(mlir::Value factor, mlir::ImplicitLocOpBuilder &builder);
-  void negate();
-  void add(const LinearForm &other) { terms.append(other.terms.begin(), other.terms.end()); }
+  void negate(mlir::ImplicitLocOpBuilder &builder);
+  void add(const LinearForm &other, mlir::ImplicitLocOpBuilder &builder);
+
+  /// One tile times a scalar: to take it several times costs nothing.
+  bool isSingle() const { return terms.size() == 1 && !scalar && !terms.front().inner; }
 
   /// The tile of `type` that the form is.
   mlir::Value materialize(mlir::RankedTensorType type, mlir::ImplicitLocOpBuilder &builder) const;
@@ -32,10 +40,19 @@ private:
     mlir::Value tile;
     /// A scalar; null for 1.
     mlir::Value factor;
-    bool isNegative;
+    bool isNegative = false;
+    /// What the tile is multiplied with; null for 1.
+    std::shared_ptr<const LinearForm> inner;
+
+    bool isProduct() const { return factor || inner; }
   };
 
+  mlir::Value materialize(const Term &term, mlir::RankedTensorType type,
+                          mlir::ImplicitLocOpBuilder &builder) const;
+
   llvm::SmallVector<Term, 4> terms;
+  /// Null for 0.
+  mlir::Value scalar;
 };
 
 } // namespace tessera

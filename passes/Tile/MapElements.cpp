@@ -2,6 +2,7 @@
 
 #include "passes/Tile/MapElements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -34,6 +35,7 @@ private:
   LogicalResult mapElementwise(Operation &op);
   bool mapLinear(Operation &op);
   std::optional<LinearForm> combine(Operation &op);
+  LinearForm multiply(Value a, Value b);
   LinearForm getForm(Value original);
   Value get(Value original);
   void hoist(Operation *before);
@@ -221,35 +223,46 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// The form of an operand; one that others use too is computed once.
+/// The form of an operand; a sum that others use too is computed once.
 LinearForm ElementMapper::getForm(Value original) {
   auto form = forms.find(original);
-  if (form != forms.end() && original.hasOneUse())
+  if (form != forms.end() && (original.hasOneUse() || form->second.second.isSingle()))
     return form->second.second;
-  return LinearForm(toTile(get(original)));
+  return LinearForm(get(original));
 }
 
-/// The form of a sum, or of a product or a quotient with a scalar.
+/// The product of two operands, of which one at least is a tile.
+LinearForm ElementMapper::multiply(Value a, Value b) {
+  if (!isTile(a))
+    std::swap(a, b);
+  LinearForm product = getForm(a);
+  if (isTile(b))
+    return LinearForm::multiply(product, getForm(b), getTileType(a.getType()), builder);
+  product.scale(get(b), builder);
+  return product;
+}
+
+/// The form of a sum, a product, or a quotient by a scalar.
 std::optional<LinearForm> ElementMapper::combine(Operation &op) {
-  if (!op.getNumResults() || !op.getResult(0).getType().isF32())
+  if (op.getNumResults() != 1 || !op.getResult(0).getType().isF32())
     return std::nullopt;
+  if (isa<arith::MulFOp>(op))
+    return multiply(op.getOperand(0), op.getOperand(1));
+  if (isa<math::FmaOp>(op)) {
+    if (!isTile(op.getOperand(0)) && !isTile(op.getOperand(1)))
+      return std::nullopt;
+    LinearForm sum = multiply(op.getOperand(0), op.getOperand(1));
+    sum.add(getForm(op.getOperand(2)), builder);
+    return sum;
+  }
   if (isa<arith::AddFOp, arith::SubFOp>(op)) {
     LinearForm sum = getForm(op.getOperand(0)), other = getForm(op.getOperand(1));
     if (isa<arith::SubFOp>(op))
-      other.negate();
-    sum.add(other);
+      other.negate(builder);
+    sum.add(other, builder);
     return sum;
   }
-  bool isLeft = isTile(op.getOperand(0));
-  if (isa<arith::MulFOp, arith::DivFOp>(op) &&
-      isTile(op.getOperand(1)) == (isLeft || isa<arith::DivFOp>(op)))
-    return std::nullopt;
-  if (isa<arith::MulFOp>(op)) {
-    LinearForm product = getForm(op.getOperand(isLeft ? 0 : 1));
-    product.scale(get(op.getOperand(isLeft ? 1 : 0)), builder);
-    return product;
-  }
-  if (isa<arith::DivFOp>(op)) {
+  if (isa<arith::DivFOp>(op) && !isTile(op.getOperand(1))) {
     Value one = arith::ConstantOp::create(builder, builder.getF32FloatAttr(1.0f));
     LinearForm quotient = getForm(op.getOperand(0));
     quotient.scale(arith::DivFOp::create(builder, one, get(op.getOperand(1))), builder);
@@ -258,7 +271,7 @@ std::optional<LinearForm> ElementMapper::combine(Operation &op) {
   if (!isa<arith::NegFOp>(op))
     return std::nullopt;
   LinearForm opposite = getForm(op.getOperand(0));
-  opposite.negate();
+  opposite.negate(builder);
   return opposite;
 }
 
