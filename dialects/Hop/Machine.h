@@ -84,6 +84,8 @@ constexpr int64_t lanesPerRow = 4;
 
 /// Bytes that a thread loads or stores at once (PTX ISA 9.7.9.8: vectors have 128 bits).
 constexpr int64_t widestAccess = 16;
+/// Bytes of a register (PTX ISA 5.2: registers of 32 bits make up wider ones).
+constexpr int64_t registerBytes = 4;
 /// Bytes and alignment of a tensor map, and the alignment of the tensor (CUDA Driver API,
 /// cuTensorMapEncodeTiled).
 constexpr int64_t tensorMapBytes = 128;

@@ -1,5 +1,6 @@
 //===- TileOps.cpp - Operations of the tile dialect -----------------------===//
 
+#include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -339,7 +340,7 @@ LogicalResult DimOp::verify() {
 }
 
 /// What tile.load and tile.store ask of a tile, its view, the indices and the box.
-static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, size_t numIndices,
+static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, ValueRange indices,
                                   std::optional<ArrayRef<int64_t>> box) {
   auto view = cast<ViewType>(viewValue.getType());
   auto argument = dyn_cast<BlockArgument>(viewValue);
@@ -348,9 +349,9 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, si
   if (!isArgument && !viewValue.getDefiningOp<ArgumentOp>())
     return op->emitOpError("takes its view straight from the kernel's arguments; select between "
                            "tiles or indices, not between views");
-  if (static_cast<int64_t>(numIndices) != view.getRank())
+  if (static_cast<int64_t>(indices.size()) != view.getRank())
     return op->emitOpError("takes one index per dimension of the view: expected ")
-           << view.getRank() << ", got " << numIndices;
+           << view.getRank() << ", got " << indices.size();
   if (getElementTypeOrSelf(moved) != view.getElementType())
     return op->emitOpError("has a tile of ")
            << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
@@ -362,13 +363,32 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, si
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
     return op->emitOpError("moves tiles of rank 1 or 2, at most the rank of the view (")
            << view.getRank() << "), got " << tile;
-  return verifyBox(op, view, tile, box);
+  if (failed(verifyBox(op, view, tile, box)))
+    return failure();
+  for (int64_t dim = 0; box && dim < view.getRank() - tile.getRank(); ++dim)
+    if ((*box)[dim] != 1 && comesFromMemory(indices[dim]))
+      return op->emitOpError("has a box of ")
+             << (*box)[dim] << " along dimension " << dim
+             << ", whose index comes from memory; only the tile's own dimensions may reach outside "
+                "the view, so take one at a time there";
+  return success();
 }
 
 LogicalResult LoadOp::verify() {
   if (getAlike() && !getPipe())
     return emitOpError("is alike in all blocks of a cluster in a pipe, and has none");
-  return verifyAccess(*this, getType(), getView(), getIndices().size(), getBox());
+  return verifyAccess(*this, getType(), getView(), getIndices(), getBox());
+}
+
+LogicalResult GatherOp::verify() {
+  auto tile = cast<RankedTensorType>(getType()), rows = cast<RankedTensorType>(getRows().getType());
+  if (failed(verifyAccess(*this, tile, getView(), getIndices(), std::nullopt)))
+    return failure();
+  if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0))
+    return emitOpError("takes the number of each row from a tile of rank 1: expected ")
+           << RankedTensorType::get(tile.getDimSize(0), rows.getElementType()) << " for " << tile
+           << ", got " << rows;
+  return success();
 }
 
 LogicalResult StoreOp::verify() {
@@ -377,7 +397,7 @@ LogicalResult StoreOp::verify() {
     return emitOpError("adds tiles of f32, got one of ")
            << element << ": a sum of " << element << " would be rounded at each of its additions; "
            << "add to a view of f32, and round it in a kernel of its own";
-  return verifyAccess(*this, getValue().getType(), getView(), getIndices().size(), getBox());
+  return verifyAccess(*this, getValue().getType(), getView(), getIndices(), getBox());
 }
 
 //===----------------------------------------------------------------------===//
@@ -505,7 +525,7 @@ YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().g
 static BlockArgument viewLoadedAndStored(KernelOp kernel) {
   for (BlockArgument argument : kernel.getBody().getArguments())
     if (isa<ViewType>(argument.getType()) &&
-        llvm::any_of(argument.getUsers(), llvm::IsaPred<LoadOp>) &&
+        llvm::any_of(argument.getUsers(), llvm::IsaPred<LoadOp, GatherOp>) &&
         llvm::any_of(argument.getUsers(), llvm::IsaPred<StoreOp>))
       return argument;
   return {};

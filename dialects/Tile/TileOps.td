@@ -20,6 +20,10 @@ class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemo
 
 def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger, Index]>;
 def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
+/// What views hold; TileTypes.cpp says the same of them.
+defvar memoryElements = [F16, BF16, F32, I8, I32, I64];
+def Tile_MemoryTile : StaticShapeTensorOf<memoryElements>;
+def Tile_RowNumbers : StaticShapeTensorOf<[I32, I64]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
@@ -118,7 +122,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
     One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
     (rank 1 or 2), at step 1. Elements outside the view are 0: along the tiled dimensions any index is
     allowed; the outer indices must lie inside. The element types agree. A scalar result is the one element at
-    the indices, all of which must lie inside.
+    the indices, all of which must lie inside. An index that comes from memory, with whatever is computed from it, may
+    be any number all the same: where it is outside, loads give 0 and stores do nothing.
 
     With `box` the tile covers as many elements along each dimension of the view as the box says, and its rows
     (the elements, of a tile of rank 1) run over all dimensions but the last (over all of them), the innermost
@@ -139,6 +144,10 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
+    // The page of a sequence, by a table.
+    %number = tile.load %table[%h] : !tile.view<[H], i32> -> i32
+    %page = arith.index_cast %number : i32 to index
+    %p = tile.load %K[%page, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     // Row r is row %row + r mod 16 of head %h + r / 16.
     %q = tile.load %Q[%b, %h, %row, %c0] box [1, 8, 16, 64] : !tile.view<[B, H, SQ, 64], bf16> -> tensor<128x64xbf16>
     // The second place where this tile is loaded, into pipe 2.
@@ -148,11 +157,38 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$site,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike);
-  let results = (outs AnyTypeOf<[Tile_FloatTile, F16, BF16, F32]>:$result);
+  let results = (outs AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$result);
   let assemblyFormat =
     "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? attr-dict `:` "
     "qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>]> {
+  let summary = "Loads rows of a view that a tile of numbers names";
+  let description = [{
+    Row r of the tile is the row of the view whose number is the index of that dimension plus element r of `rows`, from
+    the column of the last index on. Of a tile of rank 1, element r is the element so named of the last dimension. The
+    numbers are i32 or i64 and may be any: rows outside the view, before or behind, are 0. The other indices are as for
+    `tile.load`.
+
+    ```mlir
+    %numbers = tile.load %list[%i] : !tile.view<[N], i32> -> tensor<32xi32>
+    %rows = tile.gather %table[%c0, %c0] rows %numbers
+      : !tile.view<[V, 256], bf16>, tensor<32xi32> -> tensor<32x256xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Tile_RowNumbers:$rows);
+  let results = (outs Tile_MemoryTile:$result);
+  let assemblyFormat = "$view `[` $indices `]` `rows` $rows attr-dict `:` qualified(type($view)) `,` type($rows) `->` "
+                       "type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The dimension of the view along which `rows` numbers.
+    int64_t getRowDim() {
+      return getView().getType().getRank() - ::llvm::cast<::mlir::RankedTensorType>(getType()).getRank();
+    }
+  }];
 }
 
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
@@ -170,7 +206,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
     tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
     ```
   }];
-  let arguments = (ins Tile_FloatTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
+  let arguments = (ins Tile_MemoryTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
                        OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
   let assemblyFormat =
     "$value `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` type($value) `,` "

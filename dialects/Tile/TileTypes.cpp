@@ -17,6 +17,11 @@ StringRef ViewType::getDimName(int64_t i) const {
   return {};
 }
 
+bool ViewType::isElementType(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32() || type.isSignlessInteger(8) ||
+         type.isSignlessInteger(32) || type.isSignlessInteger(64);
+}
+
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<Attribute> dims, Type elementType) {
   if (dims.empty() || dims.size() > 4)
@@ -29,8 +34,9 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "a dimension of a view is a name or an integer, got " << dim;
     }
   }
-  if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32())
-    return emitError() << "the element type of a view is f16, bf16 or f32, got " << elementType;
+  if (!isElementType(elementType))
+    return emitError() << "the element type of a view is f16, bf16, f32, i8, i32 or i64, got "
+                       << elementType;
   return success();
 }
 

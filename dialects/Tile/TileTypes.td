@@ -13,8 +13,7 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
   let description = [{
     A tensor in global memory of which tiles are loaded and stored. Each dimension is either a name, whose
     extent is known at launch, or a positive integer. The same name in several arguments of a kernel is one
-    extent, checked equal at launch. The element type is f16, bf16 or f32 (the formats that kernels read and
-    write today).
+    extent, checked equal at launch. The element type is f16, bf16, f32, i8, i32 or i64.
 
     Elements along the innermost dimension are contiguous. Every other dimension has a stride that is known
     at launch, so `[B, H, S, 128]` describes BHSD and BSHD storage alike. At launch the base address and
@@ -32,6 +31,8 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getDims().size(); }
+    /// Whether a view may have elements of `type`.
+    static bool isElementType(::mlir::Type type);
     /// The extent of dimension `i`, or ShapedType::kDynamic for a named one.
     int64_t getStaticDim(int64_t i) const;
     /// The name of dimension `i`, or an empty string for a static one.

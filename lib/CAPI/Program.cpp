@@ -6,18 +6,15 @@
 #include "lib/Database/Database.h"
 #include "lib/Database/ShapeClass.h"
 #include "lib/Interpreter/Interpreter.h"
-#include "lib/Interpreter/Numerics.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/Support/Endian.h"
 #include <mutex>
 #include <set>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::capi;
-namespace endian = llvm::support::endian;
 
 static DialectRegistry makeRegistry() {
   DialectRegistry registry;
@@ -44,30 +41,19 @@ namespace {
 /// A view argument of a caller, and the tensor of doubles that the interpreter works on.
 class HostView {
 public:
-  HostView(FloatType element, const tessera_argument &argument)
+  HostView(const ElementType &element, const tessera_argument &argument)
       : element(element), argument(argument),
         tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {}
 
   HostTensor *getTensor() { return &tensor; }
   void load() {
-    forEach([&](char *at, double &value) {
-      value =
-          interp::decodeFloat(element, is16Bits() ? endian::read16le(at) : endian::read32le(at));
-    });
+    forEach([&](char *at, double &value) { value = decodeElement(element, at); });
   }
   void store() {
-    forEach([&](char *at, double &value) {
-      uint64_t bits = interp::encodeFloat(element, value);
-      if (is16Bits())
-        endian::write16le(at, bits);
-      else
-        endian::write32le(at, bits);
-    });
+    forEach([&](char *at, double &value) { encodeElement(element, value, at); });
   }
 
 private:
-  bool is16Bits() { return element.getWidth() == 16; }
-
   /// Calls `visit` with the caller's place and ours of each element.
   template <typename Visitor>
   void forEach(Visitor &&visit) {
@@ -76,11 +62,11 @@ private:
     places.strides.assign(argument.strides, argument.strides + argument.rank);
     auto *base = reinterpret_cast<char *>(argument.pointer);
     places.forEach([&](int64_t linear, int64_t offset) {
-      visit(base + offset * (element.getWidth() / 8), tensor.data[linear]);
+      visit(base + offset * element.bytes, tensor.data[linear]);
     });
   }
 
-  FloatType element;
+  const ElementType &element;
   const tessera_argument &argument;
   HostTensor tensor;
 };
@@ -109,15 +95,10 @@ private:
 
 } // namespace
 
-static int32_t getTypeCode(Type element) {
-  return element.isF16()    ? TESSERA_TYPE_F16
-         : element.isBF16() ? TESSERA_TYPE_BF16
-                            : TESSERA_TYPE_F32;
-}
-
 LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
                                       const tessera_argument &argument) {
-  if (argument.type != getTypeCode(view.getElementType()))
+  const ElementType &element = getElementType(view);
+  if (argument.type != element.type)
     return refuse(index) << "has another type than the elements of its view, "
                          << view.getElementType();
   if (argument.rank != static_cast<int32_t>(view.getRank()))
@@ -126,7 +107,7 @@ LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
   for (int32_t i = 0; i < argument.rank; ++i)
     if (argument.shape[i] < 0 || argument.strides[i] < 0)
       return refuse(index) << "has a negative extent or stride in dimension " << i;
-  auto host = std::make_unique<HostView>(cast<FloatType>(view.getElementType()), argument);
+  auto host = std::make_unique<HostView>(element, argument);
   host->load();
   values.push_back(host->getTensor());
   views.push_back(std::move(host));

@@ -120,14 +120,13 @@ Interpreter::Interpreter() {
 
 /// The element type of a tensor, 0 when there is none of that kind.
 static int32_t getElementType(const DLTensor &tensor) {
-  constexpr uint8_t kFloat = 2, kBfloat = 4; // DLDataTypeCode
   if (tensor.lanes != 1)
     return 0;
-  if (tensor.bits == 16 && tensor.typeCode == kFloat)
-    return TESSERA_TYPE_F16;
-  if (tensor.bits == 16 && tensor.typeCode == kBfloat)
-    return TESSERA_TYPE_BF16;
-  return tensor.bits == 32 && tensor.typeCode == kFloat ? TESSERA_TYPE_F32 : 0;
+  const tessera::ElementType *type =
+      tessera::findElementType([&](const tessera::ElementType &candidate) {
+        return candidate.dlpackCode == tensor.typeCode && candidate.bytes * 8 == tensor.bits;
+      });
+  return type ? type->type : 0;
 }
 
 bool ArgumentReader::hasType(void *object, llvm::ArrayRef<void *> types) const {

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_INTERPRETER_INTERPRETER_H
 
 #include "dialects/Tile/Tile.h"
+#include "lib/Support/ElementTypes.h"
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/MapVector.h"
 #include <variant>
@@ -70,8 +71,11 @@ ViewUse getViewUse(tile::KernelOp kernel, unsigned index);
 llvm::LogicalResult interpret(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments,
                               const InterpreterOptions &options = {});
 
-/// Rounds `value` to the floating-point type `type`, to nearest even.
+/// The nearest value of a type that views or scalars have: of floats to nearest even.
 double roundToType(mlir::Type type, double value);
+
+/// The entry of a view's elements in the table.
+const ElementType &getElementType(tile::ViewType view);
 
 } // namespace tessera
 

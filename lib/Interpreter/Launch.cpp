@@ -138,7 +138,7 @@ ViewUse tessera::getViewUse(KernelOp kernel, unsigned index) {
   for (Operation *user : kernel.getArgument(index).getUsers()) {
     auto store = dyn_cast<tile::StoreOp>(user);
     use.added |= store && store.getAdd();
-    use.loaded |= isa<tile::LoadOp>(user) || use.added;
+    use.loaded |= isa<tile::LoadOp, tile::GatherOp>(user) || use.added;
     use.stored |= store != nullptr;
   }
   return use;

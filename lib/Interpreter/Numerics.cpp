@@ -4,6 +4,8 @@
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Support/Rounding.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -81,6 +83,16 @@ double minimumNumber(double a, double b) { return -maximumNumber(-a, -b); }
 } // namespace tessera::interp
 
 double tessera::roundToType(Type type, double value) {
+  if (isa<IntegerType>(type)) {
+    double limit = std::ldexp(1.0, type.getIntOrFloatBitWidth() - 1);
+    return value != value ? 0 : std::clamp(std::nearbyint(value), -limit, limit - 1);
+  }
   interp::roundAll(type, value);
   return value;
+}
+
+const tessera::ElementType &tessera::getElementType(tile::ViewType view) {
+  std::string name;
+  llvm::raw_string_ostream(name) << view.getElementType();
+  return *getElementType(name); // as ViewType has verified
 }

@@ -1,5 +1,6 @@
 //===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
 
+#include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
 #include "lib/Interpreter/MatrixProduct.h"
@@ -36,16 +37,21 @@ static std::string formatElement(ArrayRef<int64_t> shape, int64_t linear) {
 }
 
 /// Evaluates the indices of an access that covers `extents` elements; along all but the innermost
-/// `tileRank` dimensions these must lie inside the view.
+/// `tileRank` dimensions these must lie inside the view. Where one that comes from memory does not,
+/// `isInside` becomes false.
 static LogicalResult readIndices(Frame &frame, Operation *op, Value view, ValueRange operands,
                                  ArrayRef<int64_t> extents, int64_t tileRank,
-                                 SmallVectorImpl<int64_t> &indices) {
+                                 SmallVectorImpl<int64_t> &indices, bool &isInside) {
   const HostTensor &tensor = frame.view(view).getTensor();
   for (auto [i, operand] : llvm::enumerate(operands)) {
     int64_t index = frame.scalar(operand);
     indices.push_back(index);
     if (static_cast<int64_t>(i + tileRank) >= static_cast<int64_t>(operands.size()))
       continue;
+    if ((index < 0 || index >= tensor.shape[i]) && tile::comesFromMemory(operand)) {
+      isInside = false;
+      continue;
+    }
     if (index < 0 || index >= tensor.shape[i])
       return frame.fail(op, llvm::formatv("index {0} is {1} at grid point {2}, outside the extent "
                                           "{3} of dimension {0}; only the tile's own dimensions "
@@ -75,7 +81,7 @@ static LogicalResult failConflict(Frame &frame, Operation *op, Value view,
   std::string mine = formatPoint(launch, frame.point);
   std::string other = conflict.otherPoint < 0 ? "others" : formatPoint(launch, conflict.otherPoint);
   std::string what;
-  if (isa<tile::LoadOp>(op))
+  if (isa<tile::LoadOp, tile::GatherOp>(op))
     what = "grid point " + mine + " loads " + element + ", which " + other + " stores";
   else if (!conflict.otherStored)
     what = "grid point " + mine + " stores " + element + ", which " + other + " loaded";
@@ -118,14 +124,28 @@ static SmallVector<int64_t> extentsOf(tile::ViewType view, RankedTensorType tile
               : SmallVector<int64_t>(view.getRank(), 1);
 }
 
+/// Gives `result`, of either kind, elements of a view.
+static void setLoaded(Frame &frame, Value result, Floats elements) {
+  if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
+    frame.set(result, std::move(elements));
+  else
+    frame.set(result, Ints(elements.begin(), elements.end()));
+}
+
 static LogicalResult runLoad(Frame &frame, Operation *op) {
   auto load = cast<tile::LoadOp>(op);
   auto tile = dyn_cast<RankedTensorType>(load.getType());
   int64_t tileRank = tile ? tile.getRank() : 0;
   SmallVector<int64_t> extents = extentsOf(load.getView().getType(), tile, load.getBox()), indices;
-  if (failed(readIndices(frame, op, load.getView(), load.getIndices(), extents, tileRank, indices)))
+  bool isInside = true;
+  if (failed(readIndices(frame, op, load.getView(), load.getIndices(), extents, tileRank, indices,
+                         isInside)))
     return failure();
   Floats out(elementCount(load.getType()));
+  if (!isInside) {
+    setLoaded(frame, load.getResult(), std::move(out));
+    return success();
+  }
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
   auto conflict = forEachRectangle(
       extents, tileRank, indices, out.size(), [&](ArrayRef<int64_t> at, int64_t first) {
@@ -134,7 +154,48 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
       });
   if (conflict)
     return failConflict(frame, op, load.getView(), *conflict);
-  frame.set(load.getResult(), std::move(out));
+  setLoaded(frame, load.getResult(), std::move(out));
+  return success();
+}
+
+static LogicalResult runGather(Frame &frame, Operation *op) {
+  auto gather = cast<tile::GatherOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(gather.getResult());
+  int64_t dim = gather.getRowDim(), columns = shape.size() == 2 ? shape[1] : 1;
+  SmallVector<int64_t> indices;
+  ViewMemory &memory = frame.view(gather.getView());
+  bool isInside = true;
+  if (failed(readIndices(frame, op, gather.getView(), gather.getIndices(),
+                         SmallVector<int64_t>(gather.getIndices().size(), 1), shape.size(), indices,
+                         isInside)))
+    return failure();
+  Floats out(elementCount(gather.getType()));
+  const int64_t first = indices[dim];
+  for (auto [i, row] : llvm::enumerate(frame.ints(gather.getRows()))) {
+    // A sum that overflows is no row.
+    if (!isInside || llvm::AddOverflow(first, row, indices[dim]))
+      continue;
+    if (auto conflict = memory.load(frame.point, indices, shape.size() == 2, 1, columns,
+                                    out.data() + i * columns))
+      return failConflict(frame, op, gather.getView(), *conflict);
+  }
+  setLoaded(frame, gather.getResult(), std::move(out));
+  return success();
+}
+
+/// The elements of a tile to store, as doubles; a failure where one is no double.
+static LogicalResult readStored(Frame &frame, tile::StoreOp store, Floats &elements) {
+  const Datum &datum = frame.get(store.getValue());
+  if (datum.floats) {
+    elements = *datum.floats;
+    return success();
+  }
+  elements.assign(datum.ints->begin(), datum.ints->end());
+  for (int64_t integer : *datum.ints)
+    if (integer < -mostExactInteger || integer > mostExactInteger)
+      return frame.fail(store, "stores " + Twine(integer) +
+                                   "; the interpreter keeps elements as doubles, which hold "
+                                   "integers up to 2^53");
   return success();
 }
 
@@ -143,11 +204,15 @@ static LogicalResult runStore(Frame &frame, Operation *op) {
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> extents = extentsOf(store.getView().getType(), tile, store.getBox()),
                        indices;
+  bool isInside = true;
+  Floats in;
   if (failed(readIndices(frame, op, store.getView(), store.getIndices(), extents, tile.getRank(),
-                         indices)))
+                         indices, isInside)) ||
+      failed(readStored(frame, store, in)))
     return failure();
+  if (!isInside)
+    return success();
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tile.getRank()));
-  ArrayRef<double> in = frame.floats(store.getValue());
   auto conflict = forEachRectangle(
       extents, tile.getRank(), indices, in.size(),
       [&](ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
@@ -325,6 +390,7 @@ static LogicalResult runIota(Frame &frame, Operation *op) {
 
 void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
+  table.add<tile::GatherOp>(runGather);
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);
   table.add<tile::CommonBoundOp>(runCommonBound);

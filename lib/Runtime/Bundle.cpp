@@ -31,38 +31,28 @@ static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
 /// What cuMemAlloc aligns to, and so each workspace in its memory.
 static constexpr uint64_t kWorkspaceAlignment = 256;
 
-static const TypeInfo kElementTypes[] = {
-    {"f16", TESSERA_TYPE_F16, 2, cuda::kTensorMapFloat16},
-    {"bf16", TESSERA_TYPE_BF16, 2, cuda::kTensorMapBFloat16},
-    {"f32", TESSERA_TYPE_F32, 4, cuda::kTensorMapFloat32},
-};
 static const TypeInfo kScalarTypes[] = {
-    {"i32", TESSERA_TYPE_SCALAR_I32, 4, -1},
-    {"i64", TESSERA_TYPE_SCALAR_I64, 8, -1},
-    {"f32", TESSERA_TYPE_SCALAR_F32, 4, -1},
+    {"i32", TESSERA_TYPE_SCALAR_I32, 4, -1, 0, "", nullptr},
+    {"i64", TESSERA_TYPE_SCALAR_I64, 8, -1, 0, "", nullptr},
+    {"f32", TESSERA_TYPE_SCALAR_F32, 4, -1, 0, "", nullptr},
 };
 
 template <typename Predicate>
-static const TypeInfo *findType(llvm::ArrayRef<TypeInfo> types, Predicate predicate) {
-  const TypeInfo *found = llvm::find_if(types, predicate);
-  return found == types.end() ? nullptr : found;
-}
-
-const TypeInfo *tessera::runtime::getElementType(StringRef name) {
-  return findType(kElementTypes, [&](const TypeInfo &type) { return type.name == name; });
+static const TypeInfo *findScalarType(Predicate predicate) {
+  const TypeInfo *found = llvm::find_if(kScalarTypes, predicate);
+  return found == std::end(kScalarTypes) ? nullptr : found;
 }
 
 const TypeInfo *tessera::runtime::getScalarType(StringRef name) {
-  return findType(kScalarTypes, [&](const TypeInfo &type) { return type.name == name; });
+  return findScalarType([&](const TypeInfo &type) { return type.name == name; });
 }
 
 StringRef tessera::runtime::getTypeName(int32_t value) {
   auto matches = [&](const TypeInfo &type) { return type.type == value; };
-  if (const TypeInfo *type = findType(kElementTypes, matches))
-    return type->name;
-  if (const TypeInfo *type = findType(kScalarTypes, matches))
-    return type->name;
-  return "unknown type";
+  const TypeInfo *type = tessera::findElementType(matches);
+  if (!type)
+    type = findScalarType(matches);
+  return type ? StringRef(type->name) : "unknown type";
 }
 
 namespace {
@@ -233,9 +223,9 @@ bool KernelReader::readArgument(const json::Object &object, json::Path path,
 
   if (!readString(object, "element", path, type))
     return false;
-  argument.type = getElementType(type);
+  argument.type = tessera::getElementType(type);
   if (!argument.type)
-    return fail(path.field("element"), "expected f16, bf16 or f32");
+    return fail(path.field("element"), "expected f16, bf16, f32, i8, i32 or i64");
   const json::Array *dims = readArray(object, "dims", path);
   if (!dims)
     return false;
@@ -368,7 +358,7 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
       !readString(object, "swizzle", path, swizzle))
     return false;
   const ArgumentInfo &argument = kernel.arguments[map.argument];
-  map.element = getElementType(element);
+  map.element = tessera::getElementType(element);
   if (map.element != argument.type)
     return fail(path.field("element"), "expected the element type of the argument");
   if (argument.alignment % 16)

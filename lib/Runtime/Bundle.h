@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_BUNDLE_H
 #define TESSERA_LIB_RUNTIME_BUNDLE_H
 
+#include "lib/Support/ElementTypes.h"
 #include "tessera-c/Runtime.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -31,15 +32,8 @@ constexpr unsigned kMaxParameterBytes = 4096;
 /// The most dimensions of a tensor map (CUDA Driver API, cuTensorMapEncodeTiled).
 constexpr unsigned kMaxTensorMapRank = 5;
 
-/// What is known of an element or scalar type.
-struct TypeInfo {
-  llvm::StringRef name; ///< as in a bundle
-  tessera_type type;
-  unsigned bytes;
-  int tensorMapType; ///< CUtensorMapDataType; -1 for scalars
-};
-/// The element type of a name, null when there is none.
-const TypeInfo *getElementType(llvm::StringRef name);
+/// What is known of an element or scalar type; the latter has no form of a tensor.
+using TypeInfo = ElementType;
 /// The scalar type of a name, null when there is none.
 const TypeInfo *getScalarType(llvm::StringRef name);
 /// The name of a type for messages; "unknown type" when it is none of tessera_type.

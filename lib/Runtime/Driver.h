@@ -64,9 +64,6 @@ constexpr unsigned kGraphUserObjectMove = 1;
 constexpr int kLaunchAttributeClusterDimension = 4;
 constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
 // CUtensorMapDataType
-constexpr int kTensorMapFloat16 = 6;
-constexpr int kTensorMapFloat32 = 7;
-constexpr int kTensorMapBFloat16 = 9;
 // CUtensorMapInterleave, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
 constexpr int kTensorMapInterleaveNone = 0;
 constexpr int kTensorMapL2Promotion256B = 3;

@@ -1,7 +1,6 @@
 //===- Npy.cpp - NumPy's .npy files ---------------------------------------===//
 
 #include "lib/Support/Npy.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
@@ -9,6 +8,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <optional>
 
 using namespace llvm;
@@ -149,36 +149,34 @@ Error HeaderReader::read() {
   return Error::success();
 }
 
-static double readF16(const char *at) {
-  APFloat value(APFloat::IEEEhalf(), APInt(16, endian::read16le(at)));
-  return value.convertToDouble();
+/// float64, which no view has.
+static constexpr StringLiteral doubleDescr = "<f8";
+
+/// "'<f2', '<f4' and '<i4'", with all that are read.
+static std::string listDescrs() {
+  std::string list;
+  for (const ElementType &type : elementTypes)
+    if (!type.npyDescr.empty())
+      list += ("'" + type.npyDescr + "', ").str();
+  return list + "'" + doubleDescr.str() + "'";
 }
-static double readF32(const char *at) { return bit_cast<float>(endian::read32le(at)); }
-static double readF64(const char *at) { return bit_cast<double>(endian::read64le(at)); }
-static double readI32(const char *at) { return static_cast<int32_t>(endian::read32le(at)); }
 
 Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
   HeaderReader header(bytes, name);
   if (Error error = header.read())
     return std::move(error);
-  struct Format {
-    StringRef descr;
-    unsigned size;
-    double (*read)(const char *);
-  };
-  static const Format formats[] = {
-      {"<f4", 4, readF32}, {"<f8", 8, readF64}, {"<f2", 2, readF16}, {"<i4", 4, readI32}};
-  const Format *format =
-      find_if(formats, [&](const Format &candidate) { return candidate.descr == header.descr; });
-  if (format == std::end(formats))
+  const ElementType *type =
+      findElementType([&](const ElementType &t) { return t.npyDescr == header.descr; });
+  if (!type && header.descr != doubleDescr)
     return createStringError(inconvertibleErrorCode(),
                              name + ": element type '" + header.descr +
-                                 "' is not read; save x.astype('<f4') ('<f2', '<f8' and '<i4' are "
-                                 "read too)");
+                                 "' is not read; save x.astype('<f4') (read are " + listDescrs() +
+                                 ")");
+  unsigned size = type ? type->bytes : sizeof(double);
   int64_t count = countElements(header.shape);
   size_t available = bytes.size() - header.dataStart;
-  if (count < 0 || static_cast<uint64_t>(count) > available / format->size ||
-      static_cast<uint64_t>(count) * format->size != available)
+  if (count < 0 || static_cast<uint64_t>(count) > available / size ||
+      static_cast<uint64_t>(count) * size != available)
     return createStringError(
         inconvertibleErrorCode(),
         formatv(
@@ -190,8 +188,12 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
   HostTensor tensor = HostTensor::contiguous(header.shape);
   const char *at = bytes.data() + header.dataStart;
   for (double &element : tensor.data) {
-    element = format->read(at);
-    at += format->size;
+    element = type ? decodeElement(*type, at) : bit_cast<double>(readBits(at, size));
+    if (type && !type->semantics && std::abs(element) > mostExactInteger)
+      return createStringError(inconvertibleErrorCode(), name + ": byte " +
+                                                             Twine(at - bytes.data()) +
+                                                             ": integers beyond 2^53 are not read");
+    at += size;
   }
   return tensor;
 }
@@ -205,18 +207,19 @@ Expected<HostTensor> readNpy(StringRef path) {
   return parseNpy((*buffer)->getBuffer(), path);
 }
 
-Error writeNpy(StringRef path, const HostTensor &tensor) {
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+Error writeNpy(StringRef path, const HostTensor &tensor, const ElementType &type) {
+  const ElementType &written = type.semantics ? *getElementType("f32") : type;
+  std::string header =
+      ("{'descr': '" + written.npyDescr + "', 'fortran_order': False, 'shape': (").str();
   for (int64_t extent : tensor.shape)
     header += std::to_string(extent) + ", ";
   header += "), }";
   // Data begins at a multiple of 64 bytes; the header ends with a newline.
   header.append(63 - (magic.size() + 4 + header.size()) % 64, ' ');
   header += '\n';
-  std::vector<char> data(tensor.numElements() * 4);
+  std::vector<char> data(tensor.numElements() * written.bytes);
   tensor.forEach([&](int64_t linear, int64_t offset) {
-    float value = static_cast<float>(tensor.data[offset]);
-    endian::write32le(data.data() + linear * 4, bit_cast<uint32_t>(value));
+    encodeElement(written, tensor.data[offset], data.data() + linear * written.bytes);
   });
   std::error_code code;
   raw_fd_ostream os(path, code);

@@ -8,21 +8,24 @@
 #ifndef TESSERA_LIB_SUPPORT_NPY_H
 #define TESSERA_LIB_SUPPORT_NPY_H
 
+#include "lib/Support/ElementTypes.h"
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 namespace tessera {
 
-/// Reads little-endian float16, float32, float64 or int32 in C order into a C-ordered tensor. The
-/// error names the file, the byte where reading stopped, what was found and what is accepted.
+/// Reads what NumPy has of the element types of views, and float64, little-endian in C order, into
+/// a C-ordered tensor. The error names the file, the byte where reading stopped, what was found and
+/// what is accepted.
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
 
 /// As `readNpy`, from the bytes of a file; `name` is what errors call it.
 llvm::Expected<HostTensor> parseNpy(llvm::StringRef bytes, llvm::StringRef name);
 
-/// Writes the elements in C order as little-endian float32 (format version 1.0).
-llvm::Error writeNpy(llvm::StringRef path, const HostTensor &tensor);
+/// Writes the elements in C order (format version 1.0), little-endian: floats as float32, integers
+/// as `type`.
+llvm::Error writeNpy(llvm::StringRef path, const HostTensor &tensor, const ElementType &type);
 
 } // namespace tessera
 

@@ -2,10 +2,8 @@
 
 #include "lib/Tuning/Device.h"
 #include "lib/Support/Gaussian.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Endian.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Parallel.h"
 #include <chrono>
@@ -30,37 +28,30 @@ static Error fail(const llvm::Twine &message) {
 // Elements
 //===----------------------------------------------------------------------===//
 
-static const llvm::fltSemantics &getSemantics(const runtime::TypeInfo &type) {
-  if (type.bytes == 4)
-    return llvm::APFloat::IEEEsingle();
-  return type.type == TESSERA_TYPE_BF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
-}
-
 /// Elements of the numbers that are repeated over a tensor: odd, so that rows differ.
 static constexpr size_t kPoolElements = (1 << 20) + 7;
+
+/// What normal numbers are multiplied by to become integers.
+static constexpr double kIntegerScale = 32;
 
 /// Normal numbers in the form of `type`.
 static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name) {
   std::vector<char> pool(kPoolElements * type.bytes);
   Gaussian gaussian(0, name);
-  for (size_t i = 0; i < kPoolElements; ++i) {
-    llvm::APFloat value(gaussian.next());
-    bool losesInfo;
-    value.convert(getSemantics(type), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    uint64_t bits = value.bitcastToAPInt().getZExtValue();
-    if (type.bytes == 2)
-      llvm::support::endian::write16le(&pool[i * 2], bits);
-    else
-      llvm::support::endian::write32le(&pool[i * 4], bits);
-  }
+  for (size_t i = 0; i < kPoolElements; ++i)
+    encodeElement(type, gaussian.next() * (type.semantics ? 1 : kIntegerScale),
+                  &pool[i * type.bytes]);
   return pool;
 }
 
-/// The value of every 16-bit pattern.
+/// The value of every pattern of a type with one or two bytes.
 static std::vector<float> makeTable(const runtime::TypeInfo &type) {
-  std::vector<float> table(1 << 16);
-  for (unsigned bits = 0; bits < table.size(); ++bits)
-    table[bits] = llvm::APFloat(getSemantics(type), llvm::APInt(16, bits)).convertToDouble();
+  std::vector<float> table(size_t(1) << 8 * type.bytes);
+  for (unsigned bits = 0; bits < table.size(); ++bits) {
+    char element[2];
+    writeBits(element, type.bytes, bits);
+    table[bits] = static_cast<float>(decodeElement(type, element));
+  }
   return table;
 }
 
@@ -70,13 +61,13 @@ struct Distance {
   double difference = 0, norm = 0; ///< squares
   bool isMismatch = false;         ///< of numbers that are not finite
 
-  void add(float a, float b) {
+  void add(double a, double b) {
     if (!std::isfinite(a) || !std::isfinite(b)) {
       isMismatch |= std::isnan(a) ? !std::isnan(b) : a != b;
       return;
     }
-    difference += (static_cast<double>(a) - b) * (static_cast<double>(a) - b);
-    norm += static_cast<double>(b) * b;
+    difference += (a - b) * (a - b);
+    norm += b * b;
   }
   Distance operator+(const Distance &other) const {
     return {difference + other.difference, norm + other.norm, isMismatch || other.isMismatch};
@@ -84,16 +75,15 @@ struct Distance {
 };
 } // namespace
 
-/// Of elements with 4 bytes, or with 2 bytes whose values are in `table`.
-static Distance measureDistance(ArrayRef<float> table, ArrayRef<char> a, ArrayRef<char> b) {
-  using namespace llvm::support::endian;
+/// Of elements whose values are in `table`, or of wider ones without one.
+static Distance measureDistance(const runtime::TypeInfo &type, ArrayRef<float> table,
+                                ArrayRef<char> a, ArrayRef<char> b) {
+  auto valueOf = [&](const char *at) {
+    return table.empty() ? decodeElement(type, at) : table[readBits(at, type.bytes)];
+  };
   Distance distance;
-  if (table.empty())
-    for (size_t i = 0; i + 4 <= a.size(); i += 4)
-      distance.add(llvm::bit_cast<float>(read32le(&a[i])), llvm::bit_cast<float>(read32le(&b[i])));
-  else
-    for (size_t i = 0; i + 2 <= a.size(); i += 2)
-      distance.add(table[read16le(&a[i])], table[read16le(&b[i])]);
+  for (size_t i = 0; i + type.bytes <= a.size(); i += type.bytes)
+    distance.add(valueOf(&a[i]), valueOf(&b[i]));
   return distance;
 }
 
@@ -101,13 +91,13 @@ static Distance measureDistance(ArrayRef<float> table, ArrayRef<char> a, ArrayRe
 static Distance measureDistance(const runtime::TypeInfo &type, ArrayRef<char> a, ArrayRef<char> b) {
   constexpr size_t kSlice = size_t(1) << 20;
   std::vector<float> table;
-  if (type.bytes == 2)
+  if (type.bytes <= 2)
     table = makeTable(type);
   return llvm::parallelTransformReduce(
       llvm::seq<size_t>(llvm::divideCeil(a.size(), kSlice)), Distance(), std::plus<Distance>(),
       [&](size_t slice) {
         size_t begin = slice * kSlice, size = std::min(kSlice, a.size() - begin);
-        return measureDistance(table, a.slice(begin, size), b.slice(begin, size));
+        return measureDistance(type, table, a.slice(begin, size), b.slice(begin, size));
       });
 }
 
@@ -246,7 +236,7 @@ Error DeviceTensors::resetResults() {
   for (const View &view : views) {
     if (view.access == runtime::Access::Read)
       continue;
-    // All bits set are a NaN in every element type.
+    // All bits set are a NaN in every floating-point type.
     Error error = view.access == runtime::Access::ReadWrite
                       ? fill(view)
                       : driver->check(driver->memsetD8Async(view.buffer->getAddress(), 0xFF,

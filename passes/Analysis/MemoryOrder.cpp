@@ -31,9 +31,19 @@ static MemoryAccess makeAccess(AccessOp op, Type moved, bool stores, bool adds) 
   return access;
 }
 
+static MemoryAccess makeAccess(tile::GatherOp gather) {
+  auto view = cast<tile::ViewType>(gather.getView().getType());
+  auto tile = cast<RankedTensorType>(gather.getType());
+  MemoryAccess access{gather, gather.getView(), gather.getIndices(), {},
+                      tile,   /*stores=*/false, /*adds=*/false,      gather.getRowDim()};
+  llvm::append_range(access.extents, tile::TileBox(view, tile, std::nullopt).getExtents());
+  return access;
+}
+
 std::optional<MemoryAccess> MemoryAccess::get(Operation *op) {
   return TypeSwitch<Operation *, std::optional<MemoryAccess>>(op)
       .Case([](tile::LoadOp load) { return makeAccess(load, load.getType(), false, false); })
+      .Case([](tile::GatherOp gather) { return makeAccess(gather); })
       .Case([](tile::StoreOp store) {
         return makeAccess(store, store.getValue().getType(), true, store.getAdd());
       })
@@ -290,6 +300,8 @@ bool Meeting::isImpossible(const AccessPair &pair, bool laterWarpgroup) {
                              : number(view.getStaticDim(dim)));
     for (auto [access, side] :
          {std::pair(&pair.earlier, Side::Earlier), std::pair(&pair.later, Side::Later)}) {
+      if (access->gathered == dim)
+        continue;
       Linear inTile = element - valueOf(access->indices[dim], side);
       requireNonNegative(inTile);
       requireLess(inTile, number(access->extents[dim]));
@@ -372,7 +384,7 @@ bool MemoryOrder::mayMeet(const AccessPair &pair, bool across) const {
 }
 
 bool MemoryOrder::haveSamePlace(const AccessPair &pair) const {
-  if (pair.earlier.extents != pair.later.extents)
+  if (pair.earlier.extents != pair.later.extents || pair.earlier.gathered || pair.later.gathered)
     return false;
   Meeting meeting(gridIndices, grid, warpgroup, warpgroups, false, pair.loop);
   return llvm::all_of(llvm::zip_equal(pair.earlier.indices, pair.later.indices), [&](auto indices) {

@@ -29,6 +29,8 @@ struct MemoryAccess {
   bool stores;
   /// Adds what it stores, in an order that is not specified.
   bool adds;
+  /// The dimension along which it may be anywhere.
+  std::optional<int64_t> gathered = std::nullopt;
 };
 
 /// An access and a later one of the same grid point, of which at least one stores.

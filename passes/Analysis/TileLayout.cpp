@@ -9,6 +9,14 @@ using namespace mlir;
 using namespace tessera;
 using hop::LayoutDigit;
 
+int64_t tessera::directBytes(tile::ViewType view) {
+  int64_t columns = view.getStaticDim(view.getRank() - 1);
+  // A launch checks the strides of rows of any length. A tensor of one row has none.
+  if (columns == ShapedType::kDynamic || view.getRank() == 1)
+    return hopper::widestAccess;
+  return std::gcd(columns * view.getElementBytes(), hopper::widestAccess);
+}
+
 TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
   TileExtents extents;
   int64_t rows = 0;
@@ -22,18 +30,21 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
     if (isRow || type.getRank() == 2)
       rows = std::gcd(rows, type.getDimSize(0));
   };
-  auto addAccess = [&](Value tile) {
+  auto addAccess = [&](Value tile, Value view) {
     auto type = dyn_cast<RankedTensorType>(tile.getType());
-    if (type && (type.getRank() == 2 || (type.getRank() == 1 && axes.lookup(tile) == 1)))
-      extents.unit =
-          std::max<int64_t>(extents.unit, 8 * hopper::widestAccess / type.getElementTypeBitWidth());
+    if (!type || !(type.getRank() == 2 || (type.getRank() == 1 && axes.lookup(tile) == 1)))
+      return;
+    // At least a register: 16-bit elements are kept in pairs.
+    int64_t bytes =
+        std::max(directBytes(cast<tile::ViewType>(view.getType())), hopper::registerBytes);
+    extents.unit = std::max<int64_t>(extents.unit, 8 * bytes / type.getElementTypeBitWidth());
   };
   program->walk([&](Operation *op) {
     llvm::for_each(op->getResults(), add);
-    if (auto load = dyn_cast<tile::LoadOp>(op))
-      addAccess(load.getResult());
+    if (isa<tile::LoadOp, tile::GatherOp>(op))
+      addAccess(op->getResult(0), op->getOperand(0));
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      addAccess(store.getValue());
+      addAccess(store.getValue(), store.getView());
       add(store.getValue());
     }
   });

@@ -17,8 +17,12 @@ namespace tessera {
 /// What the tiles of a program have in common.
 struct TileExtents {
   int64_t rows = 1, columns = 0; ///< what divides those of all tiles
-  int64_t unit = 1;              ///< elements of the narrowest access in 16 bytes
+  int64_t unit = 1;              ///< elements that an access of the narrowest ones moves at once
 };
+
+/// What a thread moves at once of rows of `view`, in bytes: 16, or less where the length of the
+/// rows is known and no multiple of it, as contiguous rows then start anywhere.
+int64_t directBytes(tile::ViewType view);
 
 TileExtents commonExtents(mlir::Operation *program, const VectorAxes &axes);
 

@@ -71,6 +71,8 @@ LogicalResult VectorAxes::set(Operation *op, Value value, int64_t axis) {
 LogicalResult VectorAxes::visit(Operation *op) {
   if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
     return set(op, broadcast.getSource(), 1 - broadcast.getAxis());
+  if (auto gather = dyn_cast<tile::GatherOp>(op); gather && !isVector(gather.getResult()))
+    return set(op, gather.getRows(), 0);
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return set(op, reduce.getResult(), 1 - reduce.getAxis());
   LogicalResult result = success();

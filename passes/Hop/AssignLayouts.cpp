@@ -378,7 +378,7 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
 
   static bool fitsRegisters(Type element) {
     return element.isF32() || element.isF16() || element.isBF16() || element.isInteger(1) ||
-           element.isInteger(32) || element.isInteger(64);
+           element.isInteger(8) || element.isInteger(32) || element.isInteger(64);
   }
 
   LogicalResult checkTypes(hop::RoleOp role) {
@@ -391,7 +391,7 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
           return op->emitError("makes a tile ")
                  << type
                  << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
-                    "i32 or i64";
+                    "i8, i32 or i64";
         if (type.getNumElements() == 0)
           return op->emitError("makes a tile without elements, ") << type;
         if (type.getRank() < 1 || type.getRank() > 2)

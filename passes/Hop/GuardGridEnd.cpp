@@ -70,8 +70,8 @@ private:
     kernel.walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
-      auto load = dyn_cast<tile::LoadOp>(op);
-      if (isa<tile::StoreOp, hop::BulkStoreOp>(op) || (load && stored.contains(load.getView())))
+      bool loads = isa<tile::LoadOp, tile::GatherOp>(op);
+      if (isa<tile::StoreOp, hop::BulkStoreOp>(op) || (loads && stored.contains(op->getOperand(0))))
         accesses.push_back(op);
     });
     return accesses;

@@ -1,5 +1,6 @@
 //===- EmitElementwise.cpp - arith and math on scalars and tiles ----------===//
 
+#include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/PolynomialExp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -85,7 +86,7 @@ LogicalResult Emitter::emitConstant(Operation *op) {
     bind(constant, Values(size / 2, pair.front()));
     return success();
   }
-  if (tile.getElementType().isInteger(32)) {
+  if (tile.getElementType().isInteger(32) && dense.getSplatValue<APInt>().isSignedIntN(31)) {
     affineTiles[constant] = {i32(dense.getSplatValue<APInt>().getSExtValue()),
                              SmallVector<int64_t>(size, 0)};
     return success();
@@ -246,6 +247,13 @@ Value Emitter::emitScalar(Operation *op, ValueRange operands) {
   return emitScalarFloat(op, operands);
 }
 
+/// The nearest number of 32 bits: a number beyond stays one that is outside of any view.
+Value Emitter::clampTo32Bits(Value wide) {
+  Value least = i64(std::numeric_limits<int32_t>::min()),
+        most = i64(std::numeric_limits<int32_t>::max());
+  return LLVM::SMinOp::create(builder, loc, LLVM::SMaxOp::create(builder, loc, wide, least), most);
+}
+
 Value Emitter::emitCast(Operation *op, Value operand) {
   Type from = operand.getType(), to = getElementTypeOrSelf(op->getResult(0).getType());
   to = lowered(to);
@@ -255,6 +263,8 @@ Value Emitter::emitCast(Operation *op, Value operand) {
         unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = to.getIntOrFloatBitWidth();
         if (fromBits == toBits)
           return operand;
+        if (fromBits > toBits && tile::comesFromMemory(op->getOperand(0)))
+          operand = clampTo32Bits(operand);
         if (fromBits > toBits)
           return make(LLVM::TruncOp());
         return isa<arith::IndexCastOp>(op) ? make(LLVM::SExtOp()) : make(LLVM::ZExtOp());

@@ -213,6 +213,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
         return success();
       })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
+      .Case([&](tile::GatherOp gather) { return emitGather(gather); })
       .Case([&](tile::StoreOp store) { return emitStore(store); })
       .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce); })
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })

@@ -1,5 +1,6 @@
 //===- EmitTile.cpp - Reductions, broadcasts and index tiles --------------===//
 
+#include "dialects/Tile/LoadedIndex.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/LowerToLLVM/Emitter.h"
 
@@ -265,7 +266,8 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t size = FragmentLayout(type).size();
   Value source = scalar(op.getSource());
-  if (type.getElementType().isInteger(32)) {
+  // A number from memory is any of 32 bits, which affine tiles are not compared with.
+  if (type.getElementType().isInteger(32) && !tile::comesFromMemory(op.getSource())) {
     affineTiles[op] = {source, SmallVector<int64_t>(size, 0)};
     return success();
   }

@@ -102,6 +102,7 @@ private:
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
   mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
   mlir::Value reduceAngle(mlir::Value x);
+  mlir::Value clampTo32Bits(mlir::Value wide);
 
   // Exponentials on the FMA pipes: EmitExponentials.cpp.
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
@@ -130,7 +131,18 @@ private:
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitGather(tile::GatherOp op);
+  template <typename LoadOp>
+  mlir::LogicalResult emitTileLoad(LoadOp op);
   mlir::LogicalResult emitScalarLoad(tile::LoadOp op);
+  mlir::Value loadGuarded(llvm::StringRef suffix, llvm::StringRef constraint, mlir::Type type,
+                          mlir::Value address, mlir::Value inside);
+  mlir::Value fromRegister(mlir::Value bits, mlir::Type type);
+  mlir::Value toRegister(mlir::Value element, mlir::Type type);
+  Values bitcastElements(mlir::Value value, mlir::Type type, int64_t count);
+  mlir::Value extentOf(tile::ViewType view, int64_t dim);
+  mlir::Value outerInside(tile::ViewType view, mlir::ValueRange outer);
+  mlir::Value isBelow(mlir::Value index, mlir::Value extent);
   mlir::Value strideOf(mlir::Value view, int64_t dim);
   mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   struct Access;
@@ -148,6 +160,7 @@ private:
                  llvm::ArrayRef<mlir::Value> unit, mlir::Value whole);
   void storePartialUnit(const Access &access, mlir::Value address, int64_t offset,
                         llvm::ArrayRef<mlir::Value> unit, mlir::Value partial, mlir::Value left);
+  void setGathered(Access &access, tile::GatherOp op);
   template <typename AccessOp>
   bool movesUnits(Access &access, AccessOp op, int64_t unit);
   Values loadElements(const Access &access, mlir::RankedTensorType type);

@@ -3,8 +3,10 @@
 #include "passes/LowerToLLVM/LaunchParameters.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/TimelineLayout.h"
+#include "dialects/Tile/LoadedIndex.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Analysis/TileLayout.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -32,10 +34,13 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
-      result.addAccess(load.getView(), load.getType());
+      result.addAccess(load.getView(), load.getIndices(), load.getType());
+    } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
+      result.access[argumentOf(gather.getView())] |= 1;
+      result.addAccess(gather.getView(), gather.getIndices(), gather.getType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
-      result.addAccess(store.getView(), store.getValue().getType());
+      result.addAccess(store.getView(), store.getIndices(), store.getValue().getType());
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});
     } else if (isa<hop::TimelineOp>(op)) {
@@ -113,23 +118,24 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   return success();
 }
 
-void LaunchParameters::addAccess(Value view, Type moved) {
+void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved) {
   unsigned argument = argumentOf(view);
   auto type = cast<tile::ViewType>(view.getType());
   auto tile = dyn_cast<RankedTensorType>(moved);
   int64_t rank = tile ? tile.getRank() : 0;
   // Rank-2 tiles, and others of which a thread has neighbours, are moved in units of up to that
   // many bytes.
+  int64_t unit = directBytes(type);
   bool hasUnits =
-      rank == 2 ||
-      (rank == 1 && hop::getLayout(tile).getRun() * type.getElementBytes() >= hopper::widestAccess);
-  unsigned bytes = hasUnits ? hopper::widestAccess : type.getElementBytes();
+      rank == 2 || (rank == 1 && hop::getLayout(tile).getRun() * type.getElementBytes() >= unit);
+  unsigned bytes = hasUnits ? unit : type.getElementBytes();
   alignment[argument] = std::max(alignment.lookup(argument), bytes);
   addUnique({LaunchParameter::Pointer, argument});
   for (int64_t i = 0; i + 1 < type.getRank(); ++i)
     addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
-  for (int64_t i = type.getRank() - rank; i < type.getRank(); ++i)
-    if (type.getStaticDim(i) == ShapedType::kDynamic)
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (type.getStaticDim(i) == ShapedType::kDynamic &&
+        (i >= type.getRank() - rank || tile::comesFromMemory(indices[i])))
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 

@@ -90,7 +90,7 @@ private:
                               hop::SharedType shared, std::optional<mlir::ArrayRef<int64_t>> box,
                               int64_t blocks);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
-  void addAccess(mlir::Value view, mlir::Type moved);
+  void addAccess(mlir::Value view, mlir::ValueRange indices, mlir::Type moved);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,

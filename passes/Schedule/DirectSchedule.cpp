@@ -78,11 +78,12 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
 static int64_t bytesLoadedTogether(KernelOp kernel) {
   llvm::DenseMap<Block *, int64_t> bytes;
   int64_t most = 0;
-  kernel.walk([&](LoadOp load) {
-    auto type = dyn_cast<RankedTensorType>(load.getType());
+  kernel.walk([&](Operation *op) {
+    auto type = isa<LoadOp, GatherOp>(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                          : RankedTensorType();
     if (!type)
       return;
-    int64_t &sum = bytes[load->getBlock()];
+    int64_t &sum = bytes[op->getBlock()];
     sum += type.getNumElements() * type.getElementTypeBitWidth() / 8;
     most = std::max(most, sum);
   });

@@ -20,7 +20,6 @@ _MAX_BUNDLES = 256
 
 _STATUSES = {2: "usage", 3: "source", 4: "toolchain"}
 _SEVERITIES = ("error", "warning", "remark", "note")
-_TORCH_TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32"}
 
 
 class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes")):
@@ -165,7 +164,7 @@ def _to_text(value):
     """A parameter's or a schedule field's value as on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _TORCH_TYPES.get(str(value), str(value))
+    return _library.TORCH_TYPES.get(str(value), str(value))
 
 
 def _check_extent(name, extent):

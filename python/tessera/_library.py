@@ -4,14 +4,49 @@ import ctypes
 import functools
 import os
 import struct
+import typing
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
-# tessera_type
-ELEMENT_TYPES = {"f16": 1, "bf16": 2, "f32": 3}
+
+class ElementType(typing.NamedTuple):
+    """An element type of views, as lib/Support/ElementTypes.h has it."""
+
+    name: str
+    code: int  # tessera_type
+    size: int  # bytes
+    dlpack: int  # DLDataTypeCode
+    typestr: str  # of numpy's arrays; empty where numpy has no such type
+    torch: str  # of torch's types
+
+
+ELEMENTS = (
+    ElementType("f16", 1, 2, 2, "<f2", "float16"),
+    ElementType("bf16", 2, 2, 4, "", "bfloat16"),
+    ElementType("f32", 3, 4, 2, "<f4", "float32"),
+    ElementType("i8", 4, 1, 0, "|i1", "int8"),
+    ElementType("i32", 5, 4, 0, "<i4", "int32"),
+    ElementType("i64", 6, 8, 0, "<i8", "int64"),
+)
+#: tessera_type by name
+ELEMENT_TYPES = {element.name: element.code for element in ELEMENTS}
+#: The name of what torch calls "torch.float16" and so on.
+TORCH_TYPES = {f"torch.{element.torch}": element.name for element in ELEMENTS}
+#: By numpy's type string.
+TYPESTRS = {element.typestr: element for element in ELEMENTS if element.typestr}
+
+
+def list_names(names):
+    """'a, b and c'"""
+    *first, last = names
+    return f"{', '.join(first)} and {last}"
+
+
+#: What messages say that kernels take.
+TORCH_NAMES = list_names(element.torch for element in ELEMENTS)
 SCALAR_TYPES = {"i32": 16, "i64": 17, "f32": 18}
 CURRENT_DEVICE = -1
 

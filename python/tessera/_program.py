@@ -8,9 +8,6 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from . import _compile, _library
 from ._errors import CompileError
 
-_NUMPY_TYPES = {"<f2": ("f16", 2), "<f4": ("f32", 4)}
-_TORCH_TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16", "torch.float32": "f32"}
-
 
 @functools.lru_cache(maxsize=None)
 def _interpreter():
@@ -29,17 +26,19 @@ def _interpreter():
 def _describe_torch(position, tensor):
     if tensor.device.type != "cpu":
         raise ValueError(f"argument {position} is on {tensor.device}; the interpreter takes tensors of the CPU")
-    element = _TORCH_TYPES.get(str(tensor.dtype))
+    element = _library.TORCH_TYPES.get(str(tensor.dtype))
     if element is None:
-        raise TypeError(f"argument {position} has type {tensor.dtype}; kernels take float16, bfloat16 and float32")
+        raise TypeError(f"argument {position} has type {tensor.dtype}; kernels take {_library.TORCH_NAMES}")
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), element
 
 
 def _describe_array(position, array):
     interface = array.__array_interface__
-    element, size = _NUMPY_TYPES.get(interface["typestr"], (None, None))
+    element = _library.TYPESTRS.get(interface["typestr"])
     if element is None:
-        raise TypeError(f"argument {position} has type '{interface['typestr']}'; arrays are '<f2' or '<f4'")
+        names = _library.list_names(_library.TYPESTRS)
+        raise TypeError(f"argument {position} has type '{interface['typestr']}'; kernels take {names}")
+    size = element.size
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:
         strides = [size] * len(shape)
@@ -47,7 +46,7 @@ def _describe_array(position, array):
             strides[dim - 1] = strides[dim] * shape[dim]
     if any(stride % size for stride in strides):
         raise ValueError(f"argument {position} has strides that are no multiples of its elements")
-    return interface["data"][0], shape, [stride // size for stride in strides], element
+    return interface["data"][0], shape, [stride // size for stride in strides], element.name
 
 
 class Program:

@@ -5,13 +5,12 @@ import operator
 import sys
 
 from . import _exchange
-from ._library import CURRENT_DEVICE, ELEMENT_TYPES
+from ._library import CURRENT_DEVICE, ELEMENTS, TORCH_NAMES, TYPESTRS, list_names
 
 # DLDeviceType
 _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
 # (DLDataTypeCode, bits)
-_DL_TYPES = {(2, 16): ELEMENT_TYPES["f16"], (4, 16): ELEMENT_TYPES["bf16"], (2, 32): ELEMENT_TYPES["f32"]}
-_TYPESTRS = {"<f2": ELEMENT_TYPES["f16"], "<f4": ELEMENT_TYPES["f32"]}
+_DL_TYPES = {(element.dlpack, 8 * element.size): element.code for element in ELEMENTS}
 
 
 class _DLTensor(ctypes.Structure):
@@ -36,11 +35,7 @@ class TorchBinding:
 
     def __init__(self, torch):
         self.tensor = torch.Tensor
-        self.types = {
-            torch.float16: ELEMENT_TYPES["f16"],
-            torch.bfloat16: ELEMENT_TYPES["bf16"],
-            torch.float32: ELEMENT_TYPES["f32"],
-        }
+        self.types = {getattr(torch, element.torch): element.code for element in ELEMENTS}
         # The public torch.cuda.current_stream makes a Stream object, which takes longer than a launch.
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self.current_stream = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
@@ -118,7 +113,7 @@ def _from_dlpack(name, value, stream):
     if type_code is None:
         raise TypeError(
             f"argument '{name}' has DLPack type code {tensor.code} with {tensor.bits} bits; kernels "
-            "take f16, bf16 and f32"
+            f"take {list_names(element.name for element in ELEMENTS)}"
         )
     device = CURRENT_DEVICE if device_type == _DL_CUDA_HOST else int(device)
     return Described(name, tensor.data + tensor.byte_offset, shape, strides, type_code, device, capsule)
@@ -129,24 +124,23 @@ def _from_array_interface(name, value):
     missing = [key for key in ("shape", "typestr", "data") if interface.get(key) is None]
     if missing:
         raise TypeError(f"argument '{name}' has a CUDA array interface without {', '.join(missing)}")
-    type_code = _TYPESTRS.get(interface["typestr"])
-    if type_code is None:
+    element = TYPESTRS.get(interface["typestr"])
+    if element is None:
         raise TypeError(
             f"argument '{name}' has type '{interface['typestr']}'; through the CUDA array interface "
-            "kernels take '<f2' and '<f4' (bf16 needs DLPack)"
+            f"kernels take {list_names(TYPESTRS)} (bf16 needs DLPack)"
         )
     if interface.get("mask") is not None:
         raise TypeError(f"argument '{name}' is a masked array; kernels take dense ones")
     shape, byte_strides = interface["shape"], interface.get("strides")
-    bytes_per_element = int(interface["typestr"][2:])
     if byte_strides is None:
         strides = _row_major(shape)
-    elif any(stride % bytes_per_element for stride in _convert_integers(name, "strides", byte_strides, *_INT64)):
+    elif any(stride % element.size for stride in _convert_integers(name, "strides", byte_strides, *_INT64)):
         raise ValueError(f"argument '{name}' has strides that are no multiples of its elements")
     else:
-        strides = tuple(stride // bytes_per_element for stride in byte_strides)
+        strides = tuple(stride // element.size for stride in byte_strides)
     pointer, read_only = interface["data"]
-    return Described(name, pointer or 0, shape, strides, type_code, CURRENT_DEVICE, interface, read_only)
+    return Described(name, pointer or 0, shape, strides, element.code, CURRENT_DEVICE, interface, read_only)
 
 
 def describe_torch(name, tensor, binding):
@@ -155,7 +149,7 @@ def describe_torch(name, tensor, binding):
         raise ValueError(f"argument '{name}' is on {tensor.device}; the kernel needs a CUDA tensor")
     type_code = binding.types.get(tensor.dtype)
     if type_code is None:
-        raise TypeError(f"argument '{name}' has type {tensor.dtype}; kernels take float16, bfloat16 and float32")
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; kernels take {TORCH_NAMES}")
     return Described(name, tensor.data_ptr(), tensor.shape, tensor.stride(), type_code, tensor.device.index, tensor)
 
 

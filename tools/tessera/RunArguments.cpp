@@ -235,10 +235,12 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
   Type element = getView(index).getElementType();
   auto file = files.find(name);
   Gaussian gaussian(options.seed, name);
+  // Integers are drawn wider, so that few are equal.
+  double scale = isa<FloatType>(element) ? 1 : 32;
   tensor.forEach([&](int64_t linear, int64_t offset) {
     double value = file != files.end() ? file->second.data[linear]
                    : options.integers  ? std::round(gaussian.next())
-                                       : gaussian.next();
+                                       : gaussian.next() * scale;
     tensor.data[offset] = roundToType(element, value);
   });
   return tensor;

@@ -37,6 +37,10 @@ private:
   void printTiming(const tuning::Timing &timing);
 
   const RunOptions &options;
+  tile::ViewType getView(unsigned index) {
+    return cast<tile::ViewType>(kernel.getArgument(index).getType());
+  }
+
   tile::KernelOp kernel;
   RunArguments arguments;
   RunReference reference;
@@ -54,9 +58,7 @@ void KernelRun::describe(unsigned index, const HostTensor &tensor) {
     if (std::isfinite(value))
       largest = std::max(largest, std::fabs(value));
   });
-  llvm::outs() << kernel.getArgumentName(index) << ": "
-               << cast<tile::ViewType>(kernel.getArgument(index).getType()).getElementType()
-               << " [";
+  llvm::outs() << kernel.getArgumentName(index) << ": " << getView(index).getElementType() << " [";
   llvm::interleaveComma(tensor.shape, llvm::outs());
   llvm::outs() << llvm::format("], largest magnitude %.6g, %lld NaN, %lld infinite\n", largest,
                                static_cast<long long>(numNaN), static_cast<long long>(numInfinite));
@@ -67,7 +69,7 @@ int KernelRun::save(const RunArguments &results) {
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
       if (kernel.getArgumentName(i) != name)
         continue;
-      if (llvm::Error error = writeNpy(path, results.getTensor(i)))
+      if (llvm::Error error = writeNpy(path, results.getTensor(i), getElementType(getView(i))))
         return failUsage("--output: " + toString(std::move(error)));
     }
   return ExitSuccess;

@@ -141,8 +141,67 @@ tile.kernel @extent(%x: !tile.view<[M, 0], f32>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{the element type of a view is f16, bf16 or f32, got 'i8'}}
-tile.kernel @element(%x: !tile.view<[M], i8>) grid(%m = M) {
+// expected-error@+1 {{the element type of a view is f16, bf16, f32, i8, i32 or i64, got 'i16'}}
+tile.kernel @element(%x: !tile.view<[M], i16>) grid(%m = M) {
+}
+
+// -----
+
+// Rows by their numbers.
+
+tile.kernel @floats(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], f32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %l[%n] : !tile.view<[N], f32> -> tensor<32xf32>
+  // expected-error@+1 {{'tile.gather' op operand #3 must be statically shaped tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<32xf32>'}}
+  %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xf32> -> tensor<32x64xf32>
+}
+
+// -----
+
+tile.kernel @count(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %l[%n] : !tile.view<[N], i32> -> tensor<16xi32>
+  // expected-error@+1 {{takes the number of each row from a tile of rank 1: expected 'tensor<32xi32>' for 'tensor<32x64xf32>', got 'tensor<16xi32>'}}
+  %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<16xi32> -> tensor<32x64xf32>
+}
+
+// -----
+
+tile.kernel @place(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %l[%n] : !tile.view<[N], i32> -> tensor<32xi32>
+  // expected-error@+1 {{takes one index per dimension of the view: expected 2, got 1}}
+  %t = tile.gather %x[%c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xi32> -> tensor<32x64xf32>
+}
+
+// -----
+
+tile.kernel @elements(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i64>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %l[%n] : !tile.view<[N], i64> -> tensor<32xi64>
+  // expected-error@+1 {{has a tile of 'bf16' and a view of 'f32'}}
+  %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xi64> -> tensor<32x64xbf16>
+}
+
+// -----
+
+// An index is of type index, whatever a table holds.
+
+tile.kernel @index(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], f32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %number = tile.load %l[%n] : !tile.view<[N], f32> -> f32
+  // expected-error@+1 {{'arith.index_cast' op operand #0 must be signless-integer-like or memref of signless-integer, but got 'f32'}}
+  %i = arith.index_cast %number : f32 to index
+}
+
+// -----
+
+tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %number = tile.load %l[%n] : !tile.view<[N], i32> -> i32
+  %page = arith.index_cast %number : i32 to index
+  // expected-error@+1 {{has a box of 2 along dimension 0, whose index comes from memory; only the tile's own dimensions may reach outside the view, so take one at a time there}}
+  %t = tile.load %x[%page, %c0, %c0] box [2, 16, 64] : !tile.view<[P, 16, 64], f32> -> tensor<32x64xf32>
 }
 
 // -----
@@ -255,7 +314,7 @@ tile.kernel @load_scalar_element(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_scalar_type(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'i32'}}
+  // expected-error@+1 {{'tile.load' op has a tile of 'i32' and a view of 'f16'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> i32
 }
 
@@ -269,7 +328,7 @@ tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_dynamic(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float values or 16-bit float or bfloat16 type or 32-bit float, but got 'tensor<?xf16>'}}
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values or 16-bit float or bfloat16 type or 32-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer, but got 'tensor<?xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<?xf16>
 }
 

@@ -15,14 +15,24 @@ def draw(seed, *shape):
     return [generator.randint(-16, 16) / 8 for _ in range(count)]
 
 
-def save(path, values, shape):
-    """Writes a float32 .npy file, version 1.0 of the format."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}".encode()
+def write(path, descr, values, shape):
+    """Writes an array as a .npy file, version 1.0 of the format."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}".encode()
     # Magic, version and length take 10 bytes; the data start at a multiple of 64.
     header += b" " * (-(10 + len(header) + 1) % 64) + b"\n"
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-        array.array("f", values).tofile(file)
+        values.tofile(file)
+
+
+def save(path, values, shape):
+    """Writes float32."""
+    write(path, "<f4", array.array("f", values), shape)
+
+
+def save_integers(path, values, kind):
+    """Writes a list of i32 or i64."""
+    write(path, "<i4" if kind == "i32" else "<i8", array.array("i" if kind == "i32" else "q", values), [len(values)])
 
 
 def load(path):

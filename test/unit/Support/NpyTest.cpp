@@ -56,7 +56,7 @@ TEST(Npy, WritesWhatItReads) {
   ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("tessera", "npy", path));
   HostTensor tensor = HostTensor::ordered({2, 3}, {1, 0});
   tensor.forEach([&](int64_t linear, int64_t offset) { tensor.data[offset] = linear + 0.25; });
-  ASSERT_FALSE(writeNpy(path, tensor));
+  ASSERT_FALSE(writeNpy(path, tensor, *getElementType("f32")));
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false);
   ASSERT_TRUE(static_cast<bool>(buffer));
   // Data starts at a multiple of 64 bytes, as numpy.lib.format asks.
@@ -65,7 +65,8 @@ TEST(Npy, WritesWhatItReads) {
   EXPECT_EQ(back.shape, tensor.shape);
   EXPECT_EQ(back.data, (std::vector<double>{0.25, 1.25, 2.25, 3.25, 4.25, 5.25}));
   llvm::sys::fs::remove(path);
-  EXPECT_NE(toString(writeNpy("/nonexistent/x.npy", tensor)).find("/nonexistent/x.npy: cannot be"),
+  EXPECT_NE(toString(writeNpy("/nonexistent/x.npy", tensor, *getElementType("f32")))
+                .find("/nonexistent/x.npy: cannot be"),
             std::string::npos);
 }
 
@@ -78,8 +79,8 @@ TEST(Npy, ExplainsWhatItRefuses) {
   EXPECT_EQ(readError(std::string("\x93NUMPY\1\0\x99\0{}", 12)),
             "x.npy: byte 10: the header has 153 bytes, the file only 2 more");
   EXPECT_EQ(readError(makeFile(header(">f4", "(1,)"), "abcd")),
-            "x.npy: element type '>f4' is not read; save x.astype('<f4') ('<f2', '<f8' and '<i4' "
-            "are read too)");
+            "x.npy: element type '>f4' is not read; save x.astype('<f4') (read are '<f2', '<f4', "
+            "'|i1', '<i4', '<i8', '<f8')");
   EXPECT_EQ(readError(makeFile("{'fortran_order': True}", "")),
             "x.npy: byte 32: the array is in Fortran order; save numpy.ascontiguousarray(x)");
   EXPECT_EQ(readError(makeFile(header("<f4", "(2,)"), "abcd")),

@@ -301,6 +301,10 @@ def rows(source, defines, lengths, schedule="", settings=()):
 def softmax():
     """Widths that are one tile, several, and neither; types; numbers of rows; warpgroups that share rows or columns."""
     lengths = (1, 113, 203)
+    # Rows that lie one behind the other, at any multiple of an element.
+    for dtype, width in itertools.product(("bf16", "f32"), (1, 63, 113, 1002, 1022)):
+        arguments = ["softmax.tile", f"-DT={dtype}", f"-DD={width}"]
+        yield arguments + [part for length in lengths for part in ("--shape", f"M={length}")], False
     for dtype, width in itertools.product(("bf16", "f16", "f32"), (1, 63, 64, 113, 1000, 1023)):
         yield rows("softmax.tile", [f"-DT={dtype}", f"-DD={width}"], lengths), False
     for width, consumers in itertools.product((2047, 4096, 12001, 16384), (1, 2, 4)):
@@ -312,6 +316,20 @@ def softmax():
     for consumers in (1, 2, 3, 4):
         yield rows("softmax.tile", ["-DD=200", "-DBN=256", "-DBM=48"], (1023,), f"consumers={consumers}"), False
     yield rows("softmax.tile", ["-DD=300"], (1023,), "persistent=static") + ["--sim-blocks", "3"], False
+
+
+def embedding():
+    """Rows by numbers of which some are before the table and some behind it: types, widths of any alignment, several
+    tiles in a row, and one."""
+    shapes = ("V=50,N=1", "V=1,N=203", "V=77,N=301")
+    kernels = [("bf16", "i32", width) for width in (1, 30, 64, 77, 256, 1000, 1001, 2050)]
+    kernels += [("f32", "i64", width) for width in (33, 128, 300)] + [("f16", "i64", 512)]
+    for dtype, numbers, width in kernels:
+        arguments = ["embedding.tile", f"-DT={dtype}", f"-DI={numbers}", f"-DD={width}"]
+        yield arguments + [part for shape in shapes for part in ("--shape", shape)], False
+    for consumers, persistent in itertools.product((1, 2, 4), ("none", "static")):
+        schedule = schedule_text(consumers=consumers, persistent=persistent)
+        yield ["embedding.tile", "-DD=200", "--schedule", schedule, "--shape", "V=77,N=301", "--sim-blocks", "2"], False
 
 
 def layer_norm():
@@ -577,6 +595,7 @@ GROUPS = {
     "lent-slots": lent_slots,
     "gemm-kernels": gemm_kernels,
     "gemm-schedules": gemm_schedules,
+    "embedding": embedding,
     "layer-norm": layer_norm,
     "softmax": softmax,
     "split-k": split_k,
