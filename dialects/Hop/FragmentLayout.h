@@ -64,11 +64,16 @@ private:
   llvm::SmallVector<LayoutDigit, 6> digits;
 };
 
-/// Rank-2 tiles of 16-bit elements are kept in pairs of neighbouring columns, one 32-bit
-/// register each: the form of wgmma's A operand.
-inline bool isPacked(mlir::RankedTensorType type) {
-  return type.getRank() == 2 && type.getElementTypeBitWidth() == 16;
+/// How many elements one register of a tile holds: rank-2 tiles are kept in pairs of 16-bit
+/// elements and in fours of 8-bit floats, the form of wgmma's A operand.
+inline int64_t elementsPerRegister(mlir::RankedTensorType type) {
+  if (type.getRank() != 2)
+    return 1;
+  if (tile::isByteFloat(type.getElementType()))
+    return 4;
+  return type.getElementTypeBitWidth() == 16 ? 2 : 1;
 }
+inline bool isPacked(mlir::RankedTensorType type) { return elementsPerRegister(type) > 1; }
 
 } // namespace tessera::hop
 

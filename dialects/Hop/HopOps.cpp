@@ -298,15 +298,33 @@ static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, Rank
   if (k != kOfB || acc.getDimSize(0) != m || acc.getDimSize(1) != n)
     return op->emitOpError("multiplies ") << m << "x" << k << " by " << kOfB << "x" << n << " into "
                                           << acc.getDimSize(0) << "x" << acc.getDimSize(1);
-  if (a.getElementType() != b.getTile().getElementType() || a.getElementTypeBitWidth() != 16 ||
-      !acc.getElementType().isF32())
-    return op->emitOpError("multiplies f16 or bf16 tiles of one type into f32");
+  bool isByte = tile::isByteFloat(a.getElementType());
+  if (a.getElementType() != b.getTile().getElementType() ||
+      (a.getElementTypeBitWidth() != 16 && !isByte) || !acc.getElementType().isF32())
+    return op->emitOpError("multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32");
   if (m % hopper::mmaRows != 0)
     return op->emitOpError("of a warpgroup has M in multiples of 64, got ")
            << m << "; change the rows of the tile or the number of consumers";
   if (int64_t depth = hopper::mmaDepth(a.getElementTypeBitWidth()); k % depth != 0)
     return op->emitOpError("has K in multiples of ") << depth << ", got " << k;
   // N is a multiple of 8 by the type of b.
+  return success();
+}
+
+/// What wgmma asks of 8-bit operands: elements along K in shared memory (PTX ISA 9.7.15.3, the
+/// transposition flags are of 16-bit types), and of a fragment a layout that goes with b.
+static LogicalResult verifyByteOperands(MmaIssueOp op) {
+  if (!tile::isByteFloat(op.getB().getType().getTile().getElementType()))
+    return success();
+  auto fragment = dyn_cast<RankedTensorType>(op.getA().getType());
+  if (op.getTransposeA() || !op.getTransposeB())
+    return op.emitOpError("reads 8-bit elements along K, got operand ")
+           << (op.getTransposeA() ? "a with M" : "b with N") << " innermost";
+  LayoutAttr layout = op.getInAccumulatorOrder() ? LayoutAttr::getByteAccumulator(op.getContext())
+                                                 : LayoutAttr::getByteOperand(op.getContext());
+  if (fragment ? getLayout(fragment) != layout : op.getInAccumulatorOrder())
+    return op.emitOpError("takes an 8-bit fragment a in the layout ")
+           << layout << ", got " << op.getA().getType();
   return success();
 }
 
@@ -330,8 +348,10 @@ LogicalResult MmaIssueOp::verify() {
            << std::distance(getFlight().use_begin(), getFlight().use_end()) << " uses";
   if (getTransposeA() && !isa<SharedType>(getA().getType()))
     return emitOpError("cannot transpose an operand in registers; run hop-stage-operands");
-  return verifyProduct(*this, getA().getType(), getB().getType(), tile, getTransposeA(),
-                       getTransposeB());
+  if (failed(verifyProduct(*this, getA().getType(), getB().getType(), tile, getTransposeA(),
+                           getTransposeB())))
+    return failure();
+  return verifyByteOperands(*this);
 }
 
 LogicalResult MmaWaitOp::verify() {
@@ -364,6 +384,36 @@ LogicalResult ConvertLayoutOp::verify() {
   if (from.getPartial() && from.getWarpParts() > 1)
     return emitOpError("combines parts of one warp; hop.combine does that of ")
            << from.getWarpParts();
+  return success();
+}
+
+LogicalResult RearrangeOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
+  LayoutAttr from = getLayout(source), to = getLayout(result),
+             accumulator = LayoutAttr::getAccumulator(getContext()),
+             ofBytes = LayoutAttr::getByteAccumulator(getContext());
+  bool isByte = tile::isByteFloat(source.getElementType());
+  bool keeps = (from == accumulator && to == ofBytes) || (from == ofBytes && to == accumulator);
+  bool exchanges = from == ofBytes && to == LayoutAttr::getByteOperand(getContext());
+  if (source.getShape() != result.getShape() ||
+      source.getElementType() != result.getElementType() || !(isByte ? exchanges : keeps))
+    return emitOpError("takes 8-bit tiles from accumulator8 to operand8, and others from "
+                       "accumulator to accumulator8 or back, got ")
+           << source << " to " << result;
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  RankedTensorType source = getSource().getType().getTile(),
+                   destination = getDestination().getType().getTile();
+  if (!tile::isByteFloat(source.getElementType()) ||
+      source.getElementType() != destination.getElementType() ||
+      source.getDimSize(0) != destination.getDimSize(1) ||
+      source.getDimSize(1) != destination.getDimSize(0))
+    return emitOpError("writes 8-bit KxN elements as NxK, got ") << source << " to " << destination;
+  if (source.getDimSize(0) % 16 != 0 || source.getDimSize(1) % 32 != 0)
+    return emitOpError("moves 16x32 elements at a time, got ") << source;
   return success();
 }
 

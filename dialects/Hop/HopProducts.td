@@ -19,8 +19,14 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]>
     `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
     shared memory, MxN f32 `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say
     that the tile in shared memory is stored as KxM, NxK; an operand in registers cannot be transposed. `a` and `b` are
-    both f16 or both bf16; M is a multiple of 64, K of 16 and N of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes
-    and types are refused. On all threads of a role with warpgroups; each warpgroup computes a product of its own.
+    of one type, f16, bf16, f8E4M3FN or f8E5M2; M is a multiple of 64, K of 16 (of 32 for 8 bits) and N of 8 (PTX ISA
+    9.7.15.2, "Matrix shape"). Other shapes and types are refused. On all threads of a role with warpgroups; each
+    warpgroup computes a product of its own.
+
+    wgmma reads 8-bit elements along K alone, and a fragment of them in the layout `operand8`. Until
+    `hop-convert-fp8-layouts` other operands are allowed. With `in_accumulator_order` the fragment `a` has the layout
+    `accumulator8`, and `b` is a tile that `hop.transpose` made: of each 16 that are contracted, both have them in the
+    order in which the lanes of an accumulator's row hold its columns.
 
     ```mlir
     %s = hop.mma %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
@@ -28,7 +34,8 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]>
     ```
   }];
   let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
-                       Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+                       Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b,
+                       UnitAttr:$in_accumulator_order);
   let results = (outs Hop_Fragment:$result);
   let assemblyFormat =
     "$a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) "
@@ -40,7 +47,7 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   let description = [{
     As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
     which they were issued. Registers of `a` and of the accumulator must not change until the wait (PTX ISA 9.7.15). A
-    flight that has not exactly one use is refused.
+    flight that has not exactly one use is refused, and so is an 8-bit operand that wgmma does not read.
 
     ```mlir
     %f = hop.mma_issue %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
@@ -51,7 +58,8 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   }];
   let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
                        Optional<AnyTypeOf<[Hop_Fragment, Hop_FlightType]>>:$acc,
-                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b,
+                       UnitAttr:$in_accumulator_order);
   let results = (outs Hop_FlightType:$flight);
   let assemblyFormat =
     "$a `,` $b (`acc` `(` $acc^ `:` qualified(type($acc)) `)`)? attr-dict `:` qualified(type($a)) `,` "
@@ -99,6 +107,50 @@ def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source);
   let results = (outs Hop_Fragment:$result);
   let assemblyFormat = "$kind $source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Hop_RearrangeOp : Hop_Op<"rearrange", [Pure]> {
+  let summary = "A tile of rank 2 in another layout";
+  let description = [{
+    The same elements in other registers. From `accumulator` to `accumulator8` and back each thread keeps its elements
+    and no instruction is made of it; elements of 8 bits have no `accumulator`. From `accumulator8` to `operand8`, of
+    elements of 8 bits, the 4 lanes of a row exchange their columns: two shuffles (PTX ISA 9.7.9.6, shfl.sync) and four
+    byte permutes (9.7.9.7, prmt) for 8 elements of a thread. Other conversions are refused. On all threads of a role
+    with warpgroups.
+
+    ```mlir
+    %words = hop.rearrange %p : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64x64xf32, #hop.layout<accumulator8>>
+    %p8 = arith.truncf %words : tensor<64x64xf32, #hop.layout<accumulator8>>
+      to tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
+    %a = hop.rearrange %p8 : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
+      -> tensor<64x64xf8E4M3FN, #hop.layout<operand8>>
+    ```
+  }];
+  let arguments = (ins Hop_Fragment:$source);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Hop_TransposeOp : Hop_Op<"transpose", [Hop_OnWarpgroups]> {
+  let summary = "Writes a tile of 8-bit elements to shared memory transposed";
+  let description = [{
+    From KxN `source` to NxK `destination`, both in shared memory and of one 8-bit type: ldmatrix.trans, byte permutes
+    and stmatrix (PTX ISA 9.7.14.5.15 and 9.7.14.5.16). Of each 16 columns of the destination column `4l + 2b + e` is row
+    `8b + 2l + e` of the source, for `l` from 0 to 3 and `b` and `e` from 0 to 1: the order in which lanes hold the
+    columns of an accumulator, for `hop.mma` with `in_accumulator_order`. The writes are of the generic proxy. Every
+    product that reads the destination has been waited for. K is a multiple of 16 and N of 32; other shapes are refused.
+    On all threads of a role with warpgroups; each warpgroup writes a tile of its own, and meets before it reads it.
+
+    ```mlir
+    hop.transpose %v, %vt : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>,
+      !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
+    ```
+  }];
+  let arguments = (ins Hop_SharedType:$source, Hop_SharedType:$destination);
+  let assemblyFormat =
+    "$source `,` $destination attr-dict `:` qualified(type($source)) `,` qualified(type($destination))";
   let hasVerifier = 1;
 }
 

@@ -28,7 +28,7 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     In the layout of a tile of rank 1 a lane, warp or warpgroup whose digit moves nothing holds the same elements as
     its neighbour; with `partial` it holds a part of each, of which the sum (or maximum, or minimum) is the element.
 
-    Four layouts have names. They are those of wgmma, for which `b` counts blocks of 64 rows, `w` warps and `l` lanes:
+    Six layouts have names. They are those of wgmma, for which `b` counts blocks of 64 rows, `w` warps and `l` lanes:
 
     | layout | elements of a thread | digits |
     |---|---|---|
@@ -36,9 +36,14 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     | `row` | rows 64b + 16w + l/4 (+ 8) | `registers = [2:8], lanes = [4:0, 8:1], warps = [4:16]` |
     | `row_partial` | as `row` | the same, `partial` |
     | `column` | columns 8j + 2(l%4) (+ 1) | `registers = [2:1], lanes = [4:2, 8:0], warps = [4:0]` |
+    | `operand8` | rows 64b + 16w + l/4 (+ 8), columns 16j + 4(l%4) (+ 1, 2, 3) | `registers = [4:(0, 1), 2:(8, 0), 2:(0, 16)], lanes = [4:(0, 4), 8:(1, 0)], warps = [4:(16, 0)]` |
+    | `accumulator8` | those of `accumulator`, in the order of the registers of `operand8` | `registers = [2:(0, 1), 2:(0, 8), 2:(8, 0), 2:(0, 16)], lanes = [4:(0, 2), 8:(1, 0)], warps = [4:(16, 0)]` |
 
     `accumulator` is the D fragment of wgmma (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for
-    accumulator matrix D"), which for 16-bit types is the A fragment too. Refused are digits that reach a place twice or
+    accumulator matrix D"), which for 16-bit types is the A fragment too. `operand8` is the A fragment of 8-bit types
+    (Figure "WGMMA .m64nNk32 register fragment layout for matrix A"), of which a register holds four neighbours. What a
+    thread holds of an accumulator are two pairs of columns that are 8 apart: with `accumulator8` they are one register.
+    Refused are digits that reach a place twice or
     leave one out, those that move along two axes, and a tensor whose extents are no multiples of what the digits span
     or whose elements are other than integers and floats.
 
@@ -54,6 +59,10 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
   let extraClassDeclaration = [{
     /// The D fragment of wgmma, and those of rank 1 that go with it.
     static LayoutAttr getAccumulator(::mlir::MLIRContext *context);
+    /// The A fragment of wgmma for elements of 8 bits.
+    static LayoutAttr getByteOperand(::mlir::MLIRContext *context);
+    /// The elements of an accumulator, four to a register where they have 8 bits.
+    static LayoutAttr getByteAccumulator(::mlir::MLIRContext *context);
 
     /// The layout of a tile of rank 1 with an element for each place along `axis` of a tile in this one.
     LayoutAttr getSlice(int64_t axis) const;
@@ -65,6 +74,7 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     /// The warps that hold an element of a tile of rank 1, or a part of it.
     int64_t getWarpParts() const;
     bool isAccumulator() const { return *this == getAccumulator(getContext()); }
+    bool isByteAccumulator() const { return *this == getByteAccumulator(getContext()); }
   }];
 }
 
@@ -120,7 +130,7 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
     Rows of RxC elements in chunks of columns: byte `chunk * R0 * s + row * s + ((unit ^ (row mod s/16)) * 16)`
     for a swizzle of `s` = 128, 64 or 32 bytes, where a chunk is `s` bytes of a row, `unit` counts its 16-byte
     units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
-    is R0: a slice of rows keeps the buffer's chunk stride. Elements have 2 or 4 bytes, a row a multiple of 32 bytes,
+    is R0: a slice of rows keeps the buffer's chunk stride. Elements have 1, 2 or 4 bytes, a row a multiple of 32 bytes,
     and R0 is a multiple of 8; other tiles are refused.
 
     ```mlir

@@ -26,13 +26,34 @@ LayoutAttr LayoutAttr::getAccumulator(MLIRContext *context) {
   return get(context, 2, registers, lanes, warps, {}, /*partial=*/false);
 }
 
+/// The digits of the registers of four bytes, of the lanes of a row and of its rows as wgmma has
+/// them for A, and for the elements of an accumulator.
+static LayoutAttr getByteLayout(MLIRContext *context, ArrayRef<LayoutDigit> registers,
+                                int64_t laneColumns) {
+  constexpr int64_t lanesPerColumn = hopper::warpThreads / hopper::lanesPerRow;
+  const LayoutDigit lanes[] = {{hopper::lanesPerRow, {0, laneColumns}}, {lanesPerColumn, {1, 0}}},
+                    warps[] = {{4, {hopper::mmaRows / 4, 0}}};
+  return LayoutAttr::get(context, 2, registers, lanes, warps, {}, /*partial=*/false);
+}
+
+LayoutAttr LayoutAttr::getByteOperand(MLIRContext *context) {
+  return getByteLayout(context, {{4, {0, 1}}, {2, {8, 0}}, {2, {0, 16}}}, /*laneColumns=*/4);
+}
+
+LayoutAttr LayoutAttr::getByteAccumulator(MLIRContext *context) {
+  return getByteLayout(context, {{2, {0, 1}}, {2, {0, 8}}, {2, {8, 0}}, {2, {0, 16}}},
+                       /*laneColumns=*/2);
+}
+
 /// The layouts that are spelled by a name.
 static SmallVector<std::pair<StringLiteral, LayoutAttr>> namedLayouts(MLIRContext *context) {
   LayoutAttr accumulator = LayoutAttr::getAccumulator(context), row = accumulator.getSlice(0);
   return {{"accumulator", accumulator},
           {"row", row},
           {"row_partial", row.withPartial(true)},
-          {"column", accumulator.getSlice(1)}};
+          {"column", accumulator.getSlice(1)},
+          {"operand8", LayoutAttr::getByteOperand(context)},
+          {"accumulator8", LayoutAttr::getByteAccumulator(context)}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -224,7 +245,8 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     const auto *found = llvm::find(names, word);
     if (found == std::end(names))
       return parser.emitError(place, "expected registers, lanes, warps or warpgroups, partial, or "
-                                     "accumulator, row, row_partial or column");
+                                     "accumulator, row, row_partial, column, operand8 or "
+                                     "accumulator8");
     return failure(parser.parseEqual() || parseDigits(lists[found - std::begin(names)]));
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseOne))

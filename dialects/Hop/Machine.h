@@ -104,9 +104,9 @@ constexpr int64_t bulkUnit = 16;
 /// Instructions"): special functions, and instructions on f32.
 constexpr double functionsPerCycle = 16;
 constexpr double instructionsPerCycle = 128;
-/// Multiplications and additions of dots of 16-bit elements (NVIDIA H100 white paper: 989.4 TFLOP/s
-/// dense of 132 multiprocessors at 1830 MHz).
-constexpr double dotStepsPerCycle = 2048;
+/// Multiplications and additions of dots of elements of `bits` (NVIDIA H100 white paper: 989.4
+/// TFLOP/s dense of 16 bits and twice as many of 8, of 132 multiprocessors at 1830 MHz).
+constexpr double dotStepsPerCycle(int64_t bits) { return 2048.0 * 16 / bits; }
 
 } // namespace tessera::hopper
 

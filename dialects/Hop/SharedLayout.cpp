@@ -13,7 +13,7 @@ std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile,
       !tile.getElementType().isIntOrFloat())
     return std::nullopt;
   int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
-  if (elementBytes != 2 && elementBytes != 4)
+  if (elementBytes != 1 && elementBytes != 2 && elementBytes != 4)
     return std::nullopt;
   int64_t rowBytes = tile.getDimSize(1) * elementBytes;
   // The widest swizzle has the fewest bank conflicts.

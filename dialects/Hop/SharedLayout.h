@@ -23,7 +23,7 @@ constexpr int64_t bulkStartBytes = hopper::bulkUnit;
 struct SharedLayout {
   int64_t rows;         ///< rows of the buffer
   int64_t columns;      ///< columns of the buffer
-  int64_t elementBytes; ///< 2 or 4
+  int64_t elementBytes; ///< 1, 2 or 4
   int64_t swizzle;      ///< bytes of a row in a chunk: 128, 64 or 32
 
   int64_t chunkColumns() const { return swizzle / elementBytes; }

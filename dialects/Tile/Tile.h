@@ -32,6 +32,15 @@
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.h.inc"
 
+namespace tessera::tile {
+
+/// Whether the elements are floats of 8 bits, f8E4M3FN or f8E5M2.
+inline bool isByteFloat(mlir::Type element) {
+  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+}
+
+} // namespace tessera::tile
+
 namespace tessera {
 
 /// Two regions with `exact` between them: what may not hold, and what takes its place.

@@ -356,6 +356,9 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, Va
     return op->emitOpError("has a tile of ")
            << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
   auto tile = dyn_cast<RankedTensorType>(moved);
+  if (isByteFloat(view.getElementType()) && !(tile && tile.getRank() == 2))
+    return op->emitOpError("moves elements of 8 bits as tiles of rank 2, four to a register, got ")
+           << moved << "; a tile of one row would do";
   if (!tile && box)
     return op->emitOpError("loads one element, which has no box");
   if (!tile)
@@ -419,8 +422,9 @@ LogicalResult DotOp::verify() {
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands have one element type, got ")
            << a.getElementType() << " and " << b.getElementType();
-  if (!a.getElementType().isF16() && !a.getElementType().isBF16())
-    return emitOpError("operands are f16 or bf16, got ")
+  if (!a.getElementType().isF16() && !a.getElementType().isBF16() &&
+      !isByteFloat(a.getElementType()))
+    return emitOpError("operands are f16, bf16, f8E4M3FN or f8E5M2, got ")
            << a.getElementType() << "; round them with arith.truncf";
   if (!result.getElementType().isF32())
     return emitOpError("accumulates in f32, got a result of ") << result.getElementType();

@@ -19,9 +19,9 @@ include "dialects/Tile/TileAttrs.td"
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
 
 def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger, Index]>;
-def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32]>;
+def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32, F8E4M3FN, F8E5M2]>;
 /// What views hold; TileTypes.cpp says the same of them.
-defvar memoryElements = [F16, BF16, F32, I8, I32, I64];
+defvar memoryElements = [F16, BF16, F32, F8E4M3FN, F8E5M2, I8, I32, I64];
 def Tile_MemoryTile : StaticShapeTensorOf<memoryElements>;
 def Tile_RowNumbers : StaticShapeTensorOf<[I32, I64]>;
 

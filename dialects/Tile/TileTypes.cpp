@@ -18,8 +18,8 @@ StringRef ViewType::getDimName(int64_t i) const {
 }
 
 bool ViewType::isElementType(Type type) {
-  return type.isF16() || type.isBF16() || type.isF32() || type.isSignlessInteger(8) ||
-         type.isSignlessInteger(32) || type.isSignlessInteger(64);
+  return type.isF16() || type.isBF16() || type.isF32() || isByteFloat(type) ||
+         type.isSignlessInteger(8) || type.isSignlessInteger(32) || type.isSignlessInteger(64);
 }
 
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -35,7 +35,8 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
     }
   }
   if (!isElementType(elementType))
-    return emitError() << "the element type of a view is f16, bf16, f32, i8, i32 or i64, got "
+    return emitError() << "the element type of a view is f16, bf16, f32, f8E4M3FN, f8E5M2, i8, "
+                          "i32 or i64, got "
                        << elementType;
   return success();
 }

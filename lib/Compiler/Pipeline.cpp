@@ -50,6 +50,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
+  pm.addNestedPass<hop::KernelOp>(createConvertFp8Layouts());
   pm.addNestedPass<hop::KernelOp>(createGuardMasks());
   pm.addNestedPass<hop::KernelOp>(createStageOperands());
   addCleanup(pm);

@@ -54,10 +54,15 @@ void roundAll(Type type, MutableArrayRef<double> values) {
     return applyAll(values, [](double x) { return roundToBF16(x); });
   if (type.isF16())
     return applyAll(values, [](double x) { return roundToF16(x); });
+  if (isa<Float8E4M3FNType>(type))
+    return applyAll(values, [](double x) { return roundToE4M3(x); });
+  if (isa<Float8E5M2Type>(type))
+    return applyAll(values, [](double x) { return roundToE5M2(x); });
   applyAll(values, [&](double x) { return toDouble(roundToSemantics(cast<FloatType>(type), x)); });
 }
 
 uint64_t encodeFloat(FloatType type, double value) {
+  roundAll(type, value);
   return roundToSemantics(type, value).bitcastToAPInt().getZExtValue();
 }
 

@@ -26,6 +26,10 @@ void tessera::encodeElement(const ElementType &type, double value, char *at) {
                                         : static_cast<int64_t>(std::nearbyint(value));
     return writeBits(at, type.bytes, static_cast<uint64_t>(integer));
   }
+  if (type.bytes == 1 && value == value) {
+    double most = llvm::APFloat::getLargest(type.semantics()).convertToDouble();
+    value = std::clamp(value, -most, most);
+  }
   llvm::APFloat rounded(value);
   bool losesInfo;
   rounded.convert(type.semantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);

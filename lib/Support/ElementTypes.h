@@ -31,6 +31,8 @@ inline constexpr ElementType elementTypes[] = {
     {"f16", TESSERA_TYPE_F16, 2, 6, 2, "<f2", llvm::APFloat::IEEEhalf},
     {"bf16", TESSERA_TYPE_BF16, 2, 9, 4, "", llvm::APFloat::BFloat},
     {"f32", TESSERA_TYPE_F32, 4, 7, 2, "<f4", llvm::APFloat::IEEEsingle},
+    {"f8E4M3FN", TESSERA_TYPE_F8E4M3FN, 1, 0, 10, "", llvm::APFloat::Float8E4M3FN}, // as UINT8
+    {"f8E5M2", TESSERA_TYPE_F8E5M2, 1, 0, 12, "", llvm::APFloat::Float8E5M2},
     {"i8", TESSERA_TYPE_I8, 1, 0, 0, "|i1", nullptr}, // as UINT8: copies of bytes
     {"i32", TESSERA_TYPE_I32, 4, 3, 0, "<i4", nullptr},
     {"i64", TESSERA_TYPE_I64, 8, 5, 0, "<i8", nullptr},
@@ -64,7 +66,8 @@ constexpr int64_t mostExactInteger = int64_t(1) << 53;
 
 /// The element at `at` as a double: the nearest one of an integer beyond `mostExactInteger`.
 double decodeElement(const ElementType &type, const char *at);
-/// Writes `value` as the nearest element: floats to nearest even; integers as far as they go, 0 for
+/// Writes `value` as the nearest element: floats to nearest even, those of 8
+/// bits no further than their largest number; integers as far as they go, 0 for
 /// NaN.
 void encodeElement(const ElementType &type, double value, char *at);
 

@@ -60,6 +60,15 @@ inline double roundToFormat(double x) {
 
 inline double roundToF16(double x) { return roundToFormat<11, -14, 15>(x); }
 inline double roundToBF16(double x) { return roundToFormat<8, -126, 127>(x); }
+/// Rounds as roundToFormat does, and to the largest number `most` what would be larger, infinity
+/// included: the only way in which Hopper rounds to 8 bits (PTX ISA 9.7.9.21, cvt .satfinite).
+template <int Precision, int MinExponent, int MaxExponent>
+inline double saturateToFormat(double x, double most) {
+  double rounded = roundToFormat<Precision, MinExponent, MaxExponent>(x);
+  return std::fabs(rounded) > most ? std::copysign(most, x) : rounded;
+}
+inline double roundToE4M3(double x) { return saturateToFormat<4, -6, 8>(x, 448); }
+inline double roundToE5M2(double x) { return saturateToFormat<3, -14, 15>(x, 57344); }
 inline double roundToF32(double x) { return static_cast<float>(x); }
 
 /// a * b + c rounded to odd, for factors of at most 26 significant bits, whose product is exact:

@@ -154,7 +154,9 @@ class LayoutAssigner {
 public:
   LayoutAssigner(hop::RoleOp role, LayoutAttr layout, const VectorAxes &axes,
                  const PartialReductions &partial)
-      : role(role), layout(layout), axes(axes), partial(partial) {}
+      : role(role), layout(layout), axes(axes), partial(partial),
+        ofBytes(layout.isAccumulator() ? LayoutAttr::getByteAccumulator(role.getContext())
+                                       : layout) {}
 
   void run() {
     SmallVector<Operation *> ops;
@@ -169,6 +171,8 @@ public:
     });
     for (Operation *op : ops) {
       convertOperands(op);
+      if (isa<arith::TruncFOp, arith::ExtFOp>(op))
+        rearrange(op);
       if (auto reduce = dyn_cast<tile::ReduceOp>(op))
         combineWarps(reduce);
     }
@@ -181,7 +185,7 @@ private:
     auto type = cast<RankedTensorType>(value.getType());
     LayoutAttr ofValue =
         type.getRank() == 2
-            ? layout
+            ? (tile::isByteFloat(type.getElementType()) ? ofBytes : layout)
             : layout.getSlice(axes.lookup(value)).withPartial(partial.lookup(value).has_value());
     RankedTensorType laidOut = hop::withLayout(type, ofValue);
     value.setType(laidOut);
@@ -216,6 +220,25 @@ private:
     // A product by a row value keeps its result's type; only MulF mixes layouts.
     if (auto mul = dyn_cast<arith::MulFOp>(op); mul && isVector(mul.getResult()))
       makeProduct(mul);
+  }
+
+  /// A conversion to or from elements of 8 bits has their layout on both sides.
+  void rearrange(Operation *op) {
+    OpOperand &operand = op->getOpOperand(0);
+    auto from = cast<RankedTensorType>(operand.get().getType()),
+         to = cast<RankedTensorType>(op->getResult(0).getType());
+    if (hop::getLayout(from) == hop::getLayout(to))
+      return;
+    if (isa<arith::TruncFOp>(op)) {
+      OpBuilder builder(op);
+      Type type = hop::withLayout(from, ofBytes);
+      operand.set(hop::RearrangeOp::create(builder, op->getLoc(), type, operand.get()));
+      return;
+    }
+    OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
+    op->getResult(0).setType(hop::withLayout(to, ofBytes));
+    auto extended = hop::RearrangeOp::create(builder, op->getLoc(), to, op->getResult(0));
+    op->getResult(0).replaceAllUsesExcept(extended, extended);
   }
 
   /// A reduction of rows that several warps hold gives parts, which are combined behind it.
@@ -287,6 +310,7 @@ private:
   LayoutAttr layout; ///< of tiles of rank 2
   const VectorAxes &axes;
   const PartialReductions &partial;
+  LayoutAttr ofBytes;              ///< of tiles of rank 2 with elements of 8 bits
   DenseMap<Value, Value> combined; ///< by hop.combine, of its operands
 };
 
@@ -361,11 +385,15 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
   LogicalResult checkExtents(Operation *op, Value tile, const VectorAxes &axes) {
     auto type = cast<RankedTensorType>(tile.getType());
     if (type.getRank() == 2) {
-      if (type.getDimSize(0) % hopper::mmaRows == 0 && type.getDimSize(1) % hopper::mmaColumns == 0)
+      int64_t columns = tile::isByteFloat(type.getElementType())
+                            ? LayoutAttr::getByteAccumulator(&getContext()).getExtent(1)
+                            : hopper::mmaColumns;
+      if (type.getDimSize(0) % hopper::mmaRows == 0 && type.getDimSize(1) % columns == 0)
         return success();
       return op->emitError("makes a tile of ")
              << type.getDimSize(0) << "x" << type.getDimSize(1)
-             << " for each warpgroup; registers hold multiples of 64 rows and 8 columns";
+             << " for each warpgroup; registers hold multiples of 64 rows and " << columns
+             << " columns";
     }
     bool isColumn = axes.lookup(tile) == 1;
     int64_t extent = type.getDimSize(0), unit = isColumn ? hopper::mmaColumns : hopper::mmaRows;
@@ -378,7 +406,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
 
   static bool fitsRegisters(Type element) {
     return element.isF32() || element.isF16() || element.isBF16() || element.isInteger(1) ||
-           element.isInteger(8) || element.isInteger(32) || element.isInteger(64);
+           element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
+           tile::isByteFloat(element);
   }
 
   LogicalResult checkTypes(hop::RoleOp role) {
@@ -390,10 +419,13 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
         if (!type.hasStaticShape() || !fitsRegisters(type.getElementType()))
           return op->emitError("makes a tile ")
                  << type
-                 << "; tiles in registers have a static shape and elements f32, f16, bf16, i1, "
-                    "i8, i32 or i64";
+                 << "; tiles in registers have a static shape and elements f32, f16, bf16, "
+                    "f8E4M3FN, f8E5M2, i1, i8, i32 or i64";
         if (type.getNumElements() == 0)
           return op->emitError("makes a tile without elements, ") << type;
+        if (type.getRank() == 1 && tile::isByteFloat(type.getElementType()))
+          return op->emitError("makes a tile of rank 1 of ")
+                 << type.getElementType() << "; elements of 8 bits are kept as tiles of rank 2";
         if (type.getRank() < 1 || type.getRank() > 2)
           return op->emitError("makes a tile of rank ") << type.getRank()
                                                         << "; tiles in registers have rank "

@@ -26,9 +26,11 @@ constexpr int64_t mostPending = 7;
 /// Whether `op` packs a tile that becomes a register operand of a product, here or
 /// through a loop that carries it.
 bool packsOperand(Operation *op) {
-  return isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()) &&
+  return isa<arith::TruncFOp, hop::RearrangeOp>(op) &&
+         isa<RankedTensorType>(op->getResult(0).getType()) &&
          llvm::any_of(op->getUsers(), [](Operation *user) {
-           return isa<hop::MmaOp, hop::MmaIssueOp, scf::YieldOp>(user);
+           return isa<hop::MmaOp, hop::MmaIssueOp, scf::YieldOp>(user) ||
+                  (isa<hop::RearrangeOp>(user) && packsOperand(user));
          });
 }
 
@@ -107,6 +109,8 @@ private:
       waitFor(lastUsedBy(op), op);
       if (auto stage = dyn_cast<hop::StageOp>(op))
         waitFor(lastReading(slotOf(stage.getDestination())), op);
+      if (auto transpose = dyn_cast<hop::TransposeOp>(op))
+        waitFor(lastReading(slotOf(transpose.getDestination())), op);
       if (packsOperand(op))
         waitFor(lastWithRegisters(), op);
     }
@@ -193,7 +197,8 @@ private:
     OpBuilder builder(mma);
     auto type = hop::FlightType::get(mma.getContext(), cast<RankedTensorType>(mma.getType()));
     flight.issue = hop::MmaIssueOp::create(builder, mma.getLoc(), type, mma.getA(), mma.getB(), acc,
-                                           mma.getTransposeA(), mma.getTransposeB());
+                                           mma.getTransposeA(), mma.getTransposeB(),
+                                           mma.getInAccumulatorOrder());
     flight.result = mma.getResult();
     flight.slots.push_back(slotOf(mma.getB()));
     if (isa<hop::SharedType>(mma.getA().getType()))

@@ -137,7 +137,8 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let summary = "Give every tile of a consumer a register layout";
   let description = [{
     All tiles of rank 2 of a role have one layout. In a role with products it is the accumulator of wgmma, which is also
-    its 16-bit A operand. In others a thread has 16 bytes of neighbours, the lanes of a warp lie side by side along the
+    its 16-bit A operand; elements of 8 bits stay with the threads that have them there, four to a register
+    (`hop.rearrange`). In others a thread has 16 bytes of neighbours, the lanes of a warp lie side by side along the
     columns, and warps and warpgroups have rows of their own as far as there are rows; the rest shares the columns.
     Tiles that the threads cannot share so are an error that says which extents would work.
 
@@ -156,6 +157,38 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def ConvertFp8Layouts : Pass<"hop-convert-fp8-layouts", "::tessera::hop::KernelOp"> {
+  let summary = "Give products of 8-bit elements the operands that wgmma reads";
+  let description = [{
+    wgmma reads elements of 8 bits along the contracted dimension alone, in shared memory and in registers, where four
+    neighbours are one register.
+
+    A second operand that does not have that dimension innermost is transposed: each warpgroup writes it to shared
+    memory of its own (`hop.transpose`), which it reads in the product. The transposition puts the contracted elements
+    in the order in which the lanes of an accumulator's row hold them, so that a fragment is multiplied as it is.
+
+    Where the second operand is read as it was loaded, the lanes of a row exchange the columns of a fragment
+    (`hop.rearrange`). A first operand that does not have the contracted dimension innermost is an error, as is a second
+    one beside a first one in shared memory: its elements have the order of memory.
+
+    ```mlir
+    %o = hop.mma %p, %v : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>,
+      !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64> -> tensor<64x128xf32, #hop.layout<accumulator>>
+    hop.pipe.release %values, %v : !hop.pipe<tensor<64x128xf8E4M3FN>, 2>, !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
+    // becomes
+    %all = hop.staging "transposed" : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+    %vt = hop.slice %all[%wg] : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+      -> !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+    hop.transpose %v, %vt : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>,
+      !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+    hop.warpgroup_sync
+    %o = hop.mma %p, %vt {transpose_b, in_accumulator_order} : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>,
+      !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128> -> tensor<64x128xf32, #hop.layout<accumulator>>
+    hop.pipe.release %values, %v : !hop.pipe<tensor<64x128xf8E4M3FN>, 2>, !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
+    ```
+  }];
 }
 
 def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {

@@ -26,7 +26,7 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
   void insertFences(Block &block) {
     Operation *lastWrite = nullptr;
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (isa<hop::StageOp>(op)) {
+      if (isa<hop::StageOp, hop::TransposeOp>(op)) {
         lastWrite = &op;
         continue;
       }

@@ -49,7 +49,9 @@ bool isOfOneThread(const AccessPair &pair, const MemoryOrder &order) {
     return true;
   // Stores of rank 1 are one thread's of several; those of packed accumulators exchange elements
   // within a quad.
-  return tile.getRank() == 2 && !(hop::isPacked(tile) && hop::getLayout(tile).isAccumulator());
+  hop::LayoutAttr layout = hop::getLayout(tile);
+  bool exchanges = layout.isAccumulator() || layout.isByteAccumulator();
+  return tile.getRank() == 2 && !(hop::isPacked(tile) && exchanges);
 }
 
 /// Whether the tiles of a pair are divided among the warpgroups of their role.

@@ -17,8 +17,7 @@ static int64_t elementCount(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   if (!tile)
     return 1;
-  int64_t size = hop::FragmentLayout(tile).size();
-  return hop::isPacked(tile) ? size / 2 : size;
+  return hop::FragmentLayout(tile).size() / hop::elementsPerRegister(tile);
 }
 
 SmallVector<Type> Emitter::flatten(TypeRange types) {

@@ -30,7 +30,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     return emitUnpack(op);
   if (llvm::any_of(op->getOperandTypes(), isPackedTile) || isPackedTile(resultType))
     return op->emitError(
-        "computes on 16-bit tiles; extend them with arith.extf, compute in f32 and round "
+        "computes on tiles of 16 or 8 bits; extend them with arith.extf, compute in f32 and round "
         "with arith.truncf");
   bool done = false;
   if (failed(emitAffine(op, done)) || done)
@@ -81,9 +81,10 @@ LogicalResult Emitter::emitConstant(Operation *op) {
   if (hop::isPacked(tile)) {
     // In a register that is no other value's: where a product had it as an operand, and an
     // accumulator began with the same bits, both would be one register of the product.
-    uint64_t bits = dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue();
-    Values pair = assembly("mov.b32 $0, $1;", "=r,n", i32(bits << 16 | bits), builder.getI32Type());
-    bind(constant, Values(size / 2, pair.front()));
+    APInt bits = dense.getSplatValue<APFloat>().bitcastToAPInt();
+    Values word = assembly("mov.b32 $0, $1;", "=r,n", i32(APInt::getSplat(32, bits).getZExtValue()),
+                           builder.getI32Type());
+    bind(constant, Values(size / hop::elementsPerRegister(tile), word.front()));
     return success();
   }
   if (tile.getElementType().isInteger(32) && dense.getSplatValue<APInt>().isSignedIntN(31)) {
@@ -119,39 +120,71 @@ static bool needsOwnRegisters(Value tile) {
   return llvm::any_of(tile.getUsers(), llvm::IsaPred<hop::MmaIssueOp>) && isMadeOfVectors(tile);
 }
 
-/// Rounds pairs of neighbouring columns into one register each (PTX ISA 9.7.9.21, cvt). Of
-/// integers, canonicalization makes one conversion of that to f32 and its rounding; it is two again
-/// here, and rounds once as far as f32 is exact (2^24).
+/// Two f32 as two elements of 16 or 8 bits (PTX ISA 9.7.9.21, cvt): 8-bit ones saturate.
+Value Emitter::roundPair(Type element, Value low, Value high) {
+  if (tile::isByteFloat(element)) {
+    bool isE4M3 = isa<Float8E4M3FNType>(element);
+    return intrinsic(isE4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn",
+                     builder.getI16Type(), {high, low});
+  }
+  return intrinsic(element.isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn",
+                   VectorType::get(2, element), {high, low});
+}
+
+/// Rounds the elements that share a register. Of integers, canonicalization makes one conversion of
+/// that to f32 and its rounding; it is two again here, and rounds once as far as f32 is exact
+/// (2^24).
 LogicalResult Emitter::emitPack(Operation *op) {
   auto tile = cast<RankedTensorType>(op->getResult(0).getType());
-  bool isBf16 = tile.getElementType().isBF16();
-  auto pair = VectorType::get(2, tile.getElementType());
+  Type element = tile.getElementType(), i32Type = builder.getI32Type();
   Values source = elements(op->getOperand(0));
   if (!isa<arith::TruncFOp>(op))
-    for (Value &element : source)
-      element = isa<arith::SIToFPOp>(op)
-                    ? Value(LLVM::SIToFPOp::create(builder, loc, builder.getF32Type(), element))
-                    : Value(LLVM::UIToFPOp::create(builder, loc, builder.getF32Type(), element));
+    for (Value &value : source)
+      value = isa<arith::SIToFPOp>(op)
+                  ? Value(LLVM::SIToFPOp::create(builder, loc, builder.getF32Type(), value))
+                  : Value(LLVM::UIToFPOp::create(builder, loc, builder.getF32Type(), value));
   bool owns = needsOwnRegisters(op->getResult(0));
-  Type i32Type = builder.getI32Type();
   Values packed;
-  for (size_t i = 0; i < source.size(); i += 2) {
-    Value value = intrinsic(isBf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", pair,
-                            {source[i + 1], source[i]});
-    Value bits = LLVM::BitcastOp::create(builder, loc, i32Type, value);
+  for (size_t i = 0; i < source.size(); i += hop::elementsPerRegister(tile)) {
+    Value word = roundPair(element, source[i], source[i + 1]);
+    if (tile::isByteFloat(element))
+      word = joinHalves(word, roundPair(element, source[i + 2], source[i + 3]));
+    Value bits = LLVM::BitcastOp::create(builder, loc, i32Type, word);
     packed.push_back(owns ? assembly("mov.b32 $0, $1;", "=r,r", bits, i32Type).front() : bits);
   }
   bind(op->getResult(0), std::move(packed));
   return success();
 }
 
+/// Two values of 16 bits side by side.
+Value Emitter::joinHalves(Value low, Value high) {
+  Value vector = undef(VectorType::get(2, low.getType()));
+  vector = LLVM::InsertElementOp::create(builder, loc, vector, low, i32(0));
+  return LLVM::InsertElementOp::create(builder, loc, vector, high, i32(1));
+}
+
+/// The elements of registers in f32; those of 8 bits by way of f16, which has them all.
 LogicalResult Emitter::emitUnpack(Operation *op) {
   auto tile = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto pair = VectorType::get(2, tile.getElementType());
-  const Values source = elements(op->getOperand(0));
+  Type element = tile.getElementType();
+  if (isPackedTile(op->getResult(0).getType()))
+    return op->emitError("extends ")
+           << element << " to " << getElementTypeOrSelf(op->getResult(0).getType())
+           << "; extend to f32 and round with arith.truncf";
+  Values words = elements(op->getOperand(0));
+  if (tile::isByteFloat(element)) {
+    StringRef name = isa<Float8E4M3FNType>(element) ? "llvm.nvvm.e4m3x2.to.f16x2.rn"
+                                                    : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+    element = builder.getF16Type();
+    Values pairs;
+    for (Value half : splitWords(words, builder.getI16Type()))
+      pairs.push_back(intrinsic(name, VectorType::get(2, element), half));
+    words = std::move(pairs);
+  }
+  auto pair = VectorType::get(2, element);
   Values unpacked;
-  for (Value packed : source) {
-    Value vector = LLVM::BitcastOp::create(builder, loc, pair, packed);
+  for (Value word : words) {
+    Value vector = LLVM::BitcastOp::create(builder, loc, pair, word);
     for (int64_t i = 0; i < 2; ++i) {
       Value half = LLVM::ExtractElementOp::create(builder, loc, vector, i32(i));
       unpacked.push_back(LLVM::FPExtOp::create(builder, loc, builder.getF32Type(), half));

@@ -34,7 +34,7 @@ Value Emitter::outerAddress(Value view, ValueRange outer) {
   }
   Value base = function.getArgument(
       parameters.position(LaunchParameter::Pointer, cast<BlockArgument>(view).getArgNumber()));
-  Type element = cast<tile::ViewType>(view.getType()).getElementType();
+  Type element = lowered(cast<tile::ViewType>(view.getType()).getElementType());
   return LLVM::GEPOp::create(builder, loc, base.getType(), element, base, offset);
 }
 
@@ -72,7 +72,7 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   int64_t rank = viewType.getRank(), outer = rank - type.getRank();
   auto extent = [&](int64_t dim) { return extentOf(viewType, dim); };
   Access access;
-  access.element = viewType.getElementType();
+  access.element = lowered(viewType.getElementType());
   access.elementBytes = viewType.getElementBytes();
   access.unitBytes = directBytes(viewType);
   access.outerInside = outerInside(viewType, indices.take_front(outer));
@@ -263,7 +263,7 @@ Emitter::Values Emitter::loadElements(const Access &access, RankedTensorType typ
     Value inside = inBounds(access, place);
     Value loaded =
         loadGuarded(move.suffix, move.constraint, move.type, addressOf(access, place), inside);
-    results.push_back(fromRegister(loaded, type.getElementType()));
+    results.push_back(fromRegister(loaded, access.element));
   }
   return hop::isPacked(type) ? joinWords(results) : results;
 }
@@ -328,7 +328,7 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
   int64_t columns = view.getStaticDim(view.getRank() - 1);
   if (access.unitBytes < hopper::widestAccess)
     op.emitRemark(does) << " " << access.unitBytes << " bytes at a time: rows of " << columns
-                        << " elements of " << access.element << " are no multiple of "
+                        << " elements of " << view.getElementType() << " are no multiple of "
                         << hopper::widestAccess << " bytes";
   int64_t bytes = unit * access.elementBytes;
   if (bytes < std::min(access.unitBytes, kLeastUnitBytes) || bytes < hopper::registerBytes)
@@ -353,9 +353,9 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
   Access access = makeAccess(op, type);
   access.adds = op.getAdd();
   hop::LayoutAttr layout = hop::getLayout(type);
-  bool exchanges = layout.isAccumulator() && hop::isPacked(type) &&
-                   type.getDimSize(1) % kQuadColumns == 0 &&
-                   access.unitBytes == hopper::widestAccess;
+  bool exchanges = (layout.isAccumulator() || layout.isByteAccumulator()) && hop::isPacked(type) &&
+                   access.unitBytes == hopper::widestAccess &&
+                   type.getDimSize(1) * access.elementBytes % kQuadBytes == 0;
   int64_t widest = access.unitBytes / access.elementBytes;
   if (!movesUnits(access, op, exchanges ? widest : std::gcd(layout.getRun(), widest)))
     storeElements(access, op);
@@ -372,7 +372,7 @@ void Emitter::storeElements(const Access &access, tile::StoreOp op) {
   ElementMove move(builder, access.elementBytes);
   Values values = elements(op.getValue());
   if (hop::isPacked(type))
-    values = splitWords(values, builder.getI16Type());
+    values = splitWords(values, builder.getIntegerType(8 * access.elementBytes));
   // Several threads hold an element of a tile of rank 1: one of them stores.
   Value mayStore;
   if (type.getRank() == 1)

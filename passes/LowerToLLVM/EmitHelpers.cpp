@@ -66,7 +66,12 @@ Emitter::Values Emitter::assembly(const Twine &text, StringRef constraints, Valu
   return values;
 }
 
-Type Emitter::lowered(Type type) { return type.isIndex() ? builder.getI32Type() : type; }
+/// An index has 32 bits, and LLVM has no floats of 8 bits.
+Type Emitter::lowered(Type type) {
+  if (tile::isByteFloat(type))
+    return builder.getI8Type();
+  return type.isIndex() ? builder.getI32Type() : type;
+}
 
 Emitter::Values Emitter::elements(Value value) {
   auto found = fragments.find(value);

@@ -221,6 +221,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](hop::ConvertLayoutOp convert) { return emitConvertLayout(convert); })
       .Case([&](hop::CombineOp combine) { return emitCombine(combine); })
+      .Case([&](hop::RearrangeOp rearrange) { return emitRearrange(rearrange); })
       .Case([&](hop::RowFactorOp factor) {
         bind(factor, elements(factor.getSource()));
         return success();

@@ -1,7 +1,7 @@
 //===- EmitMma.cpp - wgmma ------------------------------------------------===//
 //
 // A product is one block of inline assembly for each 64 rows and up to 256 columns:
-// fence, one wgmma.mma_async for each 16 of K, and a commit after the last. The
+// fence, one wgmma.mma_async for each 32 bytes of K, and a commit after the last. The
 // accumulators are tied in and out, so nothing moves between (PTX ISA 9.7.15).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ struct Emitter::Operand {
 /// One block of assembly: 64 x n += 64 x k by k x n.
 struct Emitter::Product {
   int64_t n, kSteps;
-  StringRef elementType;
+  Type elementType;   ///< of a and b
   Values accumulator; ///< n / 2 registers, or none to start at 0
   Values registersA;  ///< 4 for each K step, or none for shared memory
   const Operand *a = nullptr;
@@ -63,8 +63,15 @@ Emitter::Operand Emitter::sharedOperand(Value value, bool kMajor) {
   return operand;
 }
 
+/// The name that wgmma has for the type of its operands.
+static StringRef nameOfOperands(Type element) {
+  if (tile::isByteFloat(element))
+    return isa<Float8E4M3FNType>(element) ? "e4m3" : "e5m2";
+  return element.isBF16() ? "bf16" : "f16";
+}
+
 Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
-  int64_t count = product.n / 2;
+  int64_t count = product.n / 2, bits = product.elementType.getIntOrFloatBitWidth();
   std::string registers;
   for (int64_t i = 0; i < count; ++i)
     registers += llvm::formatv("{0}${1}", i ? ", " : "", i).str();
@@ -110,12 +117,15 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
     descriptor("db", firstB, *product.b, k, product.column);
     bool fromZero = k == 0 && product.accumulator.empty();
     os << llvm::formatv(
-        "wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}, {3}, db, {4}, 1, 1", product.n,
-        product.elementType, registers, a, fromZero ? "none" : "all");
-    // Transposition is said of operands in shared memory only.
-    if (product.a)
+        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, db, {5}, 1, 1",
+        product.n, hopper::mmaDepth(bits), nameOfOperands(product.elementType), registers, a,
+        fromZero ? "none" : "all");
+    // Transposition is said of 16-bit operands in shared memory only.
+    if (product.a && bits == 16)
       os << (product.a->kMajor ? ", 0" : ", 1");
-    os << (product.b->kMajor ? ", 0;\n" : ", 1;\n");
+    if (bits == 16)
+      os << (product.b->kMajor ? ", 0" : ", 1");
+    os << ";\n";
   }
   if (commit)
     os << "wgmma.commit_group.sync.aligned;\n";
@@ -153,7 +163,7 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       Product product;
       product.n = width;
       product.kSteps = kSteps;
-      product.elementType = typeB.getTile().getElementType().isBF16() ? "bf16" : "f16";
+      product.elementType = typeB.getTile().getElementType();
       product.a = a ? &*a : nullptr;
       product.b = &b;
       product.row = hopper::mmaRows * block;
@@ -162,9 +172,9 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       if (!accumulator.empty())
         product.accumulator.assign(accumulator.begin() + first,
                                    accumulator.begin() + first + width / 2);
-      if (!a)
-        product.registersA.assign(registersA.begin() + block * (k / 4),
-                                  registersA.begin() + (block + 1) * (k / 4));
+      if (!a) // 4 registers for each step
+        product.registersA.assign(registersA.begin() + block * 4 * kSteps,
+                                  registersA.begin() + (block + 1) * 4 * kSteps);
       bool last = block + 1 == blocks && part + 1 == parts;
       Values values = emitProduct(product, last);
       llvm::copy(values, result.begin() + first);

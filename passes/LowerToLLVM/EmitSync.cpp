@@ -32,6 +32,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
       .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
       .Case([&](hop::StageOp stage) { return emitStage(stage), success(); })
+      .Case([&](hop::TransposeOp transpose) { return emitTranspose(transpose), success(); })
       .Case([&](hop::ProxyFenceOp) {
         assembly("fence.proxy.async.shared::cta;", "", {}, {});
         return success();

@@ -45,7 +45,7 @@ Value Emitter::sumDigits(const ThreadDigits &digits, int64_t axis) {
 Value Emitter::firstPlace(LayoutAttr layout, int64_t axis) {
   LayoutAttr accumulator = LayoutAttr::getAccumulator(builder.getContext());
   LayoutAttr whole = layout.withPartial(false);
-  if (whole == accumulator)
+  if (whole == accumulator || whole.isByteAccumulator())
     return axis == 0 ? thread.firstRow : thread.firstColumn;
   if (whole == accumulator.getSlice(0))
     return thread.firstRow;
@@ -244,7 +244,7 @@ LogicalResult Emitter::emitCombine(hop::CombineOp op) {
 LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   if (hop::isPacked(type))
-    return op.emitError("repeats 16-bit elements; extend them with arith.extf first");
+    return op.emitError("repeats elements of 16 or 8 bits; extend them with arith.extf first");
   FragmentLayout layout(type);
   auto indexOf = [&](int64_t i) { return layout.sliceIndex(i, 1 - op.getAxis()); };
   if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
@@ -273,7 +273,7 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
   }
   if (hop::isPacked(type))
     return op.emitError(
-        "makes a tile of 16-bit elements; make it of f32 and round with arith.truncf");
+        "makes a tile of 16- or 8-bit elements; make it of f32 and round with arith.truncf");
   bind(op, Values(size, source));
   return success();
 }

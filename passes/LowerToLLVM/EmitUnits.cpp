@@ -205,30 +205,34 @@ void Emitter::transposeQuad(MutableArrayRef<Value> units) {
   }
 }
 
-/// After the exchange lane q of a quad holds columns 8q..8q+7 of each kQuadColumns.
+/// After the exchange lane q of a quad holds 16 bytes of each kQuadBytes of the row: from column 8q
+/// on, or 16q where elements have 8 bits.
 void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
-  int64_t columns = type.getDimSize(1), perBlock = columns / hopper::lanesPerRow;
+  int64_t columns = type.getDimSize(1), unit = hopper::widestAccess / access.elementBytes;
+  int64_t words = columns * access.elementBytes / kQuadBytes * hopper::lanesPerRow; // of a row
   const Values packed = elements(op.getValue());
-  Value laneColumn = add(access.column, mul(access.threadColumn, 4));
+  Value laneColumn = add(access.column, mul(access.threadColumn, unit / 2));
   for (int64_t half = 0; half < 2 * type.getDimSize(0) / hopper::mmaRows; ++half) {
     int64_t block = half / 2, parity = half % 2;
     Place place = placeOf(access, hopper::mmaRows * block + 8 * parity, 0);
     place.column = {};
     Value rowInside = inBounds(access, place);
-    for (int64_t column = 0; column < columns; column += kQuadColumns) {
-      SmallVector<Value> unit;
-      for (int64_t j = 0; j < 4; ++j)
-        unit.push_back(packed[block * perBlock + (column / 8 + j) * 2 + parity]);
-      transposeQuad(unit);
-      place.column = add(laneColumn, column);
+    for (int64_t word = 0; word < words; word += hopper::lanesPerRow) {
+      SmallVector<Value> four;
+      for (int64_t j = 0; j < hopper::lanesPerRow; ++j)
+        four.push_back(packed[(block * words + word + j) * 2 + parity]);
+      transposeQuad(four);
+      if (access.elementBytes == 1)
+        joinPairs(four);
+      place.column = add(laneColumn, word * unit);
       Value started = rowInside;
       if (!access.columnsStarted) { // what is before the first column are whole units
         Value test =
             LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sge, place.column, i32(0));
         started = LLVM::AndOp::create(builder, loc, rowInside, toI32(test));
       }
-      storeExchanged(access, place, started, unit);
+      storeExchanged(access, place, started, four);
     }
   }
 }
@@ -272,14 +276,14 @@ void Emitter::storePartialUnit(const Access &access, Value address, int64_t offs
            constraints, operands, {});
 }
 
-/// Stores 8 elements of an accumulator's row from `place`: at once where they are inside, else one
+/// Stores 16 bytes of an accumulator's row from `place`: at once where they are inside, else one
 /// by one.
 void Emitter::storeExchanged(const Access &access, const Place &place, Value rowInside,
                              ArrayRef<Value> unit) {
   Value address = addressOf(access, place);
   Value whole = rowInside;
   if (!access.columnsInside) {
-    Value end = add(place.column, kUnit);
+    Value end = add(place.column, hopper::widestAccess / access.elementBytes);
     Value fits = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sle, end, access.columns);
     whole = LLVM::AndOp::create(builder, loc, rowInside, toI32(fits));
   }

@@ -96,6 +96,8 @@ private:
   mlir::LogicalResult emitConstant(mlir::Operation *op);
   mlir::LogicalResult emitPack(mlir::Operation *op);
   mlir::LogicalResult emitUnpack(mlir::Operation *op);
+  mlir::Value roundPair(mlir::Type element, mlir::Value low, mlir::Value high);
+  mlir::Value joinHalves(mlir::Value low, mlir::Value high);
   mlir::Value emitScalar(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
@@ -127,6 +129,14 @@ private:
   mlir::LogicalResult emitCombine(hop::CombineOp op);
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
+
+  // Elements of 8 bits: EmitBytes.cpp.
+  mlir::Value permuteBytes(mlir::Value a, mlir::Value b, mlir::Value selector);
+  mlir::LogicalResult emitRearrange(hop::RearrangeOp op);
+  Values exchangePairs(mlir::ValueRange words);
+  void joinPairs(llvm::MutableArrayRef<mlir::Value> words);
+  mlir::Value swizzledAddress(const SharedPlace &tile, mlir::Value row, mlir::Value column);
+  void emitTranspose(hop::TransposeOp op);
 
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);

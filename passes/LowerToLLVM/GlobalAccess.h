@@ -13,12 +13,10 @@
 
 namespace tessera {
 
-/// Elements of 16 bits that a thread stores at once.
-constexpr int64_t kUnit = hopper::widestAccess / 2;
 /// A unit of neighbours is two registers or four, where rows start at multiples of it.
 constexpr int64_t kLeastUnitBytes = 8;
-/// Columns that the lanes of a row of an accumulator store at once.
-constexpr int64_t kQuadColumns = hopper::lanesPerRow * kUnit;
+/// Bytes that the lanes of a row of an accumulator store at once.
+constexpr int64_t kQuadBytes = hopper::lanesPerRow * hopper::widestAccess;
 
 /// The instruction that writes `elements` of `bits` bits each, or adds them.
 std::string writeText(bool adds, int64_t elements, int64_t bits);

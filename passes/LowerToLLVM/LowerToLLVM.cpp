@@ -80,6 +80,10 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     }
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return !layoutOf(store.getValue()).getPartial();
+    // The layout of a fragment of 8 bits is verified.
+    if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
+        issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))
+      return !issue.getAcc() || isFragment(issue.getAcc());
     if (isa<hop::MmaIssueOp, hop::StageOp>(op))
       return llvm::all_of(op->getOperands(), isFragment) &&
              llvm::all_of(op->getResults(), isFragment);

@@ -41,9 +41,48 @@ static LogicalResult checkShape(DotOp dot) {
            << columns << "; " << roundUp(columns, hopper::mmaColumns) << " would work";
   int64_t unit = hopper::mmaDepth(a.getElementTypeBitWidth());
   if (depth == 0 || depth % unit != 0)
-    return dot.emitError("a dot of 16-bit elements contracts a multiple of 16 (wgmma k16); got ")
-           << depth << "; " << roundUp(depth, unit) << " would work";
+    return dot.emitError("a dot of ")
+           << a.getElementTypeBitWidth() << "-bit elements contracts a multiple of " << unit
+           << " (wgmma k" << unit << "); got " << depth << "; " << roundUp(depth, unit)
+           << " would work";
   return success();
+}
+
+/// Whether the tile that a dot reads from shared memory is stored transposed.
+static bool isTransposed(Value operand) {
+  bool transposed = false;
+  while (auto transpose = operand.getDefiningOp<TransposeOp>()) {
+    transposed = !transposed;
+    operand = transpose.getSource();
+  }
+  return transposed;
+}
+
+/// wgmma reads elements of 8 bits along the contracted dimension alone. What is transposed for that
+/// in the kernel has them in the order of the fragments that it is multiplied with.
+static LogicalResult checkByteOperands(DotOp dot) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  if (!isByteFloat(a.getElementType()))
+    return success();
+  if (computedTranspose(dot.getA()))
+    return dot.emitError("transposes a computed tile of 8-bit elements, and computed operands go "
+                         "through shared memory with 16-bit ones alone; round to 16 bits, or "
+                         "compute the transposed tile");
+  bool isLoaded = static_cast<bool>(loadedOperand(dot.getA())),
+       isA = isLoaded && isTransposed(dot.getA());
+  if (!isA && (!isLoaded || isTransposed(dot.getB()))) {
+    int64_t columns = cast<RankedTensorType>(dot.getType()).getDimSize(1);
+    if (isTransposed(dot.getB()) || columns % 32 == 0)
+      return success();
+    return dot.emitError("transposes operand b of 8-bit elements 32 columns at a time; got ")
+           << columns << "; " << roundUp(columns, 32) << " would work";
+  }
+  return dot.emitError(
+             "a dot of two loaded tiles of 8-bit elements reads both along the contracted "
+             "dimension, for wgmma transposes 16-bit ones alone; operand ")
+         << (isA ? "a is loaded with its rows" : "b is loaded with its columns")
+         << " innermost; store it the other way round and load it as "
+         << (isA ? "it is" : "the transpose of a tile that has its rows innermost");
 }
 
 static LogicalResult checkOperands(DotOp dot) {
@@ -92,7 +131,7 @@ static LogicalResult checkDots(KernelOp kernel) {
     if (!dot)
       return success();
     any = true;
-    if (failed(checkShape(dot)) || failed(checkOperands(dot)))
+    if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)))
       return failure();
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadOp load = loadedOperand(operand); load && failed(checkColumns(load)))

@@ -59,8 +59,9 @@ static int64_t elementsOfTile(Value value) {
 }
 
 static void addDot(DotOp dot, CycleBudget &budget) {
-  int64_t depth = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
-  budget.dots += elementsOfTile(dot.getResult()) * depth / hopper::dotStepsPerCycle;
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  budget.dots += elementsOfTile(dot.getResult()) * a.getDimSize(1) /
+                 hopper::dotStepsPerCycle(a.getElementTypeBitWidth());
 }
 
 /// The instructions beside the work on tiles, of the warpgroups that share the rows of the dots.

@@ -132,6 +132,20 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   return refusal;
 }
 
+int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers) {
+  llvm::SetVector<Type> types;
+  kernel.walk([&](DotOp dot) {
+    LoadOp load = loadedOperand(dot.getB());
+    auto b = cast<RankedTensorType>(dot.getB().getType());
+    if (isByteFloat(b.getElementType()) && load && dot.getB() == load.getResult())
+      types.insert(b);
+  });
+  int64_t bytes = 0;
+  for (Type type : types)
+    bytes += llvm::alignTo(consumers * tileBytes(type), hopper::tileAlignment);
+  return bytes;
+}
+
 /// The computed operands of the dots of `kernel` that are in shared memory.
 static SmallVector<OpOperand *> findStagedOperands(KernelOp kernel, OperandKind operands) {
   SmallVector<OpOperand *> reads;
@@ -150,8 +164,11 @@ ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind) {
     operands.refusal = "no dot of the kernel multiplies a computed tile";
   else if (buffers.getConflict())
     operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
-  for (RankedTensorType tile : buffers.getTypes())
+  for (RankedTensorType tile : buffers.getTypes()) {
+    if (isByteFloat(tile.getElementType()))
+      operands.refusal = "a computed tile of 8-bit elements is multiplied from registers";
     operands.bytes += llvm::alignTo(tileBytes(tile), hopper::tileAlignment);
+  }
   return operands;
 }
 

@@ -58,6 +58,9 @@ struct SharedMemoryUse {
   int64_t total() const { return tiles + operands + staging + barriers + retries; }
 };
 
+/// Shared memory in which each of `consumers` warpgroups transposes loaded operands of 8 bits.
+int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers);
+
 /// Whether the computed operands of the dots of `kernel` that are in shared memory with `operands`
 /// can be there, and their bytes: with `shared` all of them, else those that are transposed.
 struct ComputedOperands {

@@ -474,6 +474,7 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
   ScheduleFields fields = candidate.fields;
   operandBytes = computedOperands(rotated(candidate), *fields.operands).bytes;
+  operandBytes += transposedBytes(kernel, candidate.consumers());
   fields.stages = findStages(candidate);
   if (!fields.stages)
     return std::nullopt;

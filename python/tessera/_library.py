@@ -27,6 +27,8 @@ ELEMENTS = (
     ElementType("f16", 1, 2, 2, "<f2", "float16"),
     ElementType("bf16", 2, 2, 4, "", "bfloat16"),
     ElementType("f32", 3, 4, 2, "<f4", "float32"),
+    ElementType("f8E4M3FN", 7, 1, 10, "", "float8_e4m3fn"),
+    ElementType("f8E5M2", 8, 1, 12, "", "float8_e5m2"),
     ElementType("i8", 4, 1, 0, "|i1", "int8"),
     ElementType("i32", 5, 4, 0, "<i4", "int32"),
     ElementType("i64", 6, 8, 0, "<i8", "int64"),

@@ -35,7 +35,9 @@ class TorchBinding:
 
     def __init__(self, torch):
         self.tensor = torch.Tensor
-        self.types = {getattr(torch, element.torch): element.code for element in ELEMENTS}
+        self.types = {
+            getattr(torch, element.torch): element.code for element in ELEMENTS if hasattr(torch, element.torch)
+        }
         # The public torch.cuda.current_stream makes a Stream object, which takes longer than a launch.
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self.current_stream = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)

@@ -38,6 +38,33 @@ def main(kernel, folder):
             for n in range(N)
         ]
         compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
+    check_scales(kernel, folder, a, b)
+
+
+def check_scales(kernel, folder, a, b):
+    """Numbers of 8 bits, which those of `draw` are, times scales of the tensors, of rows and columns, or of blocks."""
+    depth, blocks = 32, 2
+    rows, columns = (draw(seed, blocks, extent) for seed, extent in ((3, M), (4, N)))
+    save(f"{folder}/b.npy", [b[k * N + n] for n in range(N) for k in range(K)], (N, K))
+    inputs = ["--input", f"a={folder}/a.npy", "--input", f"b={folder}/b.npy"]
+    for scales in ("tensor", "rows", "blocks"):
+        counted = blocks if scales == "blocks" else 1
+        for name, values, extent in (("sa", rows, M), ("sb", columns, N)):
+            shape = (blocks, extent) if scales == "blocks" else (extent,)
+            save(f"{folder}/{name}.npy", values[: counted * extent], shape)
+        given = ["--input", f"sa={folder}/sa.npy", "--input", f"sb={folder}/sb.npy"]
+        given = ["--set", "scale=0.75"] if scales == "tensor" else given
+        defines = ["-DT=f8E4M3FN", f"-DSCALES={scales}", "-DBM=64", "-DBN=16", f"-DBK={depth}"]
+        run(kernel, *defines, *inputs, *given, "--precision", "exact", "--output", f"c={folder}/c.npy")
+
+        def factor(m, n, k):
+            i = k // depth if scales == "blocks" else 0
+            return 0.75 if scales == "tensor" else rows[i * M + m] * columns[i * N + n]
+
+        expected = [
+            sum(a[m * K + k] * b[k * N + n] * factor(m, n, k) for k in range(K)) for m in range(M) for n in range(N)
+        ]
+        compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
 
 
 main(*sys.argv[1:])

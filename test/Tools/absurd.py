@@ -388,7 +388,7 @@ CASES = {
   %h2 = arith.addf %h, %h : tensor<128x64xf16>
   %d = arith.extf %h2 : tensor<128x64xf16> to tensor<128x64xf32>
 """),
-        "computes on 16-bit tiles",
+        "computes on tiles of 16 or 8 bits",
     ),
     "address out of a tile": (
         kernel(DOT.replace("%d", "%f") + """  %i = builtin.unrealized_conversion_cast %f : tensor<128x64xf32> to index

@@ -683,7 +683,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
   }
 }
@@ -697,7 +697,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf32>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32>
   }
 }
@@ -711,7 +711,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16 or bf16 tiles of one type into f32}}
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16>
   }
 }
@@ -1445,7 +1445,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
-// expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial or column}}
+// expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial, column, operand8 or accumulator8}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<threads = [128:1]>>)
 
 // -----
@@ -1457,3 +1457,73 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // expected-error@+1 {{a layout is of rank 1 or 2, and partial only of rank 1}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:(1, 0)], partial>>)
+
+// -----
+
+hop.kernel @bytes attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %p = arith.constant dense<1.0> : tensor<64x64xf8E4M3FN, #hop.layout<operand8>>
+    // expected-error@+1 {{takes 8-bit tiles from accumulator8 to operand8, and others from accumulator to accumulator8 or back, got}}
+    %a = hop.rearrange %p : tensor<64x64xf8E4M3FN, #hop.layout<operand8>> -> tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
+  }
+}
+
+// -----
+
+hop.kernel @floats attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %p = arith.constant dense<1.0> : tensor<64x64xf32, #hop.layout<accumulator8>>
+    // expected-error@+1 {{takes 8-bit tiles from accumulator8 to operand8}}
+    %a = hop.rearrange %p : tensor<64x64xf32, #hop.layout<accumulator8>> -> tensor<64x64xf32, #hop.layout<operand8>>
+  }
+}
+
+// -----
+
+!Bytes = !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+hop.kernel @innermost attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %v = hop.staging "v" : !Bytes
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{reads 8-bit elements along K, got operand b with N innermost}}
+    %f = hop.mma_issue %v, %v : !Bytes, !Bytes -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+!Bytes = !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+hop.kernel @fragment attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %v = hop.staging "v" : !Bytes
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %p = arith.constant dense<1.0> : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
+    // expected-error@+1 {{takes an 8-bit fragment a in the layout #hop.layout<operand8>, got}}
+    %f = hop.mma_issue %p, %v {transpose_b} : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>, !Bytes -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @transposed attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %v = hop.staging "v" : !hop.shared<tensor<64x32xf8E4M3FN>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{writes 8-bit KxN elements as NxK, got}}
+    hop.transpose %v, %v : !hop.shared<tensor<64x32xf8E4M3FN>, rows = 64>, !hop.shared<tensor<64x32xf8E4M3FN>, rows = 64>
+  }
+}

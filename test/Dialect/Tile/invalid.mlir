@@ -141,7 +141,7 @@ tile.kernel @extent(%x: !tile.view<[M, 0], f32>) grid(%m = M) {
 
 // -----
 
-// expected-error@+1 {{the element type of a view is f16, bf16, f32, i8, i32 or i64, got 'i16'}}
+// expected-error@+1 {{the element type of a view is f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32 or i64, got 'i16'}}
 tile.kernel @element(%x: !tile.view<[M], i16>) grid(%m = M) {
 }
 
@@ -369,7 +369,7 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
-// expected-error@+1 {{'tile.dot' op operands are f16 or bf16, got 'f32'; round them with arith.truncf}}
+// expected-error@+1 {{'tile.dot' op operands are f16, bf16, f8E4M3FN or f8E5M2, got 'f32'; round them with arith.truncf}}
 %c = tile.dot %a, %b : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
 
 // -----

@@ -191,7 +191,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    // expected-error@+1 {{computes on 16-bit tiles; extend them with arith.extf, compute in f32 and round with arith.truncf}}
+    // expected-error@+1 {{computes on tiles of 16 or 8 bits; extend them with arith.extf, compute in f32 and round with arith.truncf}}
     %b = arith.addf %z, %z : tensor<64x64xbf16, #hop.layout<accumulator>>
   }
 }
@@ -260,7 +260,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
-    // expected-error@+1 {{repeats 16-bit elements; extend them with arith.extf first}}
+    // expected-error@+1 {{repeats elements of 16 or 8 bits; extend them with arith.extf first}}
     %b = tile.broadcast %z axis 1 : tensor<64xbf16, #hop.layout<row>> -> tensor<64x64xbf16, #hop.layout<accumulator>>
   }
 }
@@ -274,7 +274,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %z = arith.constant 0.0 : bf16
-    // expected-error@+1 {{makes a tile of 16-bit elements; make it of f32 and round with arith.truncf}}
+    // expected-error@+1 {{makes a tile of 16- or 8-bit elements; make it of f32 and round with arith.truncf}}
     %b = tile.splat %z : bf16 -> tensor<64x64xbf16, #hop.layout<accumulator>>
   }
 }

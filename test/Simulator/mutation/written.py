@@ -25,13 +25,13 @@ def compile_kernel(source, case, directory):
 def tensor(name, rows, columns=64, extents=(64, KEYS, 1), element=2):
     view = {
         "buffer": name, "dims": list(extents), "strides": [element * extents[0]] * (len(extents) - 1),
-        "box": [columns, rows, 1][: len(extents)], "swizzle": 128,
+        "box": [columns, rows, 1][: len(extents)], "swizzle": min(128, columns * element),
     }  # fmt: skip
     return {"tensor_map": view}
 
 
-def attention_buffers(kind):
-    inputs = {name: {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
+def attention_buffers(kind, inputs="bf16"):
+    inputs = {name: {"type": inputs, "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
     return {**inputs, "o": {"type": kind, "shape": [KEYS, 64], "fill": "nan"}}
 
 
@@ -76,6 +76,15 @@ def lend_early(text):
     return changed
 
 
+def give_back_early(text):
+    """The slot of a tile that is transposed is given back before it was read."""
+    begin, end = "// begin inline asm", "// end inline asm"
+    reads = text.rindex(begin, 0, text.index("ldmatrix"))
+    arrival = text.index("mbarrier.arrive", reads)
+    first, last = text.rindex(begin, 0, arrival), text.index(end, arrival) + len(end)
+    return text[:reads] + text[first:last] + "\n\t" + text[reads:first] + text[last:]
+
+
 def without_wait(before):
     """Goes on without the last wait before the first `before`."""
 
@@ -103,6 +112,22 @@ CASES = {
             "fence": FENCE,
             "barrier": BARRIER,
             "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
+        },
+    },
+    # A loaded operand of 8 bits that each warpgroup transposes.
+    "bytes": {
+        "defines": ["-DT=f32", "-DIN=f8E4M3FN"],
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true",
+        "blocks": -(-KEYS // 128),
+        "buffers": attention_buffers("f32", "e4m3"),
+        "params": [
+            tensor("q", 128, element=1), tensor("k", 64, element=1), tensor("v", 64, element=1),
+            {"buffer": "o"}, {"value": KEYS}, {"value": 64},
+        ],
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "release": (give_back_early, {"race", "slot-overwritten", "stale-data"}),
         },
     },
     # A result in slots that the producer lends, in a block with several tiles.

@@ -575,7 +575,47 @@ def lent_slots():
         yield gemm(defines, [(300, 200, 104), (1, 8, 8)], f"staging=shared,persistent={persistent}"), None
 
 
+def fp8():
+    """Elements of 8 bits: rounded with scales of rows and blocks, rotated or not; products with all scales; attention."""
+    for defines, schedule in itertools.product(
+        (["-DD=16"], ["-DD=80"], ["-DOUT=f8E5M2", "-DT=f16"], ["-DBLOCKS=true"], ["-DD=4096"], ["-DD=64", "-DROTATE=true"],
+         ["-DROTATE=true"], ["-DROTATE=true", "-DBLOCKS=true"], ["-DD=256", "-DROTATE=true"]), ("", "consumers=1")
+    ):  # fmt: skip
+        shapes = [part for rows in (1, 203) for part in ("--shape", f"B=2,H=1,SX={rows}")]
+        yield ["quantize.tile", *defines, "--schedule", schedule, *shapes, "--sim-blocks", "2", "--seeds", "3"], None
+    for defines in (
+        [], ["-DT=f8E5M2", "-DOUT=f16"], ["-DBIAS=true", "-DACTIVATION=gelu"], ["-DBN=48", "-DBK=32"], ["-DBM=256", "-DBN=64"],
+        ["-DSCALES=tensor", "--set", "scale=0.5"], ["-DSCALES=rows", "-DBIAS=true"], ["-DSCALES=rows", "-DBM=64", "-DBN=64"],
+    ):  # fmt: skip
+        yield [*gemm(["-DT=f8E4M3FN", *defines], [(300, 200, 112), (1, 8, 16), (129, 72, 400)]), "--sim-blocks", "3"], False
+    for bm, bn in ((128, 128), (64, 96), (64, 32)):
+        shapes = [part for k in (112, 128, 400) for part in ("--shape", f"M=200,N=72,K={k},KB={-(-k // 128)}")]
+        defines = ["-DT=f8E4M3FN", "-DSCALES=blocks", f"-DBM={bm}", f"-DBN={bn}"]
+        yield ["gemm.tile", *defines, *shapes, "--sim-blocks", "3"], False
+
+    def attention8(defines, lengths, schedule=""):
+        options = ["--set", "scale=0.125", "--set", "v_scale=0.5", "--schedule", schedule, "--sim-blocks", "2", "--seeds", "3"]
+        shapes = [part for sq, sk in lengths for part in ("--shape", attention_shape(2, 1, sq, sk))]
+        return ["attention_fp8.tile", *defines, *options, *shapes]
+
+    lengths = ((203, 112), (1, 400), (300, 16))
+    for d, causal, transposed in itertools.product((64, 96, 128, 192, 256), ("false", "true"), ("false", "true")):
+        yield attention8([f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], lengths), False
+    for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
+        schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
+        for transposed in ("false", "true"):
+            defines = ["-DD=64", "-DBN=32", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
+            yield attention8(defines, lengths, schedule), None
+    for defines, schedule in (
+        (["-DD=64", "-DBM=192", "-DBN=96"], ""), (["-DD=64", "-DBM=256", "-DBN=64"], "consumers=4"), (["-DT=f8E5M2"], ""),
+        (["-DOUT=f16"], "store=tma"), (["-DD=64", "-DBM=64", "-DBN=160"], ""), (["-DD=64"], "polynomial_exp=8"),
+        (["-DD=64"], "overlap=3"), (["-DD=64", "-DBM=128"], "cluster=2"), (["-DD=64"], "persistent=static,store=tma"),
+    ):  # fmt: skip
+        yield attention8(defines, lengths, schedule), False
+
+
 GROUPS = {
+    "fp8": fp8,
     "attention-packed": attention_packed,
     "boxes": boxes,
     "attention-schedules": attention_schedules,

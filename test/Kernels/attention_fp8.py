@@ -1,0 +1,90 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %source/kernels/attention_fp8.tile %t
+"""Compares attention of 8-bit numbers on the interpreter with the definition: scales, both forms of V, masks, head groups
+and awkward lengths."""
+
+import math
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import compare, draw, load, run, save  # noqa: E402
+
+SCALE, D, BN = 0.125, 64, 32
+
+
+def attention(q, k, v, group, causal):
+    """O and LSE of one batch as flat lists, of nested lists by head, position and dimension."""
+    output, lse = [], []
+    for h, rows in enumerate(q):
+        keys, values = k[h // group], v[h // group]
+        for r, row in enumerate(rows):
+            seen = max(0, min(len(keys), r + len(keys) - len(rows) + 1)) if causal else len(keys)
+            scores = [SCALE * sum(a * b for a, b in zip(row, key)) for key in keys[:seen]]
+            top = max(scores, default=0)
+            weights = [math.exp(s - top) for s in scores]
+            lse.append(top + math.log(sum(weights)) if scores else -math.inf)
+            for j in range(D):
+                value = sum(w * values[c][j] for c, w in enumerate(weights))
+                output.append(value / sum(weights) if scores else 0.0)
+    return output, lse
+
+
+def flatten(nested):
+    return [x for part in nested for x in flatten(part)] if isinstance(nested, list) else [nested]
+
+
+def nest(seed, heads, length):
+    flat = iter(draw(seed, heads, length, D))
+    return [[[next(flat) for _ in range(D)] for _ in range(length)] for _ in range(heads)]
+
+
+def multiply(tensor, scales):
+    return [[[x * s for x in row] for row, s in zip(rows, of_head)] for rows, of_head in zip(tensor, scales)]
+
+
+def check(kernel, folder, heads, kv_heads, sq, sk, causal, scales, transposed, *defines):
+    what = f"H={heads} HK={kv_heads} SQ={sq} SK={sk} CAUSAL={causal} SCALES={scales} V_TRANSPOSED={transposed} {defines}"
+    generator = random.Random(what)
+    arguments = [kernel, f"-DD={D}", "-DBM=64", f"-DBN={BN}", f"-DCAUSAL={str(causal).lower()}", f"-DSCALES={scales}"]
+    arguments += [f"-DV_TRANSPOSED={str(transposed).lower()}", *defines, "--set", f"scale={SCALE}", "--precision", "exact"]
+
+    def give(name, nested, shape):
+        save(f"{folder}/{name}.npy", flatten(nested), (1, *shape))
+        arguments.extend(["--input", f"{name}={folder}/{name}.npy"])
+
+    q, k, v = nest(0, heads, sq), nest(1, kv_heads, sk), nest(2, kv_heads, sk)
+    give("q", q, (heads, sq, D))
+    give("k", k, (kv_heads, sk, D))
+    turned = [[[row[j] for row in rows] for j in range(D)] for rows in v]
+    give("v", *((turned, (kv_heads, D, sk)) if transposed else (v, (kv_heads, sk, D))))
+    if scales == "tensor":
+        arguments += ["--set", "v_scale=0.75"]
+        v = multiply(v, [[0.75] * sk] * kv_heads)
+    else:
+        q_scale = [[generator.uniform(0.5, 2) for _ in range(sq)] for _ in range(heads)]
+        k_scale, v_scale = ([[0.0] * sk for _ in range(kv_heads)] for _ in range(2))
+        for rows in (*k_scale, *v_scale):
+            for first in range(0, sk, BN):
+                rows[first : first + BN] = [generator.uniform(0.5, 2)] * len(rows[first : first + BN])
+        for name, values, rows in (("q_scale", q_scale, sq), ("k_scale", k_scale, sk), ("v_scale", v_scale, sk)):
+            give(name, values, (len(values), rows))
+        q, k, v = multiply(q, q_scale), multiply(k, k_scale), multiply(v, v_scale)
+    run(*arguments, "--output", f"o={folder}/o.npy", "--output", f"lse={folder}/lse.npy")
+    output, lse = attention(q, k, v, heads // kv_heads, causal)
+    # O is stored in bf16 (2^-9); LSE in f32, with constants rounded to f32.
+    compare(f"{what}: O", load(f"{folder}/o.npy"), output, 4e-3)
+    compare(f"{what}: LSE", load(f"{folder}/lse.npy"), lse, 1e-5)
+
+
+def main(kernel, folder):
+    for scales in ("tensor", "blocks"):
+        for transposed in (True, False):
+            check(kernel, folder, 4, 2, 5, 70, False, scales, transposed)
+            check(kernel, folder, 1, 1, 70, 33, True, scales, transposed)
+        check(kernel, folder, 1, 1, 1, 1, False, scales, True, "-DT=f8E5M2", "-DOUT=f16")
+        check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DBACKWARD=false", "-DSHIFT=0")
+
+
+main(*sys.argv[1:])
