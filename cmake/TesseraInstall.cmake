@@ -24,4 +24,5 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/TesseraConfig.cmake.in"
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/TesseraConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/TesseraConfig.cmake" "${CMAKE_BINARY_DIR}/TesseraConfigVersion.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/TesseraKernels.cmake"
   DESTINATION "${TESSERA_PACKAGE_DIR}" COMPONENT libraries)

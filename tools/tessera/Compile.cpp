@@ -1,5 +1,6 @@
 //===- Compile.cpp - tessera compile --------------------------------------===//
 
+#include "lib/CSource/CSource.h"
 #include "lib/Support/Json.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -42,8 +43,39 @@ static EmitKind parseEmitKind(StringRef text) {
       .Default(EmitKind::Bundle);
 }
 
+static bool writeOutput(StringRef path, StringRef text) {
+  std::error_code error;
+  ToolOutputFile file(path, error, sys::fs::OF_None);
+  if (error) {
+    errs() << "tessera: cannot write '" << path << "': " << error.message() << "\n";
+    return false;
+  }
+  file.os() << text;
+  file.keep();
+  return true;
+}
+
+/// Writes the bundle that was compiled as C: `output`, which ends in .c, and the header beside it.
+static int writeC(StringRef output, StringRef bundle) {
+  SmallString<128> header(output);
+  sys::path::replace_extension(header, ".h");
+  Expected<CSource> written =
+      sys::path::extension(output) == ".c"
+          ? writeCSource(bundle, sys::path::stem(output))
+          : createStringError(inconvertibleErrorCode(),
+                              "-o names a file that ends in .c, got '" + output + "'");
+  if (!written) {
+    errs() << "tessera: --emit c: " << toString(written.takeError()) << "\n";
+    return ExitUsage;
+  }
+  bool isWritten = writeOutput(output, written->source) && writeOutput(header, written->header);
+  return isWritten ? ExitSuccess : ExitUsage;
+}
+
 /// Where the output goes when -o does not say: text to stdout, the rest to a file beside none.
-static std::string getDefaultOutput(StringRef file, EmitKind emit) {
+static std::string getDefaultOutput(StringRef file, StringRef emitText, EmitKind emit) {
+  if (emitText == "c")
+    return (sys::path::stem(file) + ".c").str();
   if (emit != EmitKind::Cubin && emit != EmitKind::Bundle)
     return "-";
   return (sys::path::stem(file) + (emit == EmitKind::Cubin ? ".cubin" : ".bundle")).str();
@@ -162,18 +194,6 @@ static void printReports(const CompileResult &result, bool asJson) {
     outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
 }
 
-static bool writeOutput(StringRef path, StringRef text) {
-  std::error_code error;
-  ToolOutputFile file(path, error, sys::fs::OF_None);
-  if (error) {
-    errs() << "tessera: cannot write '" << path << "': " << error.message() << "\n";
-    return false;
-  }
-  file.os() << text;
-  file.keep();
-  return true;
-}
-
 /// A rule for make: the output depends on the files of the source that are on disk.
 static std::string describeDependencies(StringRef output, const CompileResult &result) {
   auto escape = [](StringRef name) {
@@ -192,8 +212,9 @@ static std::string describeDependencies(StringRef output, const CompileResult &r
 static int runCompile(CompileCommand &command) {
   CompileOptions &options = command.options;
   options.emit = parseEmitKind(command.emit);
-  std::string output =
-      command.output.empty() ? getDefaultOutput(command.file, options.emit) : command.output;
+  std::string output = command.output.empty()
+                           ? getDefaultOutput(command.file, command.emit, options.emit)
+                           : command.output;
   if (!command.report.empty() && output == "-") {
     errs() << "tessera: --report and the output would both go to stdout; give -o OUT\n";
     return ExitUsage;
@@ -211,8 +232,12 @@ static int runCompile(CompileCommand &command) {
       compileFile(command.file, options, [&](const Diagnostic &d) { printer.print(d); });
   if (result.status != CompileStatus::Success)
     return static_cast<int>(result.status);
-  if (!writeOutput(output, result.output))
+  if (command.emit == "c") {
+    if (int status = writeC(output, result.output))
+      return status;
+  } else if (!writeOutput(output, result.output)) {
     return ExitUsage;
+  }
   if (!command.deps.empty() && !writeOutput(command.deps, describeDependencies(output, result)))
     return ExitUsage;
   if (!command.report.empty())
@@ -255,12 +280,12 @@ void tessera::addCompileCommand(CLI::App &app) {
             "Extents of the run-time dimensions; they decide which measured schedule is used, and "
             "nothing else");
   sub->add_option("--emit", command->emit, "What to produce")
-      ->check(
-          CLI::IsMember({"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle"}))
+      ->check(CLI::IsMember(
+          {"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle", "c"}))
       ->capture_default_str();
   sub->add_option("-o,--output", command->output,
-                  "Output file; - is stdout (default: stdout for text, FILE's name with .cubin or "
-                  ".bundle otherwise)");
+                  "Output file; - is stdout (default: stdout for text, FILE's name with .cubin, "
+                  ".bundle or .c otherwise; beside .c goes a header)");
   sub->add_option("--deps", command->deps,
                   "Write the files that the source consists of to this file, as a rule of make")
       ->type_name("FILE");

@@ -66,4 +66,18 @@ EXPORT void fake_cuda_destroy_graph(void *graph) {
 /// The allocations that live.
 EXPORT size_t fake_cuda_allocation_count() { return fake::getState().memory.size(); }
 
+/// Of a tensor map, from the first on: 6 numbers, extents, strides and box, rank of each.
+EXPORT void fake_cuda_encode(size_t index, uint64_t *numbers) {
+  const fake::EncodeRecord &map = fake::getState().encodes.at(index);
+  for (int number : {map.dataType, map.swizzle, map.interleave, map.l2Promotion, map.oobFill})
+    *numbers++ = number;
+  *numbers++ = map.address;
+  for (uint64_t extent : map.dims)
+    *numbers++ = extent;
+  for (uint64_t stride : map.strides)
+    *numbers++ = stride;
+  for (uint32_t size : map.box)
+    *numbers++ = size;
+}
+
 EXPORT size_t fake_cuda_encode_count() { return fake::getState().encodes.size(); }

@@ -1,0 +1,235 @@
+# RUN: rm -rf %t && mkdir %t
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %source/kernels %t %cc
+"""Kernels as C: what `tessera compile --emit c` writes compiles as C99 and calls the driver as the launcher library does."""
+
+import copy
+import ctypes
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import fake_cuda
+
+import tessera
+from tessera import _library
+
+ATTENTION = {"B": 2, "H": 4, "SQ": 100, "HK": 2, "SK": 130, "DQ": 72, "DO": 40}
+MATRIX = {"M": 300, "N": 520, "K": 264}
+SCALARS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "f32": ctypes.c_float}
+BYTES = {"f16": 2, "bf16": 2, "f32": 4}
+CASES = (
+    ("attention_fwd", {}, ATTENTION),
+    ("attention_fwd", {"CAUSAL": "true", "T": "f16", "D": "64", "LSE": "false"}, ATTENTION),
+    ("attention_fwd", {"D": "96", "DV": "64", "PADDED": "true"}, ATTENTION),
+    ("attention_variants", {"MASK": "window", "SOFTCAP": "exact", "ALIBI": "true"}, ATTENTION),
+    ("gemm", {}, MATRIX),
+    ("gemm", {"BIAS": "true", "B_TRANSPOSED": "false"}, MATRIX),
+    ("softmax", {}, MATRIX),
+    ("layer_norm", {}, MATRIX),
+)
+SYMBOLS = iter(range(1000))
+
+
+class Tensor(ctypes.Structure):
+    """tessera_tensor of the header"""
+
+    _fields_ = [
+        ("data", ctypes.c_uint64),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class Kernel:
+    """A kernel both ways, and values of its arguments."""
+
+    def __init__(self, source, parameters, extents, schedule=None):
+        name = f"kernel_{next(SYMBOLS)}"
+        stem = os.path.join(DIRECTORY, name)
+        command = ["tessera", "compile", os.path.join(KERNELS, source + ".tile"), "--ptx"]
+        command += [f"-D{key}={value}" for key, value in parameters.items()]
+        command += ["--schedule", schedule] if schedule else []
+        subprocess.run([*command, "-o", stem + ".bundle"], check=True)
+        subprocess.run([*command, "--emit", "c", "-o", stem + ".c"], check=True)
+        flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+        subprocess.run([CC, *flags, stem + ".c", "-o", stem + ".so"], check=True)
+        with open(stem + ".bundle", "rb") as file:
+            self.bundle = file.read()
+        self.own = tessera.load(stem + ".bundle")
+        self.description = self.own.description
+        self.function = getattr(ctypes.CDLL(stem + ".so"), name)
+        #: Of each view [address, shape, strides], of a scalar its value.
+        self.values = []
+        for number, argument in enumerate(self.description["arguments"]):
+            if argument["kind"] == "scalar":
+                self.values.append(SCALARS[argument["type"]](number + 1))
+                continue
+            shape = [extents.get(dim, dim) for dim in argument["dims"]]
+            strides = [1]
+            for extent in reversed(shape[1:]):
+                strides.insert(0, strides[0] * extent)
+            self.values.append([fake_cuda.MEMORY + (number + 1 << 30), shape, strides])
+        types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
+        entries = self.description["launch_parameters"]
+        self.types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
+
+    def launch_own(self, device=0, stream=0x77):
+        count = len(self.values)
+        arguments = (_library.Argument * count)()
+        for argument, value, info in zip(arguments, self.values, self.description["arguments"]):
+            if info["kind"] == "scalar":
+                argument.type = _library.SCALAR_TYPES[info["type"]]
+                ctypes.memmove(ctypes.byref(argument.scalar), ctypes.byref(value), ctypes.sizeof(value))
+                continue
+            argument.type, argument.rank = _library.ELEMENT_TYPES[info["element"]], len(value[1])
+            argument.pointer = value[0]
+            argument.shape, argument.strides = map(_to_array, value[1:])
+        _library.check(_library.runtime().tessera_kernel_launch(self.own._handle, device, stream, arguments, count))
+
+    def launch_c(self, device=0, stream=0x77):
+        """The reason why it fails, or None."""
+        views = [value if not isinstance(value, list) else Tensor(value[0], *map(_to_array, value[1:])) for value in self.values]
+        passed = [ctypes.byref(value) if isinstance(value, Tensor) else value for value in views]
+        error = ctypes.create_string_buffer(500)
+        status = self.function(device, ctypes.c_void_p(stream), *passed, error, ctypes.c_size_t(500))
+        return f"{status}: {error.value.decode()}" if status else None
+
+    def record(self, launch, **options):
+        """What the driver sees of a launch."""
+        fake_cuda.set_parameters(self.types)
+        first = fake_cuda.encode_count()
+        failure = launch(**options)
+        if failure:
+            raise AssertionError(failure)
+        numbers, stream = (ctypes.c_uint * 11)(), ctypes.c_void_p()
+        fake_cuda.library.fake_cuda_last_launch(numbers, ctypes.byref(stream))
+        parameters = []
+        for index, (kind, entry) in enumerate(zip(self.types, self.description["launch_parameters"])):
+            value = fake_cuda.last_parameter(index, kind)
+            # Workspaces are memory of their own, tensor maps hold the number of their record.
+            if entry["kind"] not in ("tensor_map", "workspace"):
+                parameters.append(getattr(value, "value", value))
+        maps = [self._get_map(index) for index in range(first, fake_cuda.encode_count())]
+        return list(numbers), stream.value, parameters, sorted(maps)
+
+    def _get_map(self, index):
+        numbers = (ctypes.c_uint64 * 32)()
+        fake_cuda.library.fake_cuda_encode(ctypes.c_size_t(index), numbers)
+        return list(numbers)
+
+
+def _to_array(numbers):
+    return (ctypes.c_int64 * len(numbers))(*numbers)
+
+
+class CSource(unittest.TestCase):
+    def setUp(self):
+        fake_cuda.reset()
+        fake_cuda.library.fake_cuda_set_device(0)
+
+    def test_same_calls(self):
+        for source, parameters, extents in CASES:
+            with self.subTest(f"{source} {parameters}"):
+                kernel = Kernel(source, parameters, extents)
+                self.assertEqual(kernel.record(kernel.launch_c), kernel.record(kernel.launch_own))
+                launches, maps = fake_cuda.launch_count(), fake_cuda.encode_count()
+                kernel.launch_c()
+                self.assertEqual((fake_cuda.launch_count(), fake_cuda.encode_count()), (launches + 1, maps))
+
+    def test_schedules(self):
+        for schedule in ("persistent=none", "persistent=static", "persistent=dynamic,cluster=2", "pdl=true", "store=tma"):
+            with self.subTest(schedule):
+                kernel = Kernel("attention_fwd", {}, ATTENTION, schedule)
+                self.assertEqual(kernel.record(kernel.launch_c), kernel.record(kernel.launch_own))
+
+    def test_devices_and_streams(self):
+        kernel = Kernel("attention_fwd", {}, ATTENTION, "persistent=dynamic")
+        kernel.launch_c(stream=1)
+        one = fake_cuda.allocation_count()
+        kernel.launch_c(stream=1)
+        self.assertEqual(fake_cuda.allocation_count(), one)
+        kernel.launch_c(stream=3)
+        self.assertEqual(fake_cuda.allocation_count(), one + 1)
+        self.assertIn("lies on device 0; the launch is on device 1", kernel.launch_c(device=1))
+        for value in kernel.values:
+            if isinstance(value, list):
+                value[0] += fake_cuda.MEMORY
+        self.assertEqual(kernel.record(kernel.launch_c, device=1)[0][10], 1)
+        self.assertIn("4: there is no CUDA device 7; this machine has 2", kernel.launch_c(device=7))
+        fake_cuda.library.fake_cuda_set_device(-1)
+        self.assertIn("4: no CUDA context is current", kernel.launch_c(device=-1))
+        self.assertIsNone(kernel.launch_c(device=1))
+
+    def test_captures(self):
+        """A captured launch, the first of all, has a workspace that its graph gives back."""
+        kernel = Kernel("attention_fwd", {}, ATTENTION, "persistent=dynamic")
+        for _ in range(2):
+            fake_cuda.begin_capture(0x77)
+            self.assertIsNone(kernel.launch_c())
+            self.assertIsNone(kernel.launch_c())
+            graph = fake_cuda.end_capture()
+            self.assertEqual(fake_cuda.allocation_count(), 2)
+            fake_cuda.destroy_graph(graph)
+        self.assertIsNone(kernel.launch_c())
+        self.assertEqual(fake_cuda.allocation_count(), 3)
+
+    def test_refusals(self):
+        """Whatever the library refuses, C refuses."""
+        kernel = Kernel("attention_fwd", {"D": "96", "DV": "64", "PADDED": "true"}, ATTENTION, "store=tma")
+        good = copy.deepcopy(kernel.values)
+
+        def change(argument, part, index, number):
+            kernel.values = copy.deepcopy(good)
+            if part == 0:
+                kernel.values[argument][0] = number
+            else:
+                kernel.values[argument][part][index] = number
+
+        for arguments, text in (
+            ((0, 1, 0, 3), "'B', has extent 2, but is 3 in an earlier argument"),
+            ((0, 1, 2, 1 << 31), "an extent is at least 1 and below 2^31"),
+            ((1, 2, 3, 2), "the innermost dimension has stride 2"),
+            ((1, 2, 2, -72), "dimension 2 has stride -72"),
+            ((1, 2, 2, 1 << 60), "within the address space"),
+            ((1, 2, 2, 76), "strides must be multiples of 8 elements"),
+            ((3, 2, 0, 0), "not 0 where a kernel writes"),
+            ((0, 0, 0, fake_cuda.MEMORY + 2), "no multiple of 16 bytes"),
+            ((0, 0, 0, 0), "the address is null"),
+            ((0, 0, 0, 16), "is not memory that CUDA knows"),
+            ((3, 0, 0, good[0][0] + 256), "arguments 'q' and 'o' share memory, and the kernel writes 'o'"),
+            ((3, 2, 2, 8), "elements at different indices share memory"),
+        ):
+            with self.subTest(text):
+                change(*arguments)
+                self.assertIn(text, kernel.launch_c() or "launched")
+                with self.assertRaises(Exception):
+                    kernel.launch_own()
+        kernel.values = copy.deepcopy(good)
+        kernel.values[1][1][1] = kernel.values[2][1][1] = 3
+        self.assertIn("'H' is 4 and must be a multiple of 1 times HK", kernel.launch_c())
+        for extent, text in ((104, "'DQ' is 104 and must be at most 96"), (0, "the extent 'DQ' is 0")):
+            kernel.values = copy.deepcopy(good)
+            kernel.values[0][1][3] = kernel.values[1][1][3] = extent
+            for view in kernel.values[:2]:
+                view[2][:3] = [1 << 22, 1 << 16, 512]
+            self.assertIn(text, kernel.launch_c() or "launched")
+
+    def test_what_is_not_written(self):
+        source = os.path.join(KERNELS, "gemm.tile")
+        for arguments, text in (
+            (["-o", os.path.join(DIRECTORY, "a-b.c")], "'a-b' is to name a function of C"),
+            (["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
+            (["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
+        ):
+            command = ["tessera", "compile", source, "--ptx", "--emit", "c", *arguments]
+            process = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(process.returncode, 2)
+            self.assertIn(text, process.stderr)
+
+
+if __name__ == "__main__":
+    KERNELS, DIRECTORY, CC = sys.argv[1:4]
+    unittest.main(argv=sys.argv[:1])
