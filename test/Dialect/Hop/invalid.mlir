@@ -53,8 +53,8 @@
 
 // -----
 
-// expected-error@+1 {{got 'tensor<64x64xi8>' in 64 rows}}
-"test.op"() : () -> (!hop.shared<tensor<64x64xi8>, rows = 64>)
+// expected-error@+1 {{got 'tensor<64x64xi64>' in 64 rows}}
+"test.op"() : () -> (!hop.shared<tensor<64x64xi64>, rows = 64>)
 
 // -----
 

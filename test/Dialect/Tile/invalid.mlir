@@ -328,7 +328,7 @@ tile.kernel @load_rank(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_dynamic(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values or 16-bit float or bfloat16 type or 32-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer, but got 'tensor<?xf16>'}}
+  // expected-error@+1 {{'tile.load' op result #0 must be statically shaped tensor of 16-bit float or bfloat16 type or 32-bit float or f8E4M3FN type or f8E5M2 type or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values or 16-bit float or bfloat16 type or 32-bit float or f8E4M3FN type or f8E5M2 type or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer, but got 'tensor<?xf16>'}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> tensor<?xf16>
 }
 

@@ -76,15 +76,6 @@ def lend_early(text):
     return changed
 
 
-def give_back_early(text):
-    """The slot of a tile that is transposed is given back before it was read."""
-    begin, end = "// begin inline asm", "// end inline asm"
-    reads = text.rindex(begin, 0, text.index("ldmatrix"))
-    arrival = text.index("mbarrier.arrive", reads)
-    first, last = text.rindex(begin, 0, arrival), text.index(end, arrival) + len(end)
-    return text[:reads] + text[first:last] + "\n\t" + text[reads:first] + text[last:]
-
-
 def without_wait(before):
     """Goes on without the last wait before the first `before`."""
 
@@ -127,7 +118,6 @@ CASES = {
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
-            "release": (give_back_early, {"race", "slot-overwritten", "stale-data"}),
         },
     },
     # A result in slots that the producer lends, in a block with several tiles.
