@@ -12,7 +12,9 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <cmath>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 
@@ -175,7 +177,8 @@ struct Call {
 
   Tensor q, k, v, alibi;
   Handle variantText;
-  double scale, softcap;
+  std::optional<Value> scale; ///< of a double; otherwise 1 / sqrt(head dimension)
+  double softcap;
   int64_t left, right;
 };
 
@@ -242,20 +245,17 @@ static double toDouble(Value value) {
   return number;
 }
 
-/// The handle in an optional tensor, which is on the heap of the caller; null when there is none.
-static Handle takeOptional(Value value) {
-  auto *place = reinterpret_cast<Value *>(value);
-  if (!place)
-    return nullptr;
-  auto handle = reinterpret_cast<Handle>(*place);
-  delete place;
-  return handle;
+/// What is in an optional value, which is on the heap of the caller.
+static std::optional<Value> takeOptional(Value value) {
+  std::unique_ptr<Value> place(reinterpret_cast<Value *>(value));
+  return place ? std::optional(*place) : std::nullopt;
 }
 
 Call::Call(Value *stack)
     : q(reinterpret_cast<Handle>(stack[0])), k(reinterpret_cast<Handle>(stack[1])),
-      v(reinterpret_cast<Handle>(stack[2])), alibi(takeOptional(stack[3])),
-      variantText(reinterpret_cast<Handle>(stack[4])), scale(toDouble(stack[5])),
+      v(reinterpret_cast<Handle>(stack[2])),
+      alibi(reinterpret_cast<Handle>(takeOptional(stack[3]).value_or(0))),
+      variantText(reinterpret_cast<Handle>(stack[4])), scale(takeOptional(stack[5])),
       softcap(toDouble(stack[6])), left(static_cast<int64_t>(stack[7])),
       right(static_cast<int64_t>(stack[8])) {}
 
@@ -286,7 +286,8 @@ static void launch(Call &call, const Tensor &out, const Tensor *lse) {
                                                        call.v.describe(), out.describe()};
   if (lse)
     arguments.push_back(lse->describe());
-  arguments.push_back(tessera::makeFloat(call.scale));
+  arguments.push_back(
+      tessera::makeFloat(call.scale ? toDouble(*call.scale) : 1 / std::sqrt(call.q.getSize(3))));
   tessera_argument slopes = {};
   if (call.alibi.get()) {
     call.alibi.readShape("alibi", 1);

@@ -88,6 +88,20 @@ class Native(unittest.TestCase):
                 seen.add(name)
         self.assertLessEqual({"scale", "cap", "left", "right", "lse", "slopes"}, seen)
 
+    def test_scale_that_is_not_given(self):
+        """1 / sqrt(head dimension), that of the tensors where their tile is wider."""
+        q, k, v = problems.make(d=72)
+        variant = "attention_fwd CAUSAL=true"
+        kernel, _, _ = _variants.find_kernel(variant, "bf16", _op.get_sizes(q, k, v))
+        entries = kernel.description["launch_parameters"]
+        index = [entry.get("argument") for entry in entries].index("scale")
+        sizes = {"tensor_map": ctypes.c_char * 128, "i32": ctypes.c_int32, "f32": ctypes.c_float}
+        types = [sizes.get(entry["kind"]) or sizes.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
+        fake_cuda.set_parameters(types)
+        FORWARD(q, k, v, None, variant)
+        found = fake_cuda.last_parameter(index, ctypes.c_float)
+        self.assertAlmostEqual(getattr(found, "value", found), 72**-0.5, places=6)
+
     def test_kernels_are_asked_for_once(self):
         tensors = problems.make(rows=33)
         with unittest.mock.patch.object(_variants, "find_kernel", wraps=_variants.find_kernel) as find:

@@ -7,6 +7,7 @@ from . import _fallback, _native, _op
 from ._types import TYPES
 
 _LAYOUTS = ("BHSD", "BSHD")
+_FLOAT32 = torch.float32
 
 
 def _cast_for_autocast(tensors):
@@ -61,17 +62,16 @@ def attention(
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
     if fallback not in (None, "torch"):
         raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
-    if q.dtype == torch.float32 or k.dtype == torch.float32 or v.dtype == torch.float32:
+    if q.dtype is _FLOAT32 or k.dtype is _FLOAT32 or v.dtype is _FLOAT32:
         q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     left, right = _variants.read_window(causal, window)
-    if scale is None:
-        scale = q.shape[-1] ** -0.5
     if fallback and _needs_fallback(q, k, v, alibi, bias):
         out, lse = _fallback.attention(
-            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias, scale=scale
-        )
+            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
+            scale=q.shape[-1] ** -0.5 if scale is None else scale,
+        )  # fmt: skip
     else:
         out, lse = _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse)
     if layout == "BSHD":
@@ -94,13 +94,15 @@ def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
         _refuse_gradient(q=q, k=k, v=v, alibi=alibi)
     # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
     variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    arguments = [q, k, v, alibi, variant, float(scale)]
-    if softcap or "MASK=window" in variant:
+    op = _op.forward if return_lse else _op.inference
+    if scale is None and not softcap and "window" not in variant:
+        results = _native.call(op, q, k, v, alibi, variant)
+    else:
         unlimited = _variants.UNLIMITED
-        arguments += [float(softcap), unlimited if left is None else left, unlimited if right is None else right]
-    if return_lse:
-        return _native.call(_op.forward, *arguments)
-    return _native.call(_op.inference, *arguments), None
+        left, right = unlimited if left is None else left, unlimited if right is None else right
+        scale = None if scale is None else float(scale)
+        results = _native.call(op, q, k, v, alibi, variant, scale, float(softcap), left, right)
+    return results if return_lse else (results, None)
 
 
 def warm_up(

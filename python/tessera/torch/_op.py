@@ -1,7 +1,8 @@
 """The ops `tessera::attention_forward` (output and LSE) and `tessera::attention_inference` (output).
 
 Tensors are [B, H, S, D] views in any strides but the innermost, which is 1. The output has the order of q's storage,
-so that a view of BSHD storage gives one. Causal masks and windows are aligned at the last row and the last key.
+so that a view of BSHD storage gives one. Causal masks and windows are aligned at the last row and the last key. The
+scale is 1 / sqrt(head dimension) when it is None.
 """
 
 import torch
@@ -12,7 +13,7 @@ from . import _native
 from ._types import TYPES
 
 _SIGNATURE = (
-    "(Tensor q, Tensor k, Tensor v, Tensor? alibi, str variant, float scale, float softcap=0., SymInt left=-1, "
+    "(Tensor q, Tensor k, Tensor v, Tensor? alibi, str variant, float? scale=None, float softcap=0., SymInt left=-1, "
     "SymInt right=-1)"
 )
 _library = torch.library.Library("tessera", "DEF")
@@ -89,6 +90,7 @@ def allocate_results(q, v, lse=True):
 
 def _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, find):
     check(q, k, v, alibi)
+    scale = q.shape[3] ** -0.5 if scale is None else scale
     results = allocate_results(q, v, lse)
     if k.shape[2] == 0:
         for result, value in zip(results, (0, -torch.inf)):
@@ -100,7 +102,7 @@ def _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, find):
     return results
 
 
-def _run_cuda(lse, q, k, v, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
+def _run_cuda(lse, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
     return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_kernel)
 
 
@@ -135,7 +137,7 @@ def _find_program(text, q, k, v, lse):
     return variant.program, variant.extras
 
 
-def _run_cpu(lse, q, k, v, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
+def _run_cpu(lse, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
     if not _interprets:
         raise ValueError(
             "argument 'q' is on the CPU; attention runs on CUDA devices of compute capability 9.0: move it there, call "
