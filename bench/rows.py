@@ -1,7 +1,7 @@
-"""Softmax, LayerNorm and RMSNorm of rows against a copy of the same bytes and torch's own, in GB/s.
+"""Softmax, LayerNorm, RMSNorm and lookup of rows against a copy of the same bytes and torch's own, in GB/s.
 
 A kernel that reads a tensor and writes one of its size is as fast as memory when it takes as long as a copy. The copy is
-torch's `y.copy_(x)`. Vectors and scalars beside the two tensors do not count.
+torch's `y.copy_(x)`. Vectors, scalars and lists of numbers beside the two tensors do not count.
 """
 
 import json
@@ -15,6 +15,7 @@ KERNELS = {
     "softmax": ("softmax", {}),
     "layer_norm": ("layer_norm", {"RMS": "false"}),
     "rms_norm": ("layer_norm", {"RMS": "true"}),
+    "embedding": ("embedding", {}),
 }
 EPS = 1e-5
 
@@ -42,7 +43,7 @@ def configurations(name, dtype, width, schedules):
     return [cases.configuration(kernel, parameters, schedule) for schedule in schedules]
 
 
-def references(name, x, weight, bias):
+def references(name, x, weight, bias, numbers):
     """torch's function, and the same of f32."""
     import torch.nn.functional as F
 
@@ -51,6 +52,7 @@ def references(name, x, weight, bias):
         "softmax": lambda x, w, b: F.softmax(x, -1),
         "layer_norm": lambda x, w, b: F.layer_norm(x, width, w, b, EPS),
         "rms_norm": lambda x, w, b: F.rms_norm(x, width, w, EPS),
+        "embedding": lambda x, w, b: F.embedding(numbers, x),
     }
     function = functions[name]
     return lambda: function(x, weight, bias), function(x.float(), weight.float(), bias.float())
@@ -65,7 +67,9 @@ def measure(kernels, name, dtype, width, options, stopwatch):
     torch.manual_seed(0)
     x = torch.randn((rows, width), device="cuda", dtype=kind)
     weight, bias = (torch.randn(width, device="cuda", dtype=kind) for _ in range(2))
-    own, expected = references(name, x, weight, bias)
+    # Each row once, in any order: as many bytes as a copy has.
+    numbers = torch.randperm(rows, device="cuda").to(torch.int32)
+    own, expected = references(name, x, weight, bias, numbers)
     target = torch.empty_like(x)
 
     def prepare(kernel):
@@ -74,6 +78,7 @@ def measure(kernels, name, dtype, width, options, stopwatch):
             "softmax": (x, y),
             "layer_norm": (x, weight, bias, EPS, y),
             "rms_norm": (x, weight, EPS, y),
+            "embedding": (x, numbers, y),
         }[name]
         return (
             lambda: kernel(*arguments),

@@ -78,9 +78,10 @@ struct CostModel {
   /// ablation` (docs/lab/schedules.md).
   std::array<int64_t, 2> overlaps = {2, 1};
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};
-  /// Warpgroups of a kernel without dots, and the bytes on their way to a multiprocessor that keep
-  /// memory busy: 4.8 TB/s of 132 multiprocessors for 1.0 us, and a half more for the time in which
-  /// blocks compute. By calculation: docs/lab/rows.md has the one run of it.
+  /// Warpgroups of a kernel without dots, the preferred first: bench/rows.py --schedules, record
+  /// 2026-11-22-nvidia-h200-b69a46b-rows (docs/lab/rows.md). And the bytes on their way to a
+  /// multiprocessor that keep memory busy: 4.8 TB/s of 132 multiprocessors for 1.0 us, and a half
+  /// more for the time in which blocks compute, by calculation.
   std::array<int64_t, 4> directConsumers = {1, 2, 3, 4};
   int64_t bytesInFlight = 1 << 16;
   /// The most slots of a pipe where every loop has a single dot, and where the work between dots

@@ -94,8 +94,7 @@ namespace {
 /// What a number of warpgroups makes of a kernel.
 struct Share {
   ScheduleSearch::Candidate candidate;
-  int64_t bytes = 0;   ///< on their way to a multiprocessor at a time
-  int64_t threads = 0; ///< of a multiprocessor
+  int64_t bytes = 0; ///< on their way to a multiprocessor at a time
 };
 } // namespace
 
@@ -107,7 +106,7 @@ static int64_t residentBlocks(int64_t threads, int64_t registers) {
 }
 
 /// Candidates whose tiles and registers fit, the preferred first: those with enough bytes on their
-/// way, and of these the ones with the most threads to hide what is between loads.
+/// way, and of these the ones with the fewest warpgroups that wait for each other in a row.
 std::vector<ScheduleSearch::Candidate>
 ScheduleSearch::directCandidates(const ScheduleFields &requested) {
   VectorAxes axes(/*usual=*/1);
@@ -141,15 +140,11 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
                            usableRegisters(given, model), given));
     else {
       candidate.registersNeeded = needed;
-      int64_t threads = consumers * hopper::warpgroupThreads,
-              blocks = residentBlocks(threads, needed);
-      shares.push_back(
-          {candidate, std::min(blocks * loaded, model.bytesInFlight), blocks * threads});
+      int64_t blocks = residentBlocks(consumers * hopper::warpgroupThreads, needed);
+      shares.push_back({candidate, std::min(blocks * loaded, model.bytesInFlight)});
     }
   }
-  llvm::stable_sort(shares, [](const Share &a, const Share &b) {
-    return std::tie(a.bytes, a.threads) > std::tie(b.bytes, b.threads);
-  });
+  llvm::stable_sort(shares, [](const Share &a, const Share &b) { return a.bytes > b.bytes; });
   for (Share &share : shares)
     candidates.push_back(std::move(share.candidate));
   return candidates;
