@@ -7,6 +7,11 @@
 using namespace mlir;
 using namespace tessera;
 
+bool tessera::leavesInBulk(RankedTensorType tile) {
+  Type element = tile.getElementType();
+  return tile.getRank() == 2 && (element.isF16() || element.isBF16() || element.isF32());
+}
+
 std::optional<std::string> tessera::whyNoBulkStore(tile::StoreOp store, RankedTensorType whole) {
   std::string text;
   llvm::raw_string_ostream reason(text);

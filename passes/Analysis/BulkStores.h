@@ -9,6 +9,10 @@
 
 namespace tessera {
 
+/// Whether stores of `tile` can leave through shared memory: of rank 2, and of floats of 16 or 32
+/// bits. Others go from registers.
+bool leavesInBulk(mlir::RankedTensorType tile);
+
 /// Why no bulk tensor copy can make `store`, of a tile of rank 2 with the rows of all warpgroups
 /// `whole`; nothing when one can. Completes a sentence about the store.
 std::optional<std::string> whyNoBulkStore(tile::StoreOp store, mlir::RankedTensorType whole);

@@ -241,8 +241,9 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
   /// Gives `store` memory that is lent, or its own.
   LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
-    if (type.getRank() != 2) {
-      store.emitRemark("goes from registers: bulk stores take tiles of rank 2");
+    if (!leavesInBulk(type)) {
+      store.emitRemark(
+          "goes from registers: bulk stores take tiles of rank 2, of floats of 16 or 32 bits");
       return success();
     }
     auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -54,7 +55,7 @@ SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
   SmallVector<StoredTile> tiles;
   kernel.walk([&](StoreOp store) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
-    if (type.getRank() != 2)
+    if (!leavesInBulk(type))
       return;
     auto known = llvm::find_if(tiles, [&](StoredTile &tile) {
       return tile.type == type && tile.stores.front().getView() == store.getView();
@@ -86,7 +87,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
       auto type = cast<RankedTensorType>(op.getValue().getType());
-      if (type.getRank() == 2)
+      if (leavesInBulk(type))
         use.staging += llvm::alignTo(tileBytes(type), hopper::tileAlignment);
     });
   return use;
@@ -106,7 +107,7 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   std::optional<std::string> refusal;
   kernel.walk([&](StoreOp store) {
     auto tile = cast<RankedTensorType>(store.getValue().getType());
-    if (tile.getRank() != 2)
+    if (!leavesInBulk(tile))
       return;
     auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
                                       tile.getElementType());

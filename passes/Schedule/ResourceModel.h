@@ -41,7 +41,7 @@ struct StoredTile {
   mlir::RankedTensorType type;
 };
 
-/// The tiles of rank 2 that `kernel` stores, in program order.
+/// The tiles that `kernel` stores and that can leave in bulk, in program order.
 llvm::SmallVector<StoredTile> storedTiles(tile::KernelOp kernel);
 
 /// Bytes of shared memory, by purpose.

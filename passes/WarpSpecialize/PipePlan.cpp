@@ -260,7 +260,8 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
   }
   kernel.walk([&](tile::StoreOp store) {
     if (!plan.isPiped(store))
-      store.emitRemark("goes from registers: a writer stores tiles of rank 2");
+      store.emitRemark(
+          "goes from registers: a writer stores tiles of rank 2, of floats of 16 or 32 bits");
   });
   return checkOrder(kernel, plan);
 }

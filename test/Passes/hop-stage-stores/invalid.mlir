@@ -38,7 +38,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
-    // expected-remark@+1 {{goes from registers: bulk stores take tiles of rank 2}}
+    // expected-remark@+1 {{goes from registers: bulk stores take tiles of rank 2, of floats of 16 or 32 bits}}
     tile.store %t, %x[%m, %c0] : tensor<64xbf16, #hop.layout<row>>, !tile.view<[M, 64], bf16>
   }
 }
