@@ -2,6 +2,7 @@
 
 #include "passes/Analysis/MaskAnalysis.h"
 #include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
@@ -77,10 +78,15 @@ private:
   std::optional<AffineTile> sum(Value a, Value b, int64_t factor);
   std::optional<AffineTile> product(Value a, Value b);
   std::optional<AffineTile> leaf(Value value);
-  std::optional<MaskRanges> comparison(arith::CmpIOp op);
+  std::optional<std::optional<MaskRanges>> comparisonOfParts(arith::CmpIPredicate predicate,
+                                                             Value lhs, Value rhs);
+  std::optional<MaskRanges> comparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
+  std::optional<MaskRanges> comparison(arith::CmpIPredicate predicate, const AffineTile &form);
   std::optional<InductionBound> bound(const AffineTile &form, bool negate, int64_t offset);
   bool isInvariant(Value scalar) { return !loop || loop.isDefinedOutsideOfLoop(scalar); }
-  std::optional<MaskRanges> combined(Value a, Value b, bool conjunction);
+  static bool isTile(Value value) { return isa<ShapedType>(value.getType()); }
+  std::optional<MaskRanges> joined(std::optional<MaskRanges> x, std::optional<MaskRanges> y,
+                                   bool conjunction);
 
   scf::ForOp loop;
   std::string &reason;
@@ -208,15 +214,65 @@ std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool n
   return static_cast<InductionBound>(worst);
 }
 
-std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIOp op) {
-  std::optional<AffineTile> form = sum(op.getLhs(), op.getRhs(), -1);
-  if (!form)
+/// A comparison with a minimum, a maximum or an absolute value on the left, as two comparisons:
+/// |x| < r is x < r and -x < r. Nothing where there is none of these.
+std::optional<std::optional<MaskRanges>>
+MaskAnalyzer::comparisonOfParts(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+  Operation *op = lhs.getDefiningOp();
+  bool isLess = predicate == arith::CmpIPredicate::slt || predicate == arith::CmpIPredicate::sle;
+  bool isGreater = predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sge;
+  if (!isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp, math::AbsIOp>(op) || !isTile(lhs) ||
+      (!isLess && !isGreater))
     return std::nullopt;
+  if (!isa<math::AbsIOp>(op))
+    return joined(comparison(predicate, op->getOperand(0), rhs),
+                  comparison(predicate, op->getOperand(1), rhs),
+                  /*conjunction=*/isa<arith::MaxSIOp>(op) == isLess);
+  std::optional<AffineTile> inner = affine(op->getOperand(0)), bound = affine(rhs);
+  if (!inner || !bound)
+    return std::optional<MaskRanges>();
+  AffineTile above, below;
+  if (!above.add(*inner, 1) || !above.add(*bound, -1) || !below.add(*inner, -1) ||
+      !below.add(*bound, -1))
+    return std::optional<MaskRanges>(refuse("a coefficient exceeds 64 bits"));
+  return joined(comparison(predicate, above), comparison(predicate, below),
+                /*conjunction=*/isLess);
+}
+
+/// The predicate that holds of b and a where `predicate` does of a and b.
+arith::CmpIPredicate tessera::mirrorPredicate(arith::CmpIPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+    return arith::CmpIPredicate::sgt;
+  case arith::CmpIPredicate::sle:
+    return arith::CmpIPredicate::sge;
+  case arith::CmpIPredicate::sgt:
+    return arith::CmpIPredicate::slt;
+  case arith::CmpIPredicate::sge:
+    return arith::CmpIPredicate::sle;
+  default:
+    return predicate;
+  }
+}
+
+std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIPredicate predicate, Value lhs,
+                                                   Value rhs) {
+  if (auto ranges = comparisonOfParts(predicate, lhs, rhs))
+    return *ranges;
+  if (auto ranges = comparisonOfParts(mirrorPredicate(predicate), rhs, lhs))
+    return *ranges;
+  std::optional<AffineTile> form = sum(lhs, rhs, -1);
+  return form ? comparison(predicate, *form) : std::nullopt;
+}
+
+/// The comparison of `form` with 0.
+std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIPredicate predicate,
+                                                   const AffineTile &form) {
   using Bounds = SmallVector<InductionBound>;
   auto all = [&](std::initializer_list<std::pair<bool, int64_t>> parts) -> std::optional<Bounds> {
     Bounds bounds;
     for (auto [negate, offset] : parts) {
-      std::optional<InductionBound> part = bound(*form, negate, offset);
+      std::optional<InductionBound> part = bound(form, negate, offset);
       if (!part)
         return std::nullopt;
       bounds.push_back(*part);
@@ -229,7 +285,7 @@ std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIOp op) {
   auto greater = [&] { return all({{true, 1}}); };
   auto greaterEqual = [&] { return all({{true, 0}}); };
   auto equal = [&] { return all({{false, 0}, {true, 0}}); };
-  switch (op.getPredicate()) {
+  switch (predicate) {
   case arith::CmpIPredicate::slt:
     return MaskRanges{less(), greaterEqual()};
   case arith::CmpIPredicate::sle:
@@ -266,8 +322,8 @@ std::optional<InductionBound> MaskAnalyzer::whereFalse(arith::CmpIPredicate pred
   }
 }
 
-std::optional<MaskRanges> MaskAnalyzer::combined(Value a, Value b, bool conjunction) {
-  std::optional<MaskRanges> x = mask(a), y = mask(b);
+std::optional<MaskRanges> MaskAnalyzer::joined(std::optional<MaskRanges> x,
+                                               std::optional<MaskRanges> y, bool conjunction) {
   MaskRanges none, result;
   // One side alone decides a conjunction that is false and a disjunction that is true.
   auto both = [](auto &p, auto &q) {
@@ -290,12 +346,12 @@ std::optional<MaskRanges> MaskAnalyzer::combined(Value a, Value b, bool conjunct
 std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto cmp = dyn_cast_or_null<arith::CmpIOp>(op))
-    return isa<ShapedType>(cmp.getType()) ? comparison(cmp)
-                                          : refuse("it is the result of a scalar comparison");
+    return isTile(cmp) ? comparison(cmp.getPredicate(), cmp.getLhs(), cmp.getRhs())
+                       : refuse("it is the result of a scalar comparison");
   if (auto conjunction = dyn_cast_or_null<arith::AndIOp>(op))
-    return combined(conjunction.getLhs(), conjunction.getRhs(), /*conjunction=*/true);
+    return joined(mask(conjunction.getLhs()), mask(conjunction.getRhs()), /*conjunction=*/true);
   if (auto disjunction = dyn_cast_or_null<arith::OrIOp>(op))
-    return combined(disjunction.getLhs(), disjunction.getRhs(), /*conjunction=*/false);
+    return joined(mask(disjunction.getLhs()), mask(disjunction.getRhs()), /*conjunction=*/false);
   if (auto exclusive = dyn_cast_or_null<arith::XOrIOp>(op)) {
     if (!matchPattern(exclusive.getRhs(), m_One()))
       return refuse("it combines comparisons by an exclusive or");

@@ -37,10 +37,10 @@ bool isPositionMask(mlir::Value condition);
 
 /// Analyses a tile of i1: comparisons slt, sle, sgt, sge, eq and ne of integer
 /// tiles that are affine in tile.iota, the induction variable of `loop` and
-/// loop-invariant scalars, combined by andi, ori and xori with true, splat,
-/// broadcast or transposed. When neither range can be derived, returns
-/// std::nullopt and says why in `reason`. Integer arithmetic is taken not to wrap. Without a loop
-/// all scalars are invariant, and the bounds are conditions.
+/// loop-invariant scalars, or minima, maxima and absolute values of such tiles, combined by andi,
+/// ori and xori with true, splat, broadcast or transposed. When neither range can be derived,
+/// returns std::nullopt and says why in `reason`. Integer arithmetic is taken not to wrap. Without
+/// a loop all scalars are invariant, and the bounds are conditions.
 std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp loop,
                                       std::string &reason);
 
@@ -49,6 +49,9 @@ std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp lo
 std::optional<InductionBound> boundWhereFalse(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
                                               mlir::Value rhs, mlir::scf::ForOp loop,
                                               std::string &reason);
+
+/// The predicate that holds of b and a where `predicate` does of a and b.
+mlir::arith::CmpIPredicate mirrorPredicate(mlir::arith::CmpIPredicate predicate);
 
 /// Moves scalar integer arithmetic on loop-invariant values out of `loop`, so that the analysis
 /// meets it as one value.

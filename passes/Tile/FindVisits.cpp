@@ -141,22 +141,6 @@ Hull HullFinder::bounded(const InductionBound &whereFalse) {
   return onlyIf(some, /*wanted=*/true);
 }
 
-/// The predicate that holds of b and a where `predicate` does of a and b.
-static Predicate mirror(Predicate predicate) {
-  switch (predicate) {
-  case Predicate::slt:
-    return Predicate::sgt;
-  case Predicate::sle:
-    return Predicate::sge;
-  case Predicate::sgt:
-    return Predicate::slt;
-  case Predicate::sge:
-    return Predicate::sle;
-  default:
-    return predicate;
-  }
-}
-
 /// A comparison with a minimum, a maximum or an absolute value on the left, as two comparisons.
 std::optional<Hull> HullFinder::compareParts(Predicate predicate, Value lhs, Value rhs) {
   bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
@@ -173,7 +157,7 @@ std::optional<Hull> HullFinder::compareParts(Predicate predicate, Value lhs, Val
     Value zero = arith::ConstantOp::create(inside, op->getLoc(), inside.getZeroAttr(rhs.getType()));
     Value opposite = arith::SubIOp::create(inside, op->getLoc(), zero, rhs);
     Hull a = compare(predicate, op->getOperand(0), rhs),
-         b = compare(mirror(predicate), op->getOperand(0), opposite);
+         b = compare(mirrorPredicate(predicate), op->getOperand(0), opposite);
     return isLess ? intersect(a, b) : unite(a, b);
   }
   return std::nullopt;
@@ -188,7 +172,7 @@ Hull HullFinder::compare(Predicate predicate, Value lhs, Value rhs) {
     return unite(compare(Predicate::slt, lhs, rhs), compare(Predicate::sgt, lhs, rhs));
   if (std::optional<Hull> hull = compareParts(predicate, lhs, rhs))
     return *hull;
-  if (std::optional<Hull> hull = compareParts(mirror(predicate), rhs, lhs))
+  if (std::optional<Hull> hull = compareParts(mirrorPredicate(predicate), rhs, lhs))
     return *hull;
   std::string why;
   std::optional<InductionBound> whereFalse = boundWhereFalse(predicate, lhs, rhs, loop, why);
