@@ -29,6 +29,7 @@
 #include "dialects/Tile/TileTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Tile/TileAttrs.h.inc"
+#include "dialects/Tile/TileInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.h.inc"
 

@@ -14,6 +14,7 @@ using namespace tessera::tile;
 
 #include "dialects/Tile/TileDialect.cpp.inc"
 #include "dialects/Tile/TileEnums.cpp.inc"
+#include "dialects/Tile/TileInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Tile/TileTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES

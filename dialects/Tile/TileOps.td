@@ -15,6 +15,8 @@ include "mlir/Interfaces/InferIntRangeInterface.td"
 include "dialects/Tile/TileDialect.td"
 include "dialects/Tile/TileTypes.td"
 include "dialects/Tile/TileAttrs.td"
+include "dialects/Tile/TileInterfaces.td"
+include "dialects/Tile/TileSequence.td"
 
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
 
@@ -27,6 +29,7 @@ def Tile_RowNumbers : StaticShapeTensorOf<[I32, I64]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
+    Tile_EntryOpInterface,
     DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";

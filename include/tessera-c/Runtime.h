@@ -77,7 +77,8 @@ typedef struct tessera_argument {
 
 /** A loaded bundle. Owns its kernels and, for each context it ran in, a CUDA module. */
 typedef struct tessera_bundle tessera_bundle;
-/** A kernel of a bundle; valid until the bundle is destroyed. */
+/** A kernel of a bundle, or a sequence of its kernels, which one call launches in order; valid
+ * until the bundle is destroyed. */
 typedef struct tessera_kernel tessera_kernel;
 
 /** As a device number: the device of the context that is current on the calling thread. */
@@ -100,22 +101,24 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_load_file(const char *path,
  * the bundle. A module that CUDA graphs hold stays loaded as long as they do. Null is allowed. */
 TESSERA_EXPORT void tessera_bundle_destroy(tessera_bundle *bundle);
 
-/** The number of kernels of a bundle. */
+/** The number of kernels and sequences of a bundle. */
 TESSERA_EXPORT size_t tessera_bundle_kernel_count(const tessera_bundle *bundle);
 
-/** The kernel at a position below tessera_bundle_kernel_count. Errors: INVALID_ARGUMENT. */
+/** The kernel, or behind all kernels the sequence, at a position below tessera_bundle_kernel_count.
+ * Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *bundle, size_t index,
                                                                tessera_kernel **kernel);
 
-/** The kernel of a name; a null name means the only kernel. Errors: INVALID_ARGUMENT. */
+/** The kernel or sequence of a name; a null name means the only sequence, or where there is none
+ * the only kernel. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
                                                          tessera_kernel **kernel);
 
 /** The kernel's name in the source; valid as long as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
 
-/** The kernel's entry of the bundle's "kernels" array, as JSON text; valid as long as the kernel.
- */
+/** The entry of the bundle's "kernels" or "sequences" array, as JSON text; valid as long as the
+ * kernel. */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
 
 /** Loads the kernel's module on a device ahead of the first launch, which then takes no longer than
@@ -145,7 +148,11 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_capacity(tessera_kernel *ke
  * A grid of size 0 launches nothing and is a success.
  *
  *  A kernel with a workspace allocates it at the first launch on each stream and keeps it, for
- * streams of the same handle, until the bundle is destroyed.
+ * streams of the same handle, until the bundle is destroyed. So does a sequence, which allocates
+ * again when a call needs more.
+ *
+ *  The kernels of a sequence are launched after all of them have been checked, each of which sees
+ * what those before it have stored.
  *
  *  Any launch, the first included, may be one that a CUDA graph captures. It has a workspace of its
  * own, and the graph holds that and the kernel's module: such graphs may run beside each other and
@@ -158,6 +165,20 @@ TESSERA_EXPORT tessera_runtime_status tessera_kernel_launch(tessera_kernel *kern
                                                             void *stream,
                                                             const tessera_argument *arguments,
                                                             size_t count);
+
+/** The bytes of device memory that a call with these arguments, whose addresses may be any that are
+ * aligned, needs for the workspaces of a sequence; 0 for a kernel. Errors: INVALID_ARGUMENT,
+ * TYPE_MISMATCH. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_workspace_bytes(
+    const tessera_kernel *kernel, const tessera_argument *arguments, size_t count, size_t *bytes);
+
+/** tessera_kernel_launch with the workspaces of a sequence in `bytes` of device memory at
+ * `workspace`, a multiple of 256, as tessera_kernel_workspace_bytes asks. What it holds does not
+ * matter. It belongs to the launch until that has run; of a captured launch, as long as the graph.
+ * Errors: also INVALID_ARGUMENT when there is too little. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_launch_with_workspace(
+    tessera_kernel *kernel, int device, void *stream, const tessera_argument *arguments,
+    size_t count, uint64_t workspace, size_t bytes);
 
 /** Waits for the device and copies what launches on `stream` have recorded since the last call: the
  *  memory that docs/bundle.md calls a timeline, of a kernel compiled with --instrument=timeline,

@@ -62,9 +62,10 @@ struct CompileOptions {
   ImportOptions imports;
   /// Values of `param` declarations, as -D NAME=VALUE.
   std::vector<std::pair<std::string, std::string>> defines;
-  /// Overrides of schedule fields, as "consumers=2,overlap=1".
+  /// Overrides of schedule fields, as "consumers=2,overlap=1". Those of one kernel have its name
+  /// before them, and a semicolon stands between several: "stages=2;gradients:consumers=2".
   std::string schedule;
-  /// The kernel to compile; empty for all kernels of the source.
+  /// The kernel or sequence to compile; empty for all of the source.
   std::string kernel;
   /// What the kernels record: empty for nothing, or "timeline", with options of
   /// hop-instrument-timeline as "timeline,blocks=8,first=132,events=4096".
@@ -139,18 +140,20 @@ struct ParameterInfo {
   std::string documentation;
 };
 
-/// A kernel of a source, with defaults bound.
+/// A kernel or a sequence of a source, with defaults bound.
 struct KernelInfo {
   std::string name;
   std::vector<std::pair<std::string, std::string>> arguments; ///< name, type
   std::vector<std::string> dims;                              ///< named run-time dimensions
-  std::string grid;
+  std::string grid;                                           ///< empty for a sequence
+  std::vector<std::string> launches; ///< the kernels that a sequence launches, each once
 };
 
 struct SourceInfo {
   CompileStatus status = CompileStatus::Success;
   std::vector<ParameterInfo> parameters;
   std::vector<KernelInfo> kernels;
+  std::vector<KernelInfo> sequences;
 };
 
 /// Reads what a source declares, with the parameters that `defines` sets.

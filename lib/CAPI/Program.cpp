@@ -1,6 +1,7 @@
 //===- Program.cpp - Kernels as their source says them --------------------===//
 
 #include "tessera-c/Program.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/CAPI/Conversions.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Database/Database.h"
@@ -28,7 +29,7 @@ struct tessera_program {
   std::mutex mutex; ///< guards the context's handlers and `classes`
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   std::set<std::string> classes;
 };
 
@@ -74,7 +75,7 @@ private:
 /// The arguments of one run, converted; errors go to the diagnostics of the kernel.
 class HostArguments {
 public:
-  explicit HostArguments(tile::KernelOp kernel) : kernel(kernel) {}
+  explicit HostArguments(tile::EntryOpInterface kernel) : kernel(kernel) {}
 
   LogicalResult read(llvm::ArrayRef<tessera_argument> arguments);
   void writeResults();
@@ -87,7 +88,7 @@ private:
     return kernel.emitError() << "argument '" << kernel.getArgumentName(index) << "' ";
   }
 
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   std::vector<KernelArgument> values;
   /// By argument; null for scalars.
   std::vector<std::unique_ptr<HostView>> views;
@@ -156,12 +157,11 @@ void HostArguments::writeResults() {
 // The interface
 //===----------------------------------------------------------------------===//
 
-/// The kernel of a name, or the only one; null after an error.
-static tile::KernelOp findKernel(ModuleOp module, llvm::StringRef name) {
-  llvm::SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
-  for (tile::KernelOp kernel : kernels)
-    if (kernel.getSymName() == name || (name.empty() && kernels.size() == 1))
-      return kernel;
+/// The kernel or sequence of a name, or the only one; null after an error.
+static tile::EntryOpInterface findKernel(ModuleOp module, llvm::StringRef name) {
+  if (tile::EntryOpInterface found = tile::findEntry(module, name))
+    return found;
+  llvm::SmallVector<tile::EntryOpInterface> kernels = tile::getEntries(module);
   InFlightDiagnostic error = emitError(module.getLoc());
   if (kernels.empty())
     error << "the source has no kernel; write one with tile.kernel";
@@ -170,7 +170,7 @@ static tile::KernelOp findKernel(ModuleOp module, llvm::StringRef name) {
   else
     error << "the source has no kernel '" << name << "'; it has ";
   llvm::interleaveComma(kernels, error,
-                        [&](tile::KernelOp kernel) { error << kernel.getSymName(); });
+                        [&](tile::EntryOpInterface kernel) { error << kernel.getSymName(); });
   return {};
 }
 
@@ -232,8 +232,13 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
                                         size_t count, tessera_diagnostic_handler handler,
                                         void *user_data) {
   std::lock_guard<std::mutex> lock(program->mutex);
-  llvm::Expected<std::string> name =
-      findShapeClass(program->kernel, llvm::ArrayRef(extents, count));
+  auto kernel = dyn_cast<tile::KernelOp>(*program->kernel);
+  if (!kernel) {
+    reportError(convert(handler, user_data),
+                "the kernels of a sequence have classes of their own; give its shape to compile");
+    return nullptr;
+  }
+  llvm::Expected<std::string> name = findShapeClass(kernel, llvm::ArrayRef(extents, count));
   if (name)
     return program->classes.insert(std::move(*name)).first->c_str();
   reportError(convert(handler, user_data), toString(name.takeError()));

@@ -67,7 +67,7 @@ constexpr int32_t kDeviceTypeCuda = 2;
 class ArgumentReader {
 public:
   ArgumentReader(const Interpreter &python, const tessera_python_framework &framework,
-                 const KernelInfo &kernel)
+                 const Signature &kernel)
       : python(python), framework(framework), kernel(kernel) {}
 
   /// False, with no error set, when the call is not to be taken.
@@ -92,7 +92,7 @@ private:
 
   const Interpreter &python;
   const tessera_python_framework &framework;
-  const KernelInfo &kernel;
+  const Signature &kernel;
   int device = TESSERA_CURRENT_DEVICE;
   llvm::SmallVector<Argument, 16> arguments;
   /// The shapes and strides of the views. Its room is set aside before the first is read.
@@ -244,7 +244,7 @@ static int launch(const Interpreter &python, const tessera_python_framework &fra
   void *kernel, *stream;
   if (!readAddress(python, arguments[0], kernel))
     return TESSERA_PYTHON_NOT_TAKEN;
-  ArgumentReader reader(python, framework, static_cast<Kernel *>(kernel)->getInfo());
+  ArgumentReader reader(python, framework, static_cast<Kernel *>(kernel)->getSignature());
   if (!reader.read(arguments[1]))
     return TESSERA_PYTHON_NOT_TAKEN;
   bool hasStream = arguments.size() > 2 ? readAddress(python, arguments[2], stream)

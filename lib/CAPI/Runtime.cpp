@@ -84,13 +84,15 @@ tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *bundle, size_t i
 tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
                                           tessera_kernel **kernel) {
   llvm::MutableArrayRef<Kernel> kernels = unwrap(bundle)->getKernels();
-  if (!name && kernels.size() == 1) {
-    *kernel = wrap(&kernels[0]);
+  const BundleInfo &info = unwrap(bundle)->getInfo();
+  // Sequences stand behind the kernels that they launch.
+  if (!name && (info.sequences.size() == 1 || kernels.size() == 1)) {
+    *kernel = wrap(&kernels.back());
     return TESSERA_RUNTIME_SUCCESS;
   }
   std::string names;
   for (Kernel &candidate : kernels) {
-    const std::string &candidateName = candidate.getInfo().name;
+    const std::string &candidateName = candidate.getSignature().name;
     if (name && candidateName == name) {
       *kernel = wrap(&candidate);
       return TESSERA_RUNTIME_SUCCESS;
@@ -105,11 +107,11 @@ tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *na
 }
 
 const char *tessera_kernel_name(const tessera_kernel *kernel) {
-  return unwrap(kernel)->getInfo().name.c_str();
+  return unwrap(kernel)->getSignature().name.c_str();
 }
 
 const char *tessera_kernel_description(const tessera_kernel *kernel) {
-  return unwrap(kernel)->getInfo().description.c_str();
+  return unwrap(kernel)->getSignature().description.c_str();
 }
 
 tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device) {
@@ -121,17 +123,42 @@ tessera_runtime_status tessera_kernel_capacity(tessera_kernel *kernel, int devic
   return report(unwrap(kernel)->getCapacity(device).moveInto(*blocks));
 }
 
+static tessera_runtime_status refuseNullArguments(size_t count) {
+  return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                          "the launch has {0} arguments, and null for their address", count));
+}
+
 tessera_runtime_status tessera_kernel_launch(tessera_kernel *kernel, int device, void *stream,
                                              const tessera_argument *arguments, size_t count) {
   if (!arguments && count)
-    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                            "the launch has {0} arguments, and null for their address", count));
+    return refuseNullArguments(count);
   return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count)));
+}
+
+tessera_runtime_status tessera_kernel_workspace_bytes(const tessera_kernel *kernel,
+                                                      const tessera_argument *arguments,
+                                                      size_t count, size_t *bytes) {
+  if (!arguments && count)
+    return refuseNullArguments(count);
+  return report(
+      unwrap(kernel)->getWorkspaceBytes(llvm::ArrayRef(arguments, count)).moveInto(*bytes));
+}
+
+tessera_runtime_status tessera_kernel_launch_with_workspace(tessera_kernel *kernel, int device,
+                                                            void *stream,
+                                                            const tessera_argument *arguments,
+                                                            size_t count, uint64_t workspace,
+                                                            size_t bytes) {
+  if (!arguments && count)
+    return refuseNullArguments(count);
+  return report(unwrap(kernel)->launch(device, stream, llvm::ArrayRef(arguments, count),
+                                       LentMemory{workspace, bytes}));
 }
 
 tessera_runtime_status tessera_kernel_read_timeline(tessera_kernel *kernel, int device,
                                                     void *stream, void *memory, size_t *size) {
-  size_t bytes = unwrap(kernel)->getInfo().timelineBytes;
+  const KernelInfo *info = unwrap(kernel)->getKernelInfo();
+  size_t bytes = info ? info->timelineBytes : 0;
   if (!memory && bytes) {
     *size = bytes;
     return TESSERA_RUNTIME_SUCCESS;

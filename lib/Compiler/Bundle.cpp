@@ -159,16 +159,18 @@ void nameTimelineStages(json::Object &kernel, StringRef source) {
 }
 
 std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,
-                        json::Array kernels) {
-  json::Value bundle =
-      json::Object{{"format", "tessera-bundle"},
-                   {"version", 1},
-                   {"target", targetName},
-                   {"parameters", std::move(parameters)},
-                   {"image", json::Object{{"kind", kind == ImageKind::Cubin ? "cubin" : "ptx"},
-                                          {"base64", llvm::encodeBase64(image)}}},
-                   {"kernels", std::move(kernels)}};
-  return llvm::formatv("{0:2}\n", bundle).str();
+                        json::Array kernels, json::Array sequences) {
+  json::Object bundle{{"format", "tessera-bundle"},
+                      // What has no sequences is for readers that know none too.
+                      {"version", sequences.empty() ? 1 : 2},
+                      {"target", targetName},
+                      {"parameters", std::move(parameters)},
+                      {"image", json::Object{{"kind", kind == ImageKind::Cubin ? "cubin" : "ptx"},
+                                             {"base64", llvm::encodeBase64(image)}}},
+                      {"kernels", std::move(kernels)}};
+  if (!sequences.empty())
+    bundle["sequences"] = std::move(sequences);
+  return llvm::formatv("{0:2}\n", json::Value(std::move(bundle))).str();
 }
 
 } // namespace tessera

@@ -1,11 +1,12 @@
 //===- Compiler.cpp - From a source to what was asked for -----------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Codegen/Gate.h"
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/Sequences.h"
 #include "lib/Compiler/Trials.h"
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
@@ -60,9 +61,11 @@ private:
   /// What is being compiled.
   OwningOpRef<ModuleOp> module;
   json::Object parameters;
+  /// The entries of the bundle, see describeSequence.
+  json::Array sequences;
   TunedForm tuned;
   /// The fields that the options set.
-  tile::ScheduleAttr asked;
+  SmallVector<ScheduleOverride> asked;
   std::optional<InstrumentTimelineOptions> timeline;
   StringRef sourceText, fileName;
   std::unique_ptr<source::Files> files;
@@ -75,7 +78,7 @@ private:
 
 /// Reads what the options say in text.
 CompileStatus Compilation::readOptions() {
-  FailureOr<tile::ScheduleAttr> schedule = parseSchedule(context, options.schedule);
+  FailureOr<SmallVector<ScheduleOverride>> schedule = parseSchedules(context, options.schedule);
   if (failed(schedule))
     return CompileStatus::UsageError;
   asked = *schedule;
@@ -89,31 +92,27 @@ CompileStatus Compilation::readOptions() {
   return CompileStatus::Success;
 }
 
-/// Leaves only the kernel that the options name.
+/// Leaves only the kernel or the sequence that the options name, with its kernels.
 CompileStatus Compilation::selectKernel(ModuleOp form) {
-  SmallVector<tile::KernelOp> kernels(form.getOps<tile::KernelOp>());
+  SmallVector<tile::EntryOpInterface> entries = tile::getEntries(form);
   if (options.kernel.empty()) {
-    if (!kernels.empty())
+    if (!entries.empty())
       return CompileStatus::Success;
     emitError(form.getLoc()) << "the source has no kernel; write one with tile.kernel";
     return CompileStatus::SourceError;
   }
-  bool found = llvm::any_of(
-      kernels, [&](tile::KernelOp kernel) { return kernel.getSymName() == options.kernel; });
-  if (!found) {
-    InFlightDiagnostic error = emitError(form.getLoc());
-    error << "the source has no kernel '" << options.kernel << "'";
-    if (!kernels.empty()) {
-      error << "; it has ";
-      llvm::interleaveComma(kernels, error,
-                            [&](tile::KernelOp kernel) { error << kernel.getSymName(); });
-    }
-    return CompileStatus::UsageError;
+  if (tile::EntryOpInterface found = tile::findEntry(form, options.kernel)) {
+    tile::keepEntry(found);
+    return CompileStatus::Success;
   }
-  for (tile::KernelOp kernel : kernels)
-    if (kernel.getSymName() != options.kernel)
-      kernel.erase();
-  return CompileStatus::Success;
+  InFlightDiagnostic error = emitError(form.getLoc());
+  error << "the source has no kernel '" << options.kernel << "'";
+  if (!entries.empty()) {
+    error << "; it has ";
+    llvm::interleaveComma(entries, error,
+                          [&](tile::EntryOpInterface entry) { error << entry.getSymName(); });
+  }
+  return CompileStatus::UsageError;
 }
 
 /// Reads the source: the kernels that are asked for, with the fields that are asked for, cleaned
@@ -128,7 +127,8 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
     return status;
   scope.stop();
-  overrideSchedules(*form, asked);
+  if (failed(overrideSchedules(*form, asked)))
+    return CompileStatus::UsageError;
   if (failed(dump.prepare(*form)))
     return CompileStatus::UsageError;
   dump.writeModule(*form, "source");
@@ -235,8 +235,11 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
     report.report = llvm::formatv("{0:2}", *object.get("report"));
     result.kernels.push_back(std::move(report));
   }
+  for (json::Value &sequence : sequences)
+    addDemands(*sequence.getAsObject(), *kernels);
   if (options.emit == EmitKind::Bundle)
-    result.output = writeBundle(std::move(parameters), kind, image, std::move(*kernels));
+    result.output =
+        writeBundle(std::move(parameters), kind, image, std::move(*kernels), std::move(sequences));
   else
     result.output = image.str();
   return CompileStatus::Success;
@@ -286,6 +289,12 @@ CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
   result = CompileResult();
   if (CompileStatus status = readParameters(); status != CompileStatus::Success)
     return status;
+  sequences.clear();
+  for (auto sequence : module->getOps<tile::SequenceOp>())
+    sequences.push_back(describeSequence(sequence));
+  // Passes lower kernels; of a sequence nothing changes.
+  if (options.emit > EmitKind::Scheduled)
+    tile::eraseSequences(*module);
   CompileStatus status = lower();
   if (status == CompileStatus::Success && options.emit <= EmitKind::LLVM)
     printModule();

@@ -1,7 +1,7 @@
 //===- Dump.cpp - Files of what each stage made ---------------------------===//
 
 #include "lib/Compiler/Dump.h"
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/Entries.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/FileSystem.h"
@@ -78,6 +78,7 @@ void Dump::writeModule(Operation *module, StringRef stage) {
       continue;
     // Each file parses by itself: the module without the other kernels.
     OwningOpRef<Operation *> copy(module->clone());
+    tile::eraseSequences(cast<ModuleOp>(*copy));
     for (Operation &op : llvm::make_early_inc_range((*copy)->getRegion(0).getOps())) {
       auto symbol = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
       if (symbol && symbol.getValue() != name && llvm::is_contained(kernels, symbol.getValue()))

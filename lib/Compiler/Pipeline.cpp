@@ -11,6 +11,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/ScheduleChoice.h"
 #include "passes/Tile/TilePasses.h"
 
 using namespace mlir;
@@ -85,6 +86,39 @@ FailureOr<tile::ScheduleAttr> parseSchedule(MLIRContext &context, StringRef text
   return tile::ScheduleAttr::parseText(&context, text, [&] {
     return emitError(UnknownLoc::get(&context)) << "in the schedule '" << text << "': ";
   });
+}
+
+FailureOr<SmallVector<ScheduleOverride>> parseSchedules(MLIRContext &context, StringRef text) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ';');
+  SmallVector<ScheduleOverride> overrides;
+  for (StringRef part : parts) {
+    auto [kernel, fields] = part.contains(':') ? part.split(':') : std::pair(StringRef(), part);
+    FailureOr<tile::ScheduleAttr> parsed = parseSchedule(context, fields.trim());
+    if (failed(parsed))
+      return failure();
+    overrides.push_back({kernel.trim().str(), *parsed});
+  }
+  return overrides;
+}
+
+LogicalResult overrideSchedules(ModuleOp module, ArrayRef<ScheduleOverride> overrides) {
+  for (const ScheduleOverride &item : overrides) {
+    if (item.kernel.empty()) {
+      overrideSchedules(module, item.fields);
+      continue;
+    }
+    if (auto kernel = module.lookupSymbol<tile::KernelOp>(item.kernel)) {
+      overrideSchedule(kernel, item.fields);
+      continue;
+    }
+    InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()));
+    error << "the schedule is for a kernel '" << item.kernel << "'; there are ";
+    llvm::interleaveComma(module.getOps<tile::KernelOp>(), error,
+                          [&](tile::KernelOp kernel) { error << kernel.getSymName(); });
+    return error;
+  }
+  return success();
 }
 
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(StringRef text) {

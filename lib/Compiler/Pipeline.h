@@ -8,23 +8,19 @@
 #ifndef TESSERA_LIB_COMPILER_PIPELINE_H
 #define TESSERA_LIB_COMPILER_PIPELINE_H
 
+#include "dialects/Tile/Tile.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 
 namespace mlir {
-class DialectRegistry;
-class MLIRContext;
 class OpPassManager;
 } // namespace mlir
 
 namespace tessera {
 
 struct InstrumentTimelineOptions;
-namespace tile {
-class ScheduleAttr;
-} // namespace tile
 
 /// Cleans up a source as it was read: constants folded, common expressions shared.
 void buildTilePhase(mlir::OpPassManager &pm);
@@ -40,9 +36,25 @@ void buildHopPhase(mlir::OpPassManager &pm, int64_t producers = 1);
 void buildBarriersPhase(mlir::OpPassManager &pm,
                         const InstrumentTimelineOptions *timeline = nullptr);
 
-/// Reads CompileOptions::schedule ("consumers=2,overlap=1"). What is wrong is an error without a
+/// Reads fields of a schedule ("consumers=2,overlap=1"). What is wrong is an error without a
 /// position: a misspelt field is one of usage and not of the source.
 mlir::FailureOr<tile::ScheduleAttr> parseSchedule(mlir::MLIRContext &context, llvm::StringRef text);
+
+/// Fields for the kernel of a name, or with an empty name for all.
+struct ScheduleOverride {
+  std::string kernel;
+  tile::ScheduleAttr fields;
+};
+
+/// Reads CompileOptions::schedule: fields, and behind semicolons others; "gradients:stages=2" are
+/// those of one kernel. Errors as above.
+mlir::FailureOr<llvm::SmallVector<ScheduleOverride>> parseSchedules(mlir::MLIRContext &context,
+                                                                    llvm::StringRef text);
+
+/// Sets fields in the schedules of `module`, in place of what its kernels write; a later one
+/// counts. Fails after an error that names a kernel which there is not.
+llvm::LogicalResult overrideSchedules(mlir::ModuleOp module,
+                                      llvm::ArrayRef<ScheduleOverride> overrides);
 
 /// Reads CompileOptions::instrument. Nothing for an empty text; an error says what is wrong.
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::StringRef text);

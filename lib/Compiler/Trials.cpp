@@ -1,6 +1,7 @@
 //===- Trials.cpp - Schedules tried until one compiles --------------------===//
 
 #include "lib/Compiler/Trials.h"
+#include "dialects/Tile/Entries.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,12 +41,10 @@ static KernelOp findKernel(ModuleOp module, StringRef name) {
   return module.lookupSymbol<KernelOp>(name);
 }
 
-/// `source` with one of its kernels.
+/// `source` with one of its kernels, and no sequence.
 static OwningOpRef<ModuleOp> isolate(ModuleOp source, StringRef kernel) {
   OwningOpRef<ModuleOp> module = source.clone();
-  for (KernelOp other : llvm::make_early_inc_range(module->getOps<KernelOp>()))
-    if (other.getSymName() != kernel)
-      other.erase();
+  tile::keepEntry(findKernel(*module, kernel));
   return module;
 }
 
@@ -200,7 +199,7 @@ CompileStatus Trials::run(ModuleOp source) {
   }
   SmallVector<KernelOp> kernels(source.getOps<KernelOp>());
   ScheduleAttr found;
-  if (kernels.size() == 1)
+  if (kernels.size() == 1 && source.getOps<tile::SequenceOp>().empty())
     return tryAll(source, kernels.front().getSymName(), std::move(whole), found);
   // Which of them was refused, each shows by itself.
   for (KernelOp kernel : kernels) {
@@ -223,7 +222,7 @@ CompileStatus Trials::run(ModuleOp source, TunedForm &tuned) {
     return run(source);
   Trial trial = attempt(tuned.module->clone());
   bool holds = trial.status != CompileStatus::SourceError;
-  bool isAlone = llvm::hasSingleElement(source.getOps<KernelOp>());
+  bool isAlone = llvm::hasSingleElement(source.getOps<tile::EntryOpInterface>());
   for (TunedKernel &kernel : tuned.kernels) {
     if (!kernel.entry)
       continue;

@@ -1,6 +1,7 @@
 //===- Tuned.cpp - Measured schedules in a compilation --------------------===//
 
 #include "lib/Compiler/Tuned.h"
+#include "dialects/Tile/Entries.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "lib/Database/Fingerprint.h"
 #include "lib/Database/ShapeClass.h"
@@ -41,6 +42,7 @@ public:
   CompileStatus run();
 
 private:
+  llvm::StringMap<int64_t> getShape();
   std::optional<std::string> classifyShape();
   std::optional<std::string> findClass();
   bool isDefined(StringRef parameter) const;
@@ -123,18 +125,48 @@ static std::optional<std::string> findGpu(const std::string &name, const Databas
   return std::nullopt;
 }
 
+/// The extents that the kernel has in the first launch of it, with those that the options give the
+/// dimensions of the sequence; unknown ones are left out.
+static llvm::StringMap<int64_t> getExtents(tile::LaunchOp launch, llvm::StringMap<int64_t> given) {
+  auto sequence = cast<tile::SequenceOp>(launch->getParentOp());
+  for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs())
+    if (std::optional<int64_t> extent =
+            dim.evaluate([&](StringRef name) { return given.lookup(name); }))
+      given[dim.getName().getValue()] = *extent;
+  llvm::StringMap<int64_t> extents;
+  for (auto [operand, argument] :
+       llvm::zip(launch.getOperands(), launch.getKernelOp().getBody().getArguments())) {
+    auto takes = dyn_cast<tile::ViewType>(argument.getType());
+    for (int64_t i = 0; takes && i < takes.getRank(); ++i) {
+      auto gets = cast<tile::ViewType>(operand.getType());
+      StringRef name = gets.getDimName(i);
+      if (!takes.getDimName(i).empty() && (name.empty() || given.count(name)))
+        extents[takes.getDimName(i)] = name.empty() ? gets.getStaticDim(i) : given[name];
+    }
+  }
+  return extents;
+}
+
+/// The extents of the kernel's dimensions, of those that the options give.
+llvm::StringMap<int64_t> Lookup::getShape() {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  llvm::StringMap<int64_t> given;
+  for (const auto &[dim, extent] : options.tuning.shape)
+    given[dim] = extent;
+  for (auto sequence : module.getOps<tile::SequenceOp>())
+    for (auto launch : sequence.getOps<tile::LaunchOp>())
+      if (launch.getKernelOp() == kernel)
+        return getExtents(launch, given);
+  for (tile::EntryOpInterface other : tile::getEntries(module))
+    for (StringRef dim : other.getDimNames())
+      if (!llvm::is_contained(kernel.getDimNames(), dim))
+        given.erase(dim);
+  return given;
+}
+
 /// The class of the shape that the options give: empty where it has none, nothing after an error.
 std::optional<std::string> Lookup::classifyShape() {
-  auto isOfOther = [&](StringRef dim) {
-    return !llvm::is_contained(kernel.getDimNames(), dim) &&
-           llvm::any_of(
-               kernel->getParentOfType<ModuleOp>().getOps<KernelOp>(),
-               [&](KernelOp other) { return llvm::is_contained(other.getDimNames(), dim); });
-  };
-  llvm::StringMap<int64_t> dims;
-  for (const auto &[dim, extent] : options.tuning.shape)
-    if (!isOfOther(dim))
-      dims[dim] = extent;
+  llvm::StringMap<int64_t> dims = getShape();
   if (llvm::Error error = tuning::checkShape(kernel, dims)) {
     emitError(UnknownLoc::get(context)) << toString(std::move(error));
     return std::nullopt;

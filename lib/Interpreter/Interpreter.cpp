@@ -4,11 +4,16 @@
 #include "lib/Interpreter/Engine.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/ThreadPool.h"
+#include <limits>
+#include <list>
 #include <mutex>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
+
+/// What a host has memory for.
+static constexpr int64_t maxWorkspaceElements = int64_t(1) << 32;
 
 namespace {
 /// Runs the grid points of one program and keeps the failure of smallest order.
@@ -72,8 +77,8 @@ LogicalResult GridRun::run(unsigned numThreads) {
   return emitError(first->loc) << first->message;
 }
 
-LogicalResult tessera::interpret(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments,
-                                 const InterpreterOptions &options) {
+static LogicalResult interpretKernel(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments,
+                                     const InterpreterOptions &options) {
   FailureOr<Launch> launch = resolveLaunch(kernel, arguments);
   if (failed(launch))
     return failure();
@@ -93,4 +98,53 @@ LogicalResult tessera::interpret(tile::KernelOp kernel, ArrayRef<KernelArgument>
       numThreads = 1;
   numThreads = std::min<int64_t>(numThreads, numPoints);
   return GridRun(**program, numPoints).run(numThreads);
+}
+
+/// A workspace as a call of its sequence finds it.
+static FailureOr<HostTensor> makeWorkspace(tile::WorkspaceOp op, const Launch &launch) {
+  tile::ViewType view = op.getView().getType();
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; i < view.getRank(); ++i)
+    shape.push_back(getExtent(view, i, launch));
+  int64_t count = countElements(shape);
+  if (count < 0 || count > maxWorkspaceElements)
+    return op.emitError() << "the interpreter keeps workspaces of at most " << maxWorkspaceElements
+                          << " elements";
+  return HostTensor::contiguous(shape,
+                                op.getZeroed() ? 0 : std::numeric_limits<double>::quiet_NaN());
+}
+
+static LogicalResult interpretSequence(tile::SequenceOp sequence,
+                                       ArrayRef<KernelArgument> arguments,
+                                       const InterpreterOptions &options) {
+  FailureOr<Launch> launch = resolveLaunch(sequence, arguments);
+  if (failed(launch))
+    return failure();
+  llvm::DenseMap<Value, KernelArgument> values;
+  for (auto [argument, value] : llvm::zip_equal(sequence.getBody().getArguments(), arguments))
+    values[argument] = value;
+  std::list<HostTensor> workspaces;
+  for (Operation &op : sequence.getBody().front()) {
+    if (auto workspace = dyn_cast<tile::WorkspaceOp>(op)) {
+      FailureOr<HostTensor> tensor = makeWorkspace(workspace, *launch);
+      if (failed(tensor))
+        return failure();
+      values[workspace.getView()] = &workspaces.emplace_back(std::move(*tensor));
+      continue;
+    }
+    auto step = cast<tile::LaunchOp>(op);
+    SmallVector<KernelArgument> passed;
+    for (Value operand : step.getOperands())
+      passed.push_back(values.lookup(operand));
+    if (failed(interpretKernel(step.getKernelOp(), passed, options)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult tessera::interpret(tile::EntryOpInterface entry, ArrayRef<KernelArgument> arguments,
+                                 const InterpreterOptions &options) {
+  if (auto sequence = dyn_cast<tile::SequenceOp>(*entry))
+    return interpretSequence(sequence, arguments, options);
+  return interpretKernel(cast<tile::KernelOp>(*entry), arguments, options);
 }

@@ -1,14 +1,15 @@
 //===- Interpreter.h - Runs tile kernels on the CPU -----------------------===//
 //
 // The meaning of a kernel: executes a tile.kernel at any tile level (bound,
-// scheduled, split, overlapped) for concrete tensors.
+// scheduled, split, overlapped) for concrete tensors; and of a sequence, the
+// kernels in their order.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_LIB_INTERPRETER_INTERPRETER_H
 #define TESSERA_LIB_INTERPRETER_INTERPRETER_H
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/Support/ElementTypes.h"
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/MapVector.h"
@@ -27,7 +28,9 @@ enum class Precision {
   Kernel,
 };
 
-/// The value of one kernel argument: the tensor of a view (read and written in place, never null),
+using tile::ViewUse;
+
+/// The value of one argument: the tensor of a view (read and written in place, never null),
 /// a floating-point scalar, or an integer one.
 using KernelArgument = std::variant<HostTensor *, double, int64_t>;
 
@@ -37,28 +40,29 @@ struct InterpreterOptions {
   unsigned threads = 0;
 };
 
-/// What the launch of a kernel with concrete arguments fixes.
+/// What the launch of a kernel or a sequence with concrete arguments fixes.
 struct Launch {
-  /// Extents of the named run-time dimensions, in order of first appearance.
+  /// Extents of the named run-time dimensions, in order of first appearance; of a sequence those
+  /// that it derives follow.
   llvm::MapVector<llvm::StringRef, int64_t> dims;
-  /// Grid points along each grid dimension, 1 to 3 of them.
+  /// Grid points along each grid dimension of a kernel, 1 to 3 of them.
   llvm::SmallVector<int64_t, 3> grid;
+  /// Whether a kernel has no grid points, or none of a sequence has any.
+  bool isEmpty = false;
 };
 
-/// Derives a launch from arguments, one per kernel argument. An error at the kernel's location when
-/// an argument is of the wrong kind, a tensor does not fit its view, a named dimension has two
-/// extents or none that is allowed, or a requirement does not hold.
-llvm::FailureOr<Launch> resolveLaunch(tile::KernelOp kernel,
+/// Derives a launch from arguments, one per argument of a kernel or a sequence. An error at its
+/// location when an argument is of the wrong kind, a tensor does not fit its view, a named
+/// dimension has two extents or none that is allowed, or a requirement does not hold, of the
+/// kernels of a sequence too.
+llvm::FailureOr<Launch> resolveLaunch(tile::EntryOpInterface entry,
                                       llvm::ArrayRef<KernelArgument> arguments);
 
-/// Whether a kernel loads or stores the view that is its argument `index`. One that is added to is
-/// both, and its elements belong to no grid point.
-struct ViewUse {
-  bool loaded = false, stored = false, added = false;
-};
-ViewUse getViewUse(tile::KernelOp kernel, unsigned index);
+/// The extent of a view's dimension.
+int64_t getExtent(tile::ViewType view, int64_t dim, const Launch &launch);
 
-/// Runs every grid point of `kernel`, in no particular order. Arguments as for `resolveLaunch`.
+/// Runs every grid point of a kernel, in no particular order, or the kernels of a sequence one
+/// after the other, in workspaces that are NaN or zeroed. Arguments as for `resolveLaunch`.
 ///
 /// Elements of f16, bf16 and f32 views are rounded as they are loaded in Kernel precision and used
 /// as they are in Exact. An operation that is not known, a type without a meaning here, an outer
@@ -68,7 +72,8 @@ ViewUse getViewUse(tile::KernelOp kernel, unsigned index);
 /// value undefined (poison), the result is: 0, or the sign, for shifts by the width or more; the
 /// nearest integer in range, 0 for NaN, for conversions to integers; the wrapped result for
 /// `nsw`/`nuw` overflow.
-llvm::LogicalResult interpret(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments,
+llvm::LogicalResult interpret(tile::EntryOpInterface entry,
+                              llvm::ArrayRef<KernelArgument> arguments,
                               const InterpreterOptions &options = {});
 
 /// The nearest value of a type that views or scalars have: of floats to nearest even.

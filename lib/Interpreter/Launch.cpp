@@ -5,13 +5,14 @@
 
 using namespace mlir;
 using namespace tessera;
+using tile::EntryOpInterface;
 using tile::KernelOp;
 using tile::ViewType;
 
 /// Records the extent of a named dimension; an error when it has another already.
-static LogicalResult bindDim(KernelOp kernel, unsigned argument, int64_t index, int64_t extent,
-                             Launch &launch) {
-  auto view = cast<ViewType>(kernel.getArgument(argument).getType());
+static LogicalResult bindDim(EntryOpInterface entry, unsigned argument, int64_t index,
+                             int64_t extent, Launch &launch) {
+  auto view = cast<ViewType>(entry.getArgument(argument).getType());
   StringRef name = view.getDimName(index);
   int64_t expected;
   if (name.empty()) {
@@ -24,43 +25,43 @@ static LogicalResult bindDim(KernelOp kernel, unsigned argument, int64_t index, 
   }
   if (extent == expected)
     return success();
-  return kernel.emitError() << "dimension " << index << " of the tensor for '"
-                            << kernel.getArgumentName(argument) << "' is " << extent << "; "
-                            << (name.empty() ? "its view" : "an earlier argument") << " has "
-                            << (name.empty() ? "" : name) << (name.empty() ? "" : " = ")
-                            << expected;
+  return entry.emitError() << "dimension " << index << " of the tensor for '"
+                           << entry.getArgumentName(argument) << "' is " << extent << "; "
+                           << (name.empty() ? "its view" : "an earlier argument") << " has "
+                           << (name.empty() ? "" : name) << (name.empty() ? "" : " = ") << expected;
 }
 
-static LogicalResult bindView(KernelOp kernel, unsigned argument, const KernelArgument &value,
-                              Launch &launch) {
-  StringRef name = kernel.getArgumentName(argument);
-  auto view = cast<ViewType>(kernel.getArgument(argument).getType());
+static LogicalResult bindView(EntryOpInterface entry, unsigned argument,
+                              const KernelArgument &value, Launch &launch) {
+  StringRef name = entry.getArgumentName(argument);
+  auto view = cast<ViewType>(entry.getArgument(argument).getType());
   if (!std::holds_alternative<HostTensor *>(value))
-    return kernel.emitError() << "argument '" << name << "' is a view and takes a tensor";
+    return entry.emitError() << "argument '" << name << "' is a view and takes a tensor";
   const HostTensor &tensor = *std::get<HostTensor *>(value);
   if (static_cast<int64_t>(tensor.shape.size()) != view.getRank())
-    return kernel.emitError() << "the tensor for '" << name << "' has rank " << tensor.shape.size()
-                              << ", its view " << view << " rank " << view.getRank();
+    return entry.emitError() << "the tensor for '" << name << "' has rank " << tensor.shape.size()
+                             << ", its view " << view << " rank " << view.getRank();
   if (std::string problem = tensor.check(); !problem.empty())
-    return kernel.emitError() << "the tensor for '" << name << "' " << problem;
+    return entry.emitError() << "the tensor for '" << name << "' " << problem;
   if (tensor.shape.back() > 1 && tensor.strides.back() != 1)
-    return kernel.emitError() << "the tensor for '" << name << "' has the stride "
-                              << tensor.strides.back()
-                              << " along its innermost dimension, which is contiguous in a view";
+    return entry.emitError() << "the tensor for '" << name << "' has the stride "
+                             << tensor.strides.back()
+                             << " along its innermost dimension, which is contiguous in a view";
   for (int64_t i = 0; i < view.getRank(); ++i)
-    if (failed(bindDim(kernel, argument, i, tensor.shape[i], launch)))
+    if (failed(bindDim(entry, argument, i, tensor.shape[i], launch)))
       return failure();
   return success();
 }
 
-static LogicalResult checkScalar(KernelOp kernel, unsigned argument, const KernelArgument &value) {
-  Type type = kernel.getArgument(argument).getType();
+static LogicalResult checkScalar(EntryOpInterface entry, unsigned argument,
+                                 const KernelArgument &value) {
+  Type type = entry.getArgument(argument).getType();
   bool isFloat = isa<FloatType>(type);
   if (isFloat ? std::holds_alternative<double>(value) : std::holds_alternative<int64_t>(value))
     return success();
-  return kernel.emitError() << "argument '" << kernel.getArgumentName(argument) << "' is " << type
-                            << " and takes " << (isFloat ? "a floating-point" : "an integer")
-                            << " scalar";
+  return entry.emitError() << "argument '" << entry.getArgumentName(argument) << "' is " << type
+                           << " and takes " << (isFloat ? "a floating-point" : "an integer")
+                           << " scalar";
 }
 
 static LogicalResult checkDivides(KernelOp kernel, tile::DividesAttr divides,
@@ -99,24 +100,29 @@ static LogicalResult checkRequirements(KernelOp kernel, const Launch &launch) {
 /// Passes rely on what tile.dim promises. A launch without grid points runs nothing and may have
 /// empty dimensions.
 static LogicalResult checkExtents(KernelOp kernel, const Launch &launch) {
-  bool isEmpty = llvm::is_contained(launch.grid, 0);
   for (const auto &[name, extent] : launch.dims)
-    if (extent > INT32_MAX || (extent < 1 && !isEmpty))
+    if (extent > INT32_MAX || (extent < 1 && !launch.isEmpty))
       return kernel.emitError() << "dimension " << name << " is " << extent
                                 << "; an extent is at least 1 and below 2^31";
   return success();
 }
 
-FailureOr<Launch> tessera::resolveLaunch(KernelOp kernel, ArrayRef<KernelArgument> arguments) {
-  if (arguments.size() != kernel.getNumArguments())
-    return kernel.emitError() << "takes " << kernel.getNumArguments() << " arguments, got "
-                              << arguments.size();
+/// The extents of the arguments and what else does not depend on a grid.
+static FailureOr<Launch> bindArguments(EntryOpInterface entry, ArrayRef<KernelArgument> arguments) {
+  if (arguments.size() != entry.getNumArguments())
+    return entry.emitError() << "takes " << entry.getNumArguments() << " arguments, got "
+                             << arguments.size();
   Launch launch;
   for (auto [i, value] : llvm::enumerate(arguments)) {
-    bool isView = isa<ViewType>(kernel.getArgument(i).getType());
-    if (failed(isView ? bindView(kernel, i, value, launch) : checkScalar(kernel, i, value)))
+    bool isView = isa<ViewType>(entry.getArgument(i).getType());
+    if (failed(isView ? bindView(entry, i, value, launch) : checkScalar(entry, i, value)))
       return failure();
   }
+  return launch;
+}
+
+/// Completes the launch of a kernel whose dimensions are known.
+static LogicalResult completeLaunch(KernelOp kernel, Launch &launch) {
   for (unsigned i = 0; i < kernel.getGridRank(); ++i) {
     tile::GridDimAttr dim = kernel.getGridDim(i);
     int64_t extent;
@@ -128,18 +134,58 @@ FailureOr<Launch> tessera::resolveLaunch(KernelOp kernel, ArrayRef<KernelArgumen
       return kernel.emitError() << "grid dimension " << i << " has the negative extent " << extent;
     launch.grid.push_back(llvm::divideCeil(static_cast<uint64_t>(extent), dim.getDivisor()));
   }
-  if (failed(checkExtents(kernel, launch)) || failed(checkRequirements(kernel, launch)))
+  launch.isEmpty = llvm::is_contained(launch.grid, 0);
+  return failure(failed(checkExtents(kernel, launch)) || failed(checkRequirements(kernel, launch)));
+}
+
+/// What the kernel of a launch makes of the extents of its sequence.
+static Launch bindOperands(tile::LaunchOp op, const Launch &sequence) {
+  Launch launch;
+  for (auto [operand, argument] :
+       llvm::zip(op.getOperands(), op.getKernelOp().getBody().getArguments())) {
+    auto view = dyn_cast<ViewType>(argument.getType());
+    for (int64_t i = 0; view && i < view.getRank(); ++i) {
+      StringRef name = view.getDimName(i);
+      if (!name.empty())
+        launch.dims.insert({name, getExtent(cast<ViewType>(operand.getType()), i, sequence)});
+    }
+  }
+  return launch;
+}
+
+/// Derives extents, and holds every kernel against those that it gets.
+static LogicalResult completeLaunch(tile::SequenceOp sequence, Launch &launch) {
+  for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs()) {
+    std::optional<int64_t> extent =
+        dim.evaluate([&](StringRef name) { return launch.dims.lookup(name); });
+    if (!extent)
+      return sequence.emitError() << "the extent '" << dim.getName().getValue()
+                                  << "' of its workspaces is 2^31 or more";
+    launch.dims.insert({dim.getName().getValue(), *extent});
+  }
+  launch.isEmpty = true;
+  for (auto op : sequence.getOps<tile::LaunchOp>()) {
+    Launch own = bindOperands(op, launch);
+    if (failed(completeLaunch(op.getKernelOp(), own)))
+      return failure();
+    launch.isEmpty &= own.isEmpty;
+  }
+  return success();
+}
+
+FailureOr<Launch> tessera::resolveLaunch(EntryOpInterface entry,
+                                         ArrayRef<KernelArgument> arguments) {
+  FailureOr<Launch> launch = bindArguments(entry, arguments);
+  if (failed(launch))
+    return failure();
+  auto sequence = dyn_cast<tile::SequenceOp>(*entry);
+  if (failed(sequence ? completeLaunch(sequence, *launch)
+                      : completeLaunch(cast<KernelOp>(*entry), *launch)))
     return failure();
   return launch;
 }
 
-ViewUse tessera::getViewUse(KernelOp kernel, unsigned index) {
-  ViewUse use;
-  for (Operation *user : kernel.getArgument(index).getUsers()) {
-    auto store = dyn_cast<tile::StoreOp>(user);
-    use.added |= store && store.getAdd();
-    use.loaded |= isa<tile::LoadOp, tile::GatherOp>(user) || use.added;
-    use.stored |= store != nullptr;
-  }
-  return use;
+int64_t tessera::getExtent(ViewType view, int64_t dim, const Launch &launch) {
+  StringRef name = view.getDimName(dim);
+  return name.empty() ? view.getStaticDim(dim) : launch.dims.lookup(name);
 }

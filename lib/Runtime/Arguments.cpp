@@ -21,11 +21,11 @@ static constexpr int64_t kAddressSpace = int64_t(1) << 47;
 
 namespace {
 
-/// Checks one argument. The messages begin with the kernel's and the argument's name.
+/// Checks one argument. The messages begin with the names of what is launched and of the argument.
 class ArgumentChecker {
 public:
-  ArgumentChecker(const KernelInfo &kernel, unsigned index, const Argument &argument)
-      : kernel(kernel), info(kernel.arguments[index]), argument(argument) {}
+  ArgumentChecker(const Signature &callee, unsigned index, const Argument &argument)
+      : callee(callee), info(callee.arguments[index]), argument(argument) {}
 
   llvm::Error checkType() const;
   llvm::Error bindDims(DimValues &dims) const;
@@ -34,7 +34,7 @@ public:
 private:
   template <typename... Args>
   llvm::Error fail(tessera_runtime_status status, const char *format, Args &&...args) const {
-    return makeError(status, "kernel '{0}': argument '{1}': {2}", kernel.name, info.name,
+    return makeError(status, "{0} '{1}': argument '{2}': {3}", callee.kind, callee.name, info.name,
                      llvm::formatv(format, std::forward<Args>(args)...).str());
   }
   llvm::Error checkStride(size_t dim) const;
@@ -42,7 +42,7 @@ private:
     return llvm::is_contained(llvm::ArrayRef(argument.shape, info.dims.size()), 0);
   }
 
-  const KernelInfo &kernel;
+  const Signature &callee;
   const ArgumentInfo &info;
   const Argument &argument;
 };
@@ -58,12 +58,12 @@ llvm::Error ArgumentChecker::checkType() const {
               info.isView ? "a tensor" : "a scalar", info.type->name);
 }
 
-static std::string describeDims(const KernelInfo &kernel, const ArgumentInfo &info) {
+static std::string describeDims(const Signature &callee, const ArgumentInfo &info) {
   std::string text = "[";
   llvm::interleave(
       info.dims,
       [&](Extent extent) {
-        text += extent.dim < 0 ? std::to_string(extent.constant) : kernel.dims[extent.dim];
+        text += extent.dim < 0 ? std::to_string(extent.constant) : callee.dims[extent.dim];
       },
       [&] { text += ", "; });
   return text + "]";
@@ -74,7 +74,7 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
   size_t rank = info.dims.size();
   if (argument.rank != static_cast<int64_t>(rank) || !argument.shape || !argument.strides)
     return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "has rank {0}; the kernel takes rank {1}, {2}",
-                argument.rank, rank, describeDims(kernel, info));
+                argument.rank, rank, describeDims(callee, info));
   for (size_t i = 0; i < rank; ++i) {
     int64_t extent = argument.shape[i];
     if (extent < 0 || extent > kMaxExtent)
@@ -86,7 +86,7 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
       if (extent != expected.constant)
         return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
                     "dimension {0} has extent {1}; this kernel is compiled for {2} there, {3}", i,
-                    extent, expected.constant, describeDims(kernel, info));
+                    extent, expected.constant, describeDims(callee, info));
       continue;
     }
     int64_t &bound = dims[expected.dim];
@@ -94,7 +94,7 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
       return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
                   "dimension {0}, '{1}', has extent {2}, but '{1}' is {3} in an earlier argument; "
                   "the extents of one name are equal",
-                  i, kernel.dims[expected.dim], extent, bound);
+                  i, callee.dims[expected.dim], extent, bound);
     bound = extent;
   }
   return llvm::Error::success();
@@ -148,19 +148,20 @@ llvm::Error ArgumentChecker::checkLayout() const {
   return llvm::Error::success();
 }
 
-static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
-  for (Bound bound : kernel.bounds)
+static llvm::Error checkRequirements(const Signature &callee, llvm::ArrayRef<int64_t> dims) {
+  for (Bound bound : callee.bounds)
     if (dims[bound.dim] > bound.most)
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': '{1}' is {2} and must be at most {3}, the width of its tiles",
-                       kernel.name, kernel.dims[bound.dim], dims[bound.dim], bound.most);
-  for (Requirement requirement : kernel.requirements) {
+                       "{0} '{1}': '{2}' is {3} and must be at most {4}, the width of its tiles",
+                       callee.kind, callee.name, callee.dims[bound.dim], dims[bound.dim],
+                       bound.most);
+  for (Requirement requirement : callee.requirements) {
     int64_t dividend = dims[requirement.dividend];
     if (!requirement.divisor && dividend % requirement.factor != 0)
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': '{1}' is {2} and must be a multiple of {3}, for bulk stores "
                        "write 16 bytes at a time; with store = direct it may be anything",
-                       kernel.name, kernel.dims[requirement.dividend], dividend,
+                       callee.name, callee.dims[requirement.dividend], dividend,
                        requirement.factor);
     if (!requirement.divisor)
       continue;
@@ -171,31 +172,31 @@ static llvm::Error checkRequirements(const KernelInfo &kernel, llvm::ArrayRef<in
     if (dividend != 0 && (product == 0 || dividend % product != 0))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "kernel '{0}': '{1}' is {2} and '{3}' is {4}; {5}'{1}' must divide '{3}'",
-                       kernel.name, kernel.dims[*requirement.divisor], divisor,
-                       kernel.dims[requirement.dividend], dividend, factor);
+                       callee.name, callee.dims[*requirement.divisor], divisor,
+                       callee.dims[requirement.dividend], dividend, factor);
   }
   return llvm::Error::success();
 }
 
-llvm::Error tessera::runtime::checkArguments(const KernelInfo &kernel,
+llvm::Error tessera::runtime::checkArguments(const Signature &callee,
                                              llvm::ArrayRef<Argument> arguments, DimValues &dims) {
-  if (arguments.size() != kernel.arguments.size())
+  if (arguments.size() != callee.arguments.size())
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                     "kernel '{0}' takes {1} arguments; {2} were given", kernel.name,
-                     kernel.arguments.size(), arguments.size());
-  dims.assign(kernel.dims.size(), -1);
+                     "{0} '{1}' takes {2} arguments; {3} were given", callee.kind, callee.name,
+                     callee.arguments.size(), arguments.size());
+  dims.assign(callee.dims.size(), -1);
   for (unsigned i = 0; i < arguments.size(); ++i) {
-    ArgumentChecker checker(kernel, i, arguments[i]);
+    ArgumentChecker checker(callee, i, arguments[i]);
     if (llvm::Error error = checker.checkType())
       return error;
-    if (!kernel.arguments[i].isView)
+    if (!callee.arguments[i].isView)
       continue;
     if (llvm::Error error = checker.bindDims(dims))
       return error;
     if (llvm::Error error = checker.checkLayout())
       return error;
   }
-  return checkRequirements(kernel, dims);
+  return checkRequirements(callee, dims);
 }
 
 /// Checks the blocks of a kernel of which each has its place in the grid.

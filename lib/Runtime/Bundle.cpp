@@ -1,10 +1,10 @@
 //===- Bundle.cpp - Reading and checking a bundle -------------------------===//
 //
-// JSON members are read through llvm::json::Path, so that an error names where in the text it is.
+// Sequences are read in SequenceReader.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Runtime/Bundle.h"
+#include "lib/Runtime/BundleReader.h"
 
 #include "lib/Runtime/Driver.h"
 #include "lib/Runtime/Error.h"
@@ -24,8 +24,6 @@ using llvm::StringLiteral;
 using llvm::StringRef;
 namespace json = llvm::json;
 
-/// Extents, coordinates and grids are 32-bit numbers with a sign.
-static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 /// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
 static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
 /// What cuMemAlloc aligns to, and so each workspace in its memory.
@@ -57,20 +55,17 @@ StringRef tessera::runtime::getTypeName(int32_t value) {
 
 namespace {
 
-/// Reads one kernel. Every function returns false after it has reported to its path.
-class KernelReader {
+/// Reads one kernel.
+class KernelReader : SignatureReader {
 public:
-  explicit KernelReader(KernelInfo &kernel) : kernel(kernel) {}
+  explicit KernelReader(KernelInfo &kernel) : SignatureReader(kernel), kernel(kernel) {}
   bool read(const json::Value &value, json::Path path);
 
 private:
   bool readExtent(const json::Object &object, json::Path path, Extent &extent);
-  bool readExtentValue(const json::Value &value, json::Path path, Extent &extent);
   bool readDimName(const json::Object &object, StringRef key, json::Path path, unsigned &dim);
   bool readArgumentName(const json::Object &object, json::Path path, bool wantsView,
                         unsigned &argument);
-  bool readArguments(const json::Array &array, json::Path path);
-  bool readArgument(const json::Object &object, json::Path path, ArgumentInfo &argument);
   bool readRequirements(const json::Array &array, json::Path path);
   bool readTensorMap(const json::Object &object, json::Path path, TensorMapRecipe &map);
   bool readTensorMapDim(const json::Object &object, json::Path path, bool innermost,
@@ -81,7 +76,6 @@ private:
   bool readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
                      LaunchParameter &parameter);
   bool readGrid(const json::Array &array, json::Path path);
-  bool readFlag(const json::Object &object, StringRef name, json::Path path, bool &flag);
   bool readPersistent(const json::Object &object, json::Path path);
 
   KernelInfo &kernel;
@@ -89,7 +83,7 @@ private:
 
 } // namespace
 
-static bool fail(json::Path path, StringLiteral message) {
+bool tessera::runtime::fail(json::Path path, StringLiteral message) {
   path.report(message);
   return false;
 }
@@ -101,15 +95,16 @@ static const json::Object *readObject(const json::Value &value, json::Path path)
   return object;
 }
 
-static const json::Array *readArray(const json::Object &object, StringRef key, json::Path path) {
+const json::Array *tessera::runtime::readArray(const json::Object &object, StringRef key,
+                                               json::Path path) {
   const json::Array *array = object.getArray(key);
   if (!array)
     path.field(key).report("expected an array");
   return array;
 }
 
-static bool readString(const json::Object &object, StringRef key, json::Path path,
-                       std::string &out) {
+bool tessera::runtime::readString(const json::Object &object, StringRef key, json::Path path,
+                                  std::string &out) {
   std::optional<StringRef> text = object.getString(key);
   if (!text || text->empty())
     return fail(path.field(key), "expected a string that is not empty");
@@ -117,9 +112,8 @@ static bool readString(const json::Object &object, StringRef key, json::Path pat
   return true;
 }
 
-/// `expected` says what the bounds are.
-static bool readInteger(const json::Value *value, json::Path path, int64_t low, int64_t high,
-                        StringLiteral expected, int64_t &out) {
+bool tessera::runtime::readInteger(const json::Value *value, json::Path path, int64_t low,
+                                   int64_t high, StringLiteral expected, int64_t &out) {
   std::optional<int64_t> number = value ? value->getAsInteger() : std::nullopt;
   if (!number || *number < low || *number > high)
     return fail(path, expected);
@@ -148,8 +142,9 @@ static bool readTriple(const json::Object &object, StringRef key, json::Path pat
   return true;
 }
 
-template <typename Function>
-static bool forEachObject(const json::Array &array, json::Path path, Function function) {
+bool tessera::runtime::forEachObject(
+    const json::Array &array, json::Path path,
+    llvm::function_ref<bool(const json::Object &object, json::Path at)> function) {
   for (size_t i = 0; i < array.size(); ++i) {
     const json::Object *object = readObject(array[i], path.index(i));
     if (!object || !function(*object, path.index(i)))
@@ -158,12 +153,12 @@ static bool forEachObject(const json::Array &array, json::Path path, Function fu
   return true;
 }
 
-bool KernelReader::readExtentValue(const json::Value &value, json::Path path, Extent &extent) {
+bool SignatureReader::readExtentValue(const json::Value &value, json::Path path, Extent &extent) {
   if (std::optional<StringRef> name = value.getAsString()) {
-    auto found = llvm::find(kernel.dims, *name);
-    if (found == kernel.dims.end())
+    auto found = llvm::find(signature.dims, *name);
+    if (found == signature.dims.end())
       return fail(path, "names no entry of \"dims\"");
-    extent.dim = found - kernel.dims.begin();
+    extent.dim = found - signature.dims.begin();
     return true;
   }
   return readInteger(&value, path, 1, kMaxExtent,
@@ -206,8 +201,8 @@ bool KernelReader::readArgumentName(const json::Object &object, json::Path path,
   return true;
 }
 
-bool KernelReader::readArgument(const json::Object &object, json::Path path,
-                                ArgumentInfo &argument) {
+bool SignatureReader::readArgument(const json::Object &object, json::Path path,
+                                   ArgumentInfo &argument) {
   std::string kind, type;
   if (!readString(object, "name", path, argument.name) || !readString(object, "kind", path, kind))
     return false;
@@ -259,17 +254,42 @@ bool KernelReader::readArgument(const json::Object &object, json::Path path,
   return true;
 }
 
-bool KernelReader::readArguments(const json::Array &array, json::Path path) {
-  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
-    ArgumentInfo argument;
-    if (!readArgument(object, at, argument))
-      return false;
-    for (const ArgumentInfo &other : kernel.arguments)
-      if (other.name == argument.name)
-        return fail(at.field("name"), "is the name of an earlier argument");
-    kernel.arguments.push_back(std::move(argument));
-    return true;
-  });
+bool SignatureReader::readArguments(const json::Object &object, json::Path path) {
+  const json::Array *array = readArray(object, "arguments", path);
+  return array &&
+         forEachObject(*array, path.field("arguments"),
+                       [&](const json::Object &entry, json::Path at) {
+                         ArgumentInfo argument;
+                         if (!readArgument(entry, at, argument))
+                           return false;
+                         for (const ArgumentInfo &other : signature.arguments)
+                           if (other.name == argument.name)
+                             return fail(at.field("name"), "is the name of an earlier argument");
+                         signature.arguments.push_back(std::move(argument));
+                         return true;
+                       });
+}
+
+bool SignatureReader::readDims(const json::Object &object, json::Path path) {
+  const json::Array *array = readArray(object, "dims", path);
+  for (size_t i = 0; array && i < array->size(); ++i) {
+    std::optional<StringRef> name = (*array)[i].getAsString();
+    if (!name)
+      return fail(path.field("dims").index(i), "expected a name");
+    signature.dims.push_back(name->str());
+  }
+  return array;
+}
+
+bool SignatureReader::checkDims(json::Path path) {
+  for (size_t i = 0; i < signature.dims.size(); ++i) {
+    bool used = llvm::any_of(signature.arguments, [&](const ArgumentInfo &argument) {
+      return llvm::any_of(argument.dims, [&](Extent e) { return e.dim == static_cast<int>(i); });
+    });
+    if (!used)
+      return fail(path.field("dims").index(i), "is a dimension of no argument");
+  }
+  return true;
 }
 
 bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
@@ -502,9 +522,8 @@ bool KernelReader::readGrid(const json::Array &array, json::Path path) {
   });
 }
 
-/// Reads a field that is false when absent.
-bool KernelReader::readFlag(const json::Object &object, StringRef name, json::Path path,
-                            bool &flag) {
+bool tessera::runtime::readFlag(const json::Object &object, StringRef name, json::Path path,
+                                bool &flag) {
   const json::Value *value = object.get(name);
   if (!value)
     return true;
@@ -528,30 +547,16 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
   if (!object || !readString(*object, "name", path, kernel.name) ||
       !readString(*object, "symbol", path, kernel.symbol))
     return false;
-  const json::Array *sections[5];
-  static constexpr StringRef kSections[] = {"dims", "arguments", "requirements",
-                                            "launch_parameters", "grid"};
-  for (unsigned i = 0; i < 5; ++i)
+  const json::Array *sections[3];
+  static constexpr StringRef kSections[] = {"requirements", "launch_parameters", "grid"};
+  for (unsigned i = 0; i < 3; ++i)
     if (!(sections[i] = readArray(*object, kSections[i], path)))
       return false;
-  for (size_t i = 0; i < sections[0]->size(); ++i) {
-    std::optional<StringRef> name = (*sections[0])[i].getAsString();
-    if (!name)
-      return fail(path.field("dims").index(i), "expected a name");
-    kernel.dims.push_back(name->str());
-  }
-  if (!readArguments(*sections[1], path.field(kSections[1])) ||
-      !readRequirements(*sections[2], path.field(kSections[2])) ||
-      !readParameters(*sections[3], path.field(kSections[3])) ||
-      !readGrid(*sections[4], path.field(kSections[4])))
+  if (!readDims(*object, path) || !readArguments(*object, path) ||
+      !readRequirements(*sections[0], path.field(kSections[0])) ||
+      !readParameters(*sections[1], path.field(kSections[1])) ||
+      !readGrid(*sections[2], path.field(kSections[2])) || !checkDims(path))
     return false;
-  for (size_t i = 0; i < kernel.dims.size(); ++i) {
-    bool used = llvm::any_of(kernel.arguments, [&](const ArgumentInfo &argument) {
-      return llvm::any_of(argument.dims, [&](Extent e) { return e.dim == static_cast<int>(i); });
-    });
-    if (!used)
-      return fail(path.field("dims").index(i), "is a dimension of no argument");
-  }
 
   int64_t sharedMemory;
   if (!readTriple(*object, "block", path, 1024,
@@ -584,14 +589,26 @@ static bool readImage(const json::Object &object, json::Path path, BundleInfo &b
   return true;
 }
 
+static bool readSequences(const json::Object &object, json::Path path, BundleInfo &bundle) {
+  if (bundle.version < 2)
+    return true;
+  const json::Array *sequences = readArray(object, "sequences", path);
+  for (size_t i = 0; sequences && i < sequences->size(); ++i)
+    if (!readSequence((*sequences)[i], path.field("sequences").index(i), bundle,
+                      bundle.sequences.emplace_back()))
+      return false;
+  return sequences;
+}
+
 static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bundle) {
   const json::Object *object = readObject(value, path);
   if (!object)
     return false;
   if (object->getString("format") != StringRef("tessera-bundle"))
     return fail(path.field("format"), "expected \"tessera-bundle\": this is no bundle");
-  if (object->getInteger("version") != int64_t(1))
-    return fail(path.field("version"), "this library reads version 1");
+  if (!readInteger(object->get("version"), path.field("version"), 1, 2,
+                   "this library reads versions 1 and 2", bundle.version))
+    return false;
   if (!readString(*object, "target", path, bundle.target))
     return false;
   const json::Object *image = object->getObject("image");
@@ -606,7 +623,7 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
     if (!KernelReader(bundle.kernels.emplace_back())
              .read((*kernels)[i], path.field("kernels").index(i)))
       return false;
-  return true;
+  return readSequences(*object, path, bundle);
 }
 
 llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {

@@ -39,10 +39,10 @@ const TypeInfo *getScalarType(llvm::StringRef name);
 /// The name of a type for messages; "unknown type" when it is none of tessera_type.
 llvm::StringRef getTypeName(int32_t type);
 
-/// A constant, or a named run-time dimension of the kernel.
+/// A constant, or a named run-time dimension of the kernel or sequence.
 struct Extent {
   int64_t constant = 0;
-  int dim = -1; ///< index into KernelInfo::dims; -1 for a constant
+  int dim = -1; ///< index into Signature::dims; -1 for a constant
 
   int64_t evaluate(llvm::ArrayRef<int64_t> dims) const { return dim < 0 ? constant : dims[dim]; }
 };
@@ -62,7 +62,7 @@ struct ArgumentInfo {
 };
 
 /// `factor` times `divisor`, or without one `factor`, divides `dividend`; both are indices into
-/// KernelInfo::dims.
+/// Signature::dims.
 struct Requirement {
   std::optional<unsigned> divisor;
   unsigned dividend;
@@ -96,7 +96,7 @@ enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace, T
 struct LaunchParameter {
   ParameterKind kind;
   unsigned argument = 0; ///< of TensorMap, Pointer, Stride and Scalar
-  unsigned dim = 0;      ///< Dim: index into KernelInfo::dims; Stride: dimension of the argument
+  unsigned dim = 0;      ///< Dim: index into Signature::dims; Stride: dimension of the argument
   unsigned mapOfArgument = 0;   ///< TensorMap: position in ArgumentInfo::tensorMaps
   uint64_t workspaceOffset = 0; ///< Workspace, Timeline: where it begins in a stream's memory
   unsigned bytes = 0;           ///< size of the value: 128, 8 or 4
@@ -109,12 +109,24 @@ struct GridDim {
   int64_t divisor = 1;
 };
 
-struct KernelInfo {
-  std::string name, symbol;
+/// What a caller passes to a kernel or to a sequence.
+struct Signature {
+  explicit Signature(llvm::StringLiteral kind) : kind(kind) {}
+
+  llvm::StringLiteral kind; ///< "kernel" or "sequence"
+  std::string name;
   std::vector<ArgumentInfo> arguments;
   std::vector<std::string> dims;
   std::vector<Requirement> requirements;
   std::vector<Bound> bounds;
+  /// The entry of "kernels" or "sequences", as JSON text.
+  std::string description;
+};
+
+struct KernelInfo : Signature {
+  KernelInfo() : Signature("kernel") {}
+
+  std::string symbol;
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;
@@ -129,16 +141,48 @@ struct KernelInfo {
   bool pdl = false;
   std::array<unsigned, 3> block, cluster;
   unsigned sharedMemory = 0;
-  /// The entry of "kernels", as JSON text.
-  std::string description;
+};
+
+/// ceil(product / divisor).
+struct DerivedDim {
+  std::string name;
+  llvm::SmallVector<Extent, 4> factors;
+  int64_t divisor = 1;
+};
+
+/// Memory that one call of a sequence has for itself.
+struct WorkspaceInfo {
+  std::string name;
+  const TypeInfo *type = nullptr;
+  llvm::SmallVector<Extent, 5> dims; ///< of the arguments, then of SequenceInfo::derivedDims
+  bool zeroed = false;
+};
+
+/// A launch of a kernel by a sequence.
+struct StepInfo {
+  unsigned kernel = 0; ///< index into BundleInfo::kernels
+  /// Of each argument of the kernel: a number of SequenceInfo::arguments, or beyond these one of
+  /// SequenceInfo::workspaces.
+  llvm::SmallVector<unsigned, 16> operands;
+};
+
+struct SequenceInfo : Signature {
+  SequenceInfo() : Signature("sequence") {}
+
+  /// Extents that follow from earlier ones, of which `dims` are the first.
+  std::vector<DerivedDim> derivedDims;
+  std::vector<WorkspaceInfo> workspaces;
+  std::vector<StepInfo> steps;
 };
 
 struct BundleInfo {
+  int64_t version = 1;
   std::string target; ///< "sm_90a"
   /// A cubin, or PTX text that ends with a zero byte.
   std::vector<char> image;
   bool isPtx = false;
   std::vector<KernelInfo> kernels;
+  std::vector<SequenceInfo> sequences;
 };
 
 /// Reads and checks a bundle. Errors have status INVALID_BUNDLE and name the offending member.

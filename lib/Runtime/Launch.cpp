@@ -3,6 +3,7 @@
 #include "lib/Runtime/Launch.h"
 
 #include "lib/Runtime/Error.h"
+#include "lib/Runtime/Sequence.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,7 +27,7 @@ llvm::Expected<std::unique_ptr<Bundle>> Bundle::create(llvm::StringRef text, con
 
 Bundle::Bundle(BundleInfo bundleInfo, const Driver *driver)
     : info(std::move(bundleInfo)), driver(driver) {
-  for (unsigned i = 0; i < info.kernels.size(); ++i)
+  for (unsigned i = 0; i < info.kernels.size() + info.sequences.size(); ++i)
     kernels.emplace_back(*this, i);
 }
 
@@ -62,7 +63,7 @@ llvm::Expected<LoadedModule &> Bundle::resolveModule(const Driver &driver,
 }
 
 //===----------------------------------------------------------------------===//
-// Kernel: launches
+// Parameters
 //===----------------------------------------------------------------------===//
 
 llvm::Error ParameterBlock::setStride(const LaunchParameter &parameter, const Argument &argument) {
@@ -148,43 +149,51 @@ static llvm::Expected<unsigned> resolveArgument(const Driver &driver, const Kern
   return slot;
 }
 
-const KernelInfo &Kernel::getInfo() const { return bundle.getInfo().kernels[index]; }
+//===----------------------------------------------------------------------===//
+// One launch of one kernel
+//===----------------------------------------------------------------------===//
 
-llvm::Expected<Kernel::Place> Kernel::enter(int device) {
-  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
-  if (!driver)
-    return driver.takeError();
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
-  if (!scope)
-    return scope.takeError();
-  llvm::Expected<LoadedModule &> module = bundle.resolveModule(*driver, *scope);
-  if (!module)
-    return module.takeError();
-  return Place{*driver, std::move(*scope), *module, module->getKernel(index)};
-}
+/// A launch of a kernel: checked, then prepared in a context, then queued. Not movable.
+class Kernel::KernelLaunch {
+public:
+  KernelLaunch(const KernelInfo &kernel, unsigned index)
+      : kernel(kernel), index(index), block(kernel) {}
 
-llvm::Error Kernel::prepare(int device) { return enter(device).takeError(); }
+  /// Checks everything but addresses and what arguments share.
+  llvm::Error check(llvm::ArrayRef<Argument> arguments) {
+    if (llvm::Error error = checkArguments(kernel, arguments, dims))
+      return error;
+    return computeGrid(kernel, dims).moveInto(grid);
+  }
+  bool isEmpty() const { return grid[0] == 0; }
+  llvm::Error prepare(const Place &place, Stream stream, llvm::ArrayRef<Argument> arguments) {
+    if (llvm::Error error = block.fill(arguments, dims))
+      return error;
+    if (llvm::Error error = fillTensorMaps(place, arguments))
+      return error;
+    return fillWorkspaces(place, stream);
+  }
+  llvm::Error queue(const Place &place, Stream stream);
 
-llvm::Expected<unsigned> Kernel::getCapacity(int device) {
-  const KernelInfo &kernel = getInfo();
-  if (!kernel.persistent)
-    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                     "kernel '{0}' is not persistent: its grid does not depend on the device",
-                     kernel.name);
-  llvm::Expected<Place> place = enter(device);
-  if (!place)
-    return place.takeError();
-  return place->kernel.capacity * kernel.cluster[0];
-}
+private:
+  llvm::Error fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments);
+  llvm::Error fillWorkspaces(const Place &place, Stream stream);
 
-llvm::Error Kernel::fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments,
-                                   llvm::ArrayRef<int64_t> dims, ParameterBlock &block) {
-  const KernelInfo &kernel = getInfo();
-  std::lock_guard<std::mutex> lock(place.kernel.mutex);
+  const KernelInfo &kernel;
+  unsigned index;
+  DimValues dims;
+  std::array<unsigned, 3> grid;
+  ParameterBlock block;
+};
+
+llvm::Error Kernel::KernelLaunch::fillTensorMaps(const Place &place,
+                                                 llvm::ArrayRef<Argument> arguments) {
+  LoadedKernel &loaded = place.module.getKernel(index);
+  std::lock_guard<std::mutex> lock(loaded.mutex);
   for (unsigned i = 0; i < arguments.size(); ++i) {
     if (!kernel.arguments[i].isView)
       continue;
-    ArgumentCache &cache = place.kernel.caches[i];
+    ArgumentCache &cache = loaded.caches[i];
     llvm::Expected<unsigned> slot = resolveArgument(place.driver, kernel, i, arguments[i], dims,
                                                     place.scope.getDevice(), cache);
     if (!slot)
@@ -196,21 +205,22 @@ llvm::Error Kernel::fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> 
   return llvm::Error::success();
 }
 
-llvm::Error Kernel::fillWorkspaces(const Place &place, Stream stream, ParameterBlock &block) {
-  const KernelInfo &kernel = getInfo();
+llvm::Error Kernel::KernelLaunch::fillWorkspaces(const Place &place, Stream stream) {
   llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
   if (!graph)
     return graph.takeError();
+  LoadedKernel &loaded = place.module.getKernel(index);
+  WorkspaceRequest request{kernel, kernel.workspaceBytes, /*zeroed=*/true};
   DevicePointer ofGraph = 0, ofStream = 0;
   if (*graph)
     if (llvm::Error error =
-            place.module.retainInGraph(*graph, kernel, place.kernel).moveInto(ofGraph))
+            place.module.retainInGraph(*graph, request, loaded.workspaces).moveInto(ofGraph))
       return error;
   // Timelines are read by stream, so captured launches record where others of their stream do.
   if (*graph ? kernel.timelineBytes : kernel.workspaceBytes) {
-    std::lock_guard<std::mutex> lock(place.kernel.mutex);
+    std::lock_guard<std::mutex> lock(loaded.mutex);
     if (llvm::Error error =
-            place.kernel.workspaces.resolve(place.driver, kernel, stream).moveInto(ofStream))
+            loaded.workspaces.resolve(place.driver, request, stream).moveInto(ofStream))
       return error;
   }
   block.setWorkspaces(*graph ? ofGraph : ofStream, ofStream);
@@ -231,39 +241,194 @@ static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel
                    driver.describe(result));
 }
 
-llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argument> arguments) {
-  auto stream = static_cast<Stream>(streamHandle);
-  const KernelInfo &kernel = getInfo();
-  DimValues dims;
-  if (llvm::Error error = checkArguments(kernel, arguments, dims))
-    return error;
-  llvm::Expected<std::array<unsigned, 3>> grid = computeGrid(kernel, dims);
-  if (!grid)
-    return grid.takeError();
-  if ((*grid)[0] == 0)
-    return llvm::Error::success();
-  if (llvm::Error error = checkOverlap(kernel, arguments))
-    return error;
-  ParameterBlock block(kernel);
-  if (llvm::Error error = block.fill(arguments, dims))
-    return error;
+llvm::Error Kernel::KernelLaunch::queue(const Place &place, Stream stream) {
+  const LoadedKernel &loaded = place.module.getKernel(index);
+  if (kernel.persistent)
+    grid[0] = std::min(grid[0], loaded.capacity) * kernel.cluster[0];
+  return launchFunction(place.driver, kernel, loaded.function, grid, stream, block.getPointers());
+}
 
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+const KernelInfo *Kernel::getKernelInfo() const {
+  const BundleInfo &info = bundle.getInfo();
+  return index < info.kernels.size() ? &info.kernels[index] : nullptr;
+}
+
+const SequenceInfo *Kernel::getSequenceInfo() const {
+  const BundleInfo &info = bundle.getInfo();
+  return index < info.kernels.size() ? nullptr : &info.sequences[index - info.kernels.size()];
+}
+
+const Signature &Kernel::getSignature() const {
+  if (const KernelInfo *kernel = getKernelInfo())
+    return *kernel;
+  return *getSequenceInfo();
+}
+
+llvm::Expected<Kernel::Place> Kernel::enter(int device) {
+  llvm::Expected<const Driver &> driver = bundle.resolveDriver();
+  if (!driver)
+    return driver.takeError();
+  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
+  if (!scope)
+    return scope.takeError();
+  llvm::Expected<LoadedModule &> module = bundle.resolveModule(*driver, *scope);
+  if (!module)
+    return module.takeError();
+  return Place{*driver, std::move(*scope), *module};
+}
+
+llvm::Error Kernel::prepare(int device) { return enter(device).takeError(); }
+
+/// Refuses what only a kernel has, of a sequence of several.
+static llvm::Error refuseSequence(const SequenceInfo &sequence, const BundleInfo &bundle,
+                                  llvm::StringRef what) {
+  std::string names;
+  llvm::SmallVector<unsigned> seen;
+  for (const StepInfo &step : sequence.steps) {
+    if (llvm::is_contained(seen, step.kernel))
+      continue;
+    seen.push_back(step.kernel);
+    names += (names.empty() ? "'" : ", '") + bundle.kernels[step.kernel].name + "'";
+  }
+  return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                   "sequence '{0}' launches several kernels, of which each has {1} of its own; ask "
+                   "one of {2}",
+                   sequence.name, what, names);
+}
+
+llvm::Expected<unsigned> Kernel::getCapacity(int device) {
+  if (const SequenceInfo *sequence = getSequenceInfo())
+    return refuseSequence(*sequence, bundle.getInfo(), "a grid");
+  const KernelInfo &kernel = *getKernelInfo();
+  if (!kernel.persistent)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "kernel '{0}' is not persistent: its grid does not depend on the device",
+                     kernel.name);
   llvm::Expected<Place> place = enter(device);
   if (!place)
     return place.takeError();
-  if (llvm::Error error = fillTensorMaps(*place, arguments, dims, block))
+  return place->module.getKernel(index).capacity * kernel.cluster[0];
+}
+
+llvm::Expected<uint64_t> Kernel::getWorkspaceBytes(llvm::ArrayRef<Argument> arguments) const {
+  if (const SequenceInfo *sequence = getSequenceInfo()) {
+    SequencePlan plan(*sequence);
+    if (llvm::Error error = plan.resolve(arguments))
+      return error;
+    return plan.getBytes();
+  }
+  DimValues dims;
+  if (llvm::Error error = checkArguments(*getKernelInfo(), arguments, dims))
     return error;
-  if (llvm::Error error = fillWorkspaces(*place, stream, block))
+  return 0;
+}
+
+llvm::Error Kernel::launchKernel(int device, Stream stream, llvm::ArrayRef<Argument> arguments) {
+  const KernelInfo &kernel = *getKernelInfo();
+  KernelLaunch launch(kernel, index);
+  if (llvm::Error error = launch.check(arguments))
     return error;
-  if (kernel.persistent)
-    (*grid)[0] = std::min((*grid)[0], place->kernel.capacity) * kernel.cluster[0];
-  return launchFunction(place->driver, kernel, place->kernel.function, *grid, stream,
-                        block.getPointers());
+  if (launch.isEmpty())
+    return llvm::Error::success();
+  if (llvm::Error error = checkOverlap(kernel, arguments))
+    return error;
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  if (llvm::Error error = launch.prepare(*place, stream, arguments))
+    return error;
+  return launch.queue(*place, stream);
+}
+
+/// The memory of a call that its caller gives none: that of the stream, or of the graph that
+/// captures it.
+llvm::Expected<uint64_t> Kernel::findMemory(const Place &place, Stream stream, uint64_t bytes) {
+  llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
+  if (!graph)
+    return graph.takeError();
+  LoadedSequence &loaded = place.module.getSequence(index - bundle.getInfo().kernels.size());
+  WorkspaceRequest request{*getSequenceInfo(), bytes, /*zeroed=*/false};
+  if (*graph)
+    return place.module.retainInGraph(*graph, request, loaded.workspaces);
+  std::lock_guard<std::mutex> lock(loaded.mutex);
+  return loaded.workspaces.resolve(place.driver, request, stream);
+}
+
+/// Says why memory that a caller lends does not serve.
+static llvm::Error checkLent(const SequenceInfo &sequence, LentMemory lent, uint64_t bytes) {
+  if (lent.address % SequencePlan::kAlignment)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "sequence '{0}': the workspace at {1:x} is no multiple of {2} bytes",
+                     sequence.name, lent.address, SequencePlan::kAlignment);
+  if (lent.bytes < bytes || (bytes && !lent.address))
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                     "sequence '{0}': the workspace has {1} bytes; this call needs {2}",
+                     sequence.name, lent.address ? lent.bytes : 0, bytes);
+  return llvm::Error::success();
+}
+
+llvm::Error Kernel::launchSequence(const SequenceInfo &sequence, int device, Stream stream,
+                                   llvm::ArrayRef<Argument> arguments,
+                                   std::optional<LentMemory> lent) {
+  SequencePlan plan(sequence);
+  if (llvm::Error error = plan.resolve(arguments))
+    return error;
+  if (lent)
+    if (llvm::Error error = checkLent(sequence, *lent, plan.getBytes()))
+      return error;
+  // Each launch is checked and prepared before the first is queued, so that all run or none.
+  std::vector<std::unique_ptr<KernelLaunch>> launches;
+  for (const StepInfo &step : sequence.steps) {
+    launches.push_back(
+        std::make_unique<KernelLaunch>(bundle.getInfo().kernels[step.kernel], step.kernel));
+    // Where the memory lies does not matter yet.
+    if (llvm::Error error =
+            launches.back()->check(plan.getArguments(step, plan.place(SequencePlan::kAlignment))))
+      return error;
+  }
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  uint64_t memory = lent ? lent->address : 0;
+  if (!lent && plan.getBytes())
+    if (llvm::Error error = findMemory(*place, stream, plan.getBytes()).moveInto(memory))
+      return error;
+  for (auto [step, launch] : llvm::zip_equal(sequence.steps, launches))
+    if (!launch->isEmpty())
+      if (llvm::Error error =
+              launch->prepare(*place, stream, plan.getArguments(step, plan.place(memory))))
+        return error;
+  for (const SequencePlan::Part &part : plan.getParts())
+    if (part.workspace->zeroed && part.bytes)
+      if (llvm::Error error = place->driver.check(
+              place->driver.memsetD8Async(memory + part.offset, 0, part.bytes, stream),
+              "sequence '" + sequence.name + "': cuMemsetD8Async of the workspace '" +
+                  part.workspace->name + "'"))
+        return error;
+  for (const std::unique_ptr<KernelLaunch> &launch : launches)
+    if (!launch->isEmpty())
+      if (llvm::Error error = launch->queue(*place, stream))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argument> arguments,
+                           std::optional<LentMemory> lent) {
+  auto stream = static_cast<Stream>(streamHandle);
+  if (const SequenceInfo *sequence = getSequenceInfo())
+    return launchSequence(*sequence, device, stream, arguments, lent);
+  return launchKernel(device, stream, arguments);
 }
 
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {
   auto stream = static_cast<Stream>(streamHandle);
-  const KernelInfo &kernel = getInfo();
+  if (const SequenceInfo *sequence = getSequenceInfo())
+    return refuseSequence(*sequence, bundle.getInfo(), "a timeline");
+  const KernelInfo &kernel = *getKernelInfo();
   if (!kernel.timelineBytes)
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                      "kernel '{0}' records no timeline; compile it with --instrument=timeline",
@@ -273,8 +438,9 @@ llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamH
     return place.takeError();
   const Driver &driver = place->driver;
   std::vector<char> contents(kernel.timelineBytes);
-  std::lock_guard<std::mutex> lock(place->kernel.mutex);
-  DevicePointer memory = place->kernel.workspaces.find(stream);
+  LoadedKernel &loaded = place->module.getKernel(index);
+  std::lock_guard<std::mutex> lock(loaded.mutex);
+  DevicePointer memory = loaded.workspaces.find(stream);
   if (!memory)
     return contents;
   DevicePointer timeline = memory + kernel.timelineOffset;

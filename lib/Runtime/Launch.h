@@ -24,17 +24,17 @@ namespace tessera::runtime {
 
 using DimValues = llvm::SmallVector<int64_t, 16>;
 
-/// Checks arguments against the kernel's description and finds the extents of its named dimensions
-/// (in the order of KernelInfo::dims). Addresses are not looked at beyond their alignment. Extents
-/// of 0 are let through when `computeGrid` finds no blocks. Errors: INVALID_ARGUMENT,
-/// TYPE_MISMATCH.
-llvm::Error checkArguments(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments,
+/// Checks arguments against the description of a kernel or a sequence and finds the extents of its
+/// named dimensions (in the order of Signature::dims). Addresses are not looked at beyond their
+/// alignment. Extents of 0 are let through when `computeGrid` finds no blocks. Errors:
+/// INVALID_ARGUMENT, TYPE_MISMATCH.
+llvm::Error checkArguments(const Signature &callee, llvm::ArrayRef<Argument> arguments,
                            DimValues &dims);
 
 /// Refuses arguments, checked otherwise, of which one that is written shares an element with
 /// another or has one at two indices. Layouts whose dimensions do not nest are let through where a
 /// thousand steps do not show that they meet. Errors: INVALID_ARGUMENT.
-llvm::Error checkOverlap(const KernelInfo &kernel, llvm::ArrayRef<Argument> arguments);
+llvm::Error checkOverlap(const Signature &callee, llvm::ArrayRef<Argument> arguments);
 
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
 /// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
@@ -82,35 +82,48 @@ private:
 
 class Bundle;
 
-/// A kernel of a bundle.
+/// Memory that a caller lends to a call.
+struct LentMemory {
+  uint64_t address, bytes;
+};
+
+/// A kernel of a bundle, or a sequence of its kernels, which is launched as a kernel is.
 class Kernel {
 public:
   Kernel(Bundle &bundle, unsigned index) : bundle(bundle), index(index) {}
 
-  const KernelInfo &getInfo() const;
+  const Signature &getSignature() const;
+  /// Null for a sequence, and for a kernel.
+  const KernelInfo *getKernelInfo() const;
+  const SequenceInfo *getSequenceInfo() const;
   /// See tessera_kernel_prepare.
   llvm::Error prepare(int device);
   /// See tessera_kernel_capacity.
   llvm::Expected<unsigned> getCapacity(int device);
-  /// See tessera_kernel_launch.
-  llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments);
+  /// See tessera_kernel_workspace_bytes.
+  llvm::Expected<uint64_t> getWorkspaceBytes(llvm::ArrayRef<Argument> arguments) const;
+  /// See tessera_kernel_launch and, with `lent` memory, tessera_kernel_launch_with_workspace.
+  llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments,
+                     std::optional<LentMemory> lent = std::nullopt);
   /// Waits for the device and returns what launches on the stream have recorded since the last
   /// call, KernelInfo::timelineBytes (docs/bundle.md); then clears it. All zero before the first
   /// launch. Errors: INVALID_ARGUMENT when the kernel records no timeline, NO_DEVICE, DRIVER_ERROR.
   llvm::Expected<std::vector<char>> readTimeline(int device, void *stream);
 
 private:
-  /// Where a call works: the context that is current as long as this lives, and the kernel in it.
+  class KernelLaunch;
+
+  /// Where a call works: the context that is current as long as this lives, and the module in it.
   struct Place {
     const cuda::Driver &driver;
     cuda::ContextScope scope;
     LoadedModule &module;
-    LoadedKernel &kernel;
   };
   llvm::Expected<Place> enter(int device);
-  llvm::Error fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments,
-                             llvm::ArrayRef<int64_t> dims, ParameterBlock &block);
-  llvm::Error fillWorkspaces(const Place &place, cuda::Stream stream, ParameterBlock &block);
+  llvm::Error launchKernel(int device, cuda::Stream stream, llvm::ArrayRef<Argument> arguments);
+  llvm::Error launchSequence(const SequenceInfo &sequence, int device, cuda::Stream stream,
+                             llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent);
+  llvm::Expected<uint64_t> findMemory(const Place &place, cuda::Stream stream, uint64_t bytes);
 
   Bundle &bundle;
   unsigned index;
@@ -126,6 +139,7 @@ public:
   ~Bundle();
 
   const BundleInfo &getInfo() const { return info; }
+  /// The kernels, and behind them the sequences.
   llvm::MutableArrayRef<Kernel> getKernels() { return kernels; }
   llvm::ArrayRef<Kernel> getKernels() const { return kernels; }
 

@@ -220,6 +220,8 @@ void LoadedModule::unload() {
   llvm::consumeError(callDuringCaptures(driver, [&] {
     for (LoadedKernel &kernel : kernels)
       kernel.workspaces.free(driver);
+    for (LoadedSequence &sequence : sequences)
+      sequence.workspaces.free(driver);
     driver.moduleUnload(module);
     return llvm::Error::success();
   }));
@@ -237,10 +239,10 @@ namespace {
 struct GraphShare {
   std::shared_ptr<LoadedModule> module;
   WorkspaceCache &workspaces;
-  DevicePointer workspace;
+  WorkspaceCache::Block workspace;
 
   ~GraphShare() {
-    if (workspace)
+    if (workspace.address)
       workspaces.giveBack(workspace);
   }
   /// Called by the driver, on a thread that may not call it.
@@ -249,26 +251,27 @@ struct GraphShare {
 
 } // namespace
 
-llvm::Expected<DevicePointer> LoadedModule::retainInGraph(Graph graph, const KernelInfo &info,
-                                                          LoadedKernel &kernel) {
-  DevicePointer workspace = 0;
-  if (info.workspaceBytes)
-    if (llvm::Error error = kernel.workspaces.take(driver, info).moveInto(workspace))
+llvm::Expected<DevicePointer> LoadedModule::retainInGraph(Graph graph,
+                                                          const WorkspaceRequest &request,
+                                                          WorkspaceCache &workspaces) {
+  WorkspaceCache::Block workspace;
+  if (request.bytes)
+    if (llvm::Error error = workspaces.take(driver, request).moveInto(workspace))
       return error;
-  std::unique_ptr<GraphShare> share(
-      new GraphShare{shared_from_this(), kernel.workspaces, workspace});
+  std::string prefix = request.getPrefix();
+  std::unique_ptr<GraphShare> share(new GraphShare{shared_from_this(), workspaces, workspace});
   UserObject object = nullptr;
   if (llvm::Error error =
           driver.check(driver.userObjectCreate(&object, share.get(), GraphShare::destroy, 1,
                                                kUserObjectNoDestructorSync),
-                       "kernel '" + info.name + "': cuUserObjectCreate"))
+                       prefix + "cuUserObjectCreate"))
     return error;
   share.release(); // The object's from now on.
   if (llvm::Error error =
           driver.check(driver.graphRetainUserObject(graph, object, 1, kGraphUserObjectMove),
-                       "kernel '" + info.name + "': cuGraphRetainUserObject")) {
+                       prefix + "cuGraphRetainUserObject")) {
     driver.userObjectRelease(object, 1);
     return error;
   }
-  return workspace;
+  return workspace.address;
 }

@@ -22,17 +22,33 @@
 
 namespace tessera::runtime {
 
-/// The workspaces of a kernel in one context: one for each stream, and those of captured launches.
+/// What a launch needs of device memory.
+struct WorkspaceRequest {
+  const Signature &owner;
+  uint64_t bytes;
+  bool zeroed; ///< before the first use
+
+  /// What messages begin with.
+  std::string getPrefix() const { return (owner.kind + " '" + owner.name + "': ").str(); }
+};
+
+/// The workspaces of a kernel or a sequence in one context: one for each stream, and those of
+/// captured launches.
 class WorkspaceCache {
 public:
-  /// The memory of `stream` for the kernel's workspaces: KernelInfo::workspaceBytes, zero before
-  /// the first use. The context is current. Errors: DRIVER_ERROR.
-  llvm::Expected<cuda::DevicePointer> resolve(const cuda::Driver &driver, const KernelInfo &kernel,
-                                              cuda::Stream stream);
-  /// Memory as above that nobody else has, until `giveBack`.
-  llvm::Expected<cuda::DevicePointer> take(const cuda::Driver &driver, const KernelInfo &kernel);
+  /// The memory of `stream`, of the bytes that are asked for or more. Where a later request is for
+  /// more, it gets other memory, which then is the stream's. The context is current. Errors:
+  /// DRIVER_ERROR.
+  llvm::Expected<cuda::DevicePointer> resolve(const cuda::Driver &driver,
+                                              const WorkspaceRequest &request, cuda::Stream stream);
+  /// Memory that nobody else has, until `giveBack`.
+  struct Block {
+    cuda::DevicePointer address = 0;
+    uint64_t bytes = 0;
+  };
+  llvm::Expected<Block> take(const cuda::Driver &driver, const WorkspaceRequest &request);
   /// Takes memory back of which no launch is under way. Does not call the driver.
-  void giveBack(cuda::DevicePointer address);
+  void giveBack(Block block);
   /// The memory of `stream` when it has some, otherwise 0.
   cuda::DevicePointer find(cuda::Stream stream) const;
   /// Frees the memory, of which there is no use any more. The context is current.
@@ -40,11 +56,14 @@ public:
 
 private:
   /// By stream and, for the stream that each thread has of its own, thread.
-  llvm::DenseMap<std::pair<cuda::Stream, uint64_t>, cuda::DevicePointer> memory;
+  llvm::DenseMap<std::pair<cuda::Stream, uint64_t>, Block> memory;
+  /// What was too small. Launches may still use it, and waiting for them could be forbidden by a
+  /// capture. As memory grows by half at least, it is less than twice that of the streams.
+  std::vector<cuda::DevicePointer> outgrown;
   /// Guards `idle`. Never held while the driver is called, which may wait for a thread in
   /// `giveBack`.
   std::mutex idleMutex;
-  std::vector<cuda::DevicePointer> idle;
+  std::vector<Block> idle;
 };
 
 /// A kernel in one context.
@@ -54,6 +73,12 @@ struct LoadedKernel {
   unsigned capacity = 0;
   std::mutex mutex; ///< guards the caches
   std::vector<ArgumentCache> caches;
+  WorkspaceCache workspaces;
+};
+
+/// A sequence in one context.
+struct LoadedSequence {
+  std::mutex mutex; ///< guards `workspaces`
   WorkspaceCache workspaces;
 };
 
@@ -69,12 +94,13 @@ public:
 
   unsigned long long getContextId() const { return contextId; }
   LoadedKernel &getKernel(unsigned index) { return kernels[index]; }
+  LoadedSequence &getSequence(unsigned index) { return sequences[index]; }
 
-  /// Makes `graph` an owner of the module, and gives a launch of `kernel` in it a workspace of its
-  /// own, until the graph and all that was instantiated from it are gone; 0 for a kernel without.
-  /// Errors: DRIVER_ERROR.
-  llvm::Expected<cuda::DevicePointer> retainInGraph(cuda::Graph graph, const KernelInfo &info,
-                                                    LoadedKernel &kernel);
+  /// Makes `graph` an owner of the module, and gives a launch in it a workspace of its own from
+  /// `workspaces`, until the graph and all that was instantiated from it are gone; 0 for a request
+  /// of no bytes. Errors: DRIVER_ERROR.
+  llvm::Expected<cuda::DevicePointer>
+  retainInGraph(cuda::Graph graph, const WorkspaceRequest &request, WorkspaceCache &workspaces);
 
   /// Waits for the work of the context, which the application may have destroyed.
   void synchronize() const;
@@ -82,7 +108,7 @@ public:
 private:
   LoadedModule(const cuda::Driver &driver, const cuda::ContextScope &scope, const BundleInfo &info)
       : driver(driver), contextId(scope.getId()), context(scope.getContext()),
-        kernels(info.kernels.size()) {}
+        kernels(info.kernels.size()), sequences(info.sequences.size()) {}
   static void retire(LoadedModule *module);
   llvm::Error loadAll(const cuda::ContextScope &scope, const BundleInfo &info);
   llvm::Error loadKernel(const cuda::ContextScope &scope, const KernelInfo &info,
@@ -96,6 +122,7 @@ private:
   cuda::Context context;
   cuda::Module module = nullptr;
   std::vector<LoadedKernel> kernels;
+  std::vector<LoadedSequence> sequences;
 };
 
 /// The configuration of a launch, with the attributes that it points to. Not movable.

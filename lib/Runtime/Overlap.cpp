@@ -121,10 +121,10 @@ static bool sharesWithItself(const Place &place) {
   return false;
 }
 
-llvm::Error tessera::runtime::checkOverlap(const KernelInfo &kernel,
+llvm::Error tessera::runtime::checkOverlap(const Signature &callee,
                                            llvm::ArrayRef<Argument> arguments) {
   llvm::SmallVector<Place, 16> places;
-  for (auto [info, argument] : llvm::zip_equal(kernel.arguments, arguments))
+  for (auto [info, argument] : llvm::zip_equal(callee.arguments, arguments))
     if (info.isView && !llvm::is_contained(llvm::ArrayRef(argument.shape, info.dims.size()), 0))
       places.push_back(makePlace(info, argument));
   for (const Place &written : places) {
@@ -132,21 +132,20 @@ llvm::Error tessera::runtime::checkOverlap(const KernelInfo &kernel,
       continue;
     if (sharesWithItself(written))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': argument '{1}': elements at different indices share memory, "
+                       "{0} '{1}': argument '{2}': elements at different indices share memory, "
                        "so that results would overwrite each other; pass a tensor whose strides "
                        "keep them apart",
-                       kernel.name, written.info->name);
+                       callee.kind, callee.name, written.info->name);
     for (const Place &other : places) {
       // Two that are both written are compared once.
       bool isSecond = other.info->access != Access::Read && other.info >= written.info;
       if (isSecond || !shareElements(written, other))
         continue;
-      return makeError(
-          TESSERA_RUNTIME_INVALID_ARGUMENT,
-          "kernel '{0}': arguments '{1}' and '{2}' share memory, and the kernel writes "
-          "'{3}'; pass a tensor of its own",
-          kernel.name, std::min(other.info, written.info)->name,
-          std::max(other.info, written.info)->name, written.info->name);
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "{0} '{1}': arguments '{2}' and '{3}' share memory, and the {0} writes "
+                       "'{4}'; pass a tensor of its own",
+                       callee.kind, callee.name, std::min(other.info, written.info)->name,
+                       std::max(other.info, written.info)->name, written.info->name);
     }
   }
   return llvm::Error::success();

@@ -1,7 +1,8 @@
-//===- Workspace.cpp - Device memory that kernels keep between launches ---===//
+//===- Workspace.cpp - Device memory that launches keep ------------------===//
 
 #include "lib/Runtime/LoadedModule.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <atomic>
@@ -22,13 +23,14 @@ static std::pair<Stream, uint64_t> getKey(Stream stream) {
 
 /// Sets memory to zero and waits for that. It is done on a stream of its own, since the stream of
 /// the launch may be capturing a graph: there it would happen whenever the graph runs.
-static llvm::Error zero(const Driver &driver, const KernelInfo &kernel, DevicePointer address) {
-  std::string prefix = "kernel '" + kernel.name + "': ";
+static llvm::Error zero(const Driver &driver, const WorkspaceRequest &request,
+                        DevicePointer address) {
+  std::string prefix = request.getPrefix();
   Stream stream = nullptr;
   if (llvm::Error error = driver.check(driver.streamCreate(&stream, kStreamNonBlocking),
                                        prefix + "cuStreamCreate to zero the workspace"))
     return error;
-  llvm::Error error = driver.check(driver.memsetD8Async(address, 0, kernel.workspaceBytes, stream),
+  llvm::Error error = driver.check(driver.memsetD8Async(address, 0, request.bytes, stream),
                                    prefix + "cuMemsetD8Async of the workspace");
   if (!error)
     error = driver.check(driver.streamSynchronize(stream),
@@ -37,15 +39,17 @@ static llvm::Error zero(const Driver &driver, const KernelInfo &kernel, DevicePo
   return error;
 }
 
-static llvm::Expected<DevicePointer> allocate(const Driver &driver, const KernelInfo &kernel) {
+static llvm::Expected<DevicePointer> allocate(const Driver &driver,
+                                              const WorkspaceRequest &request) {
   DevicePointer address = 0;
   llvm::Error error = callDuringCaptures(driver, [&]() -> llvm::Error {
-    if (llvm::Error failure =
-            driver.check(driver.memAlloc(&address, kernel.workspaceBytes),
-                         "kernel '" + kernel.name + "': cuMemAlloc of " +
-                             llvm::Twine(kernel.workspaceBytes) + " bytes of workspace"))
+    if (llvm::Error failure = driver.check(driver.memAlloc(&address, request.bytes),
+                                           request.getPrefix() + "cuMemAlloc of " +
+                                               llvm::Twine(request.bytes) + " bytes of workspace"))
       return failure;
-    llvm::Error failure = zero(driver, kernel, address);
+    if (!request.zeroed)
+      return llvm::Error::success();
+    llvm::Error failure = zero(driver, request, address);
     if (failure)
       driver.memFree(address);
     return failure;
@@ -55,40 +59,56 @@ static llvm::Expected<DevicePointer> allocate(const Driver &driver, const Kernel
   return address;
 }
 
-DevicePointer WorkspaceCache::find(Stream stream) const { return memory.lookup(getKey(stream)); }
+DevicePointer WorkspaceCache::find(Stream stream) const {
+  return memory.lookup(getKey(stream)).address;
+}
 
-llvm::Expected<DevicePointer> WorkspaceCache::resolve(const Driver &driver,
-                                                      const KernelInfo &kernel, Stream stream) {
-  if (DevicePointer found = find(stream))
-    return found;
-  llvm::Expected<DevicePointer> address = allocate(driver, kernel);
-  if (address)
-    memory[getKey(stream)] = *address;
+llvm::Expected<DevicePointer>
+WorkspaceCache::resolve(const Driver &driver, const WorkspaceRequest &request, Stream stream) {
+  Block &block = memory[getKey(stream)];
+  if (block.address && block.bytes >= request.bytes)
+    return block.address;
+  WorkspaceRequest larger{request.owner, std::max(request.bytes, block.bytes + block.bytes / 2),
+                          request.zeroed};
+  llvm::Expected<DevicePointer> address = allocate(driver, larger);
+  if (!address)
+    return address;
+  if (block.address)
+    outgrown.push_back(block.address);
+  block = {*address, larger.bytes};
   return address;
 }
 
-llvm::Expected<DevicePointer> WorkspaceCache::take(const Driver &driver, const KernelInfo &kernel) {
+llvm::Expected<WorkspaceCache::Block> WorkspaceCache::take(const Driver &driver,
+                                                           const WorkspaceRequest &request) {
   {
     std::lock_guard<std::mutex> lock(idleMutex);
-    if (!idle.empty()) {
-      DevicePointer address = idle.back();
-      idle.pop_back();
-      return address;
+    auto found = llvm::find_if(idle, [&](Block block) { return block.bytes >= request.bytes; });
+    if (found != idle.end()) {
+      Block block = *found;
+      idle.erase(found);
+      return block;
     }
   }
-  return allocate(driver, kernel);
+  llvm::Expected<DevicePointer> address = allocate(driver, request);
+  if (!address)
+    return address.takeError();
+  return Block{*address, request.bytes};
 }
 
-void WorkspaceCache::giveBack(DevicePointer address) {
+void WorkspaceCache::giveBack(Block block) {
   std::lock_guard<std::mutex> lock(idleMutex);
-  idle.push_back(address);
+  idle.push_back(block);
 }
 
 void WorkspaceCache::free(const Driver &driver) {
-  for (auto &[key, address] : memory)
+  for (auto &[key, block] : memory)
+    driver.memFree(block.address);
+  for (DevicePointer address : outgrown)
     driver.memFree(address);
-  for (DevicePointer address : idle)
-    driver.memFree(address);
+  for (Block block : idle)
+    driver.memFree(block.address);
   memory.clear();
+  outgrown.clear();
   idle.clear();
 }

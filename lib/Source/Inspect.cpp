@@ -1,6 +1,6 @@
 //===- Inspect.cpp - What a source declares -------------------------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,17 +24,21 @@ static std::string describeGrid(tile::KernelOp kernel) {
   return text;
 }
 
-static KernelInfo describeKernel(tile::KernelOp kernel) {
+static KernelInfo describe(tile::EntryOpInterface entry) {
   KernelInfo info;
-  info.name = kernel.getSymName().str();
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+  info.name = entry.getSymName().str();
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     std::string type;
-    llvm::raw_string_ostream(type) << kernel.getArgument(i).getType();
-    info.arguments.emplace_back(kernel.getArgumentName(i).str(), type);
+    llvm::raw_string_ostream(type) << entry.getArgument(i).getType();
+    info.arguments.emplace_back(entry.getArgumentName(i).str(), type);
   }
-  for (StringRef name : kernel.getDimNames())
+  for (StringRef name : entry.getDimNames())
     info.dims.push_back(name.str());
-  info.grid = describeGrid(kernel);
+  if (auto kernel = dyn_cast<tile::KernelOp>(*entry))
+    info.grid = describeGrid(kernel);
+  else
+    for (tile::KernelOp launched : tile::getKernels(entry))
+      info.launches.push_back(launched.getSymName().str());
   return info;
 }
 
@@ -59,8 +63,8 @@ SourceInfo tessera::inspect(const std::string &source, const std::string &fileNa
   info.status = read.status;
   if (info.status != CompileStatus::Success)
     return info;
-  for (auto kernel : read.module->getOps<tile::KernelOp>())
-    info.kernels.push_back(describeKernel(kernel));
+  for (tile::EntryOpInterface entry : tile::getEntries(*read.module))
+    (isa<tile::KernelOp>(*entry) ? info.kernels : info.sequences).push_back(describe(entry));
   return info;
 }
 

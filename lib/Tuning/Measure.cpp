@@ -140,7 +140,7 @@ Error ShapeMeasurement::load(Runner &runner) {
     return bundle.takeError();
   runner.bundle = std::move(*bundle);
   for (runtime::Kernel &kernel : runner.bundle->getKernels())
-    if (kernel.getInfo().name == target.kernel)
+    if (kernel.getSignature().name == target.kernel)
       runner.kernel = &kernel;
   if (!runner.kernel)
     return fail("'" + path + "' has no kernel '" + target.kernel + "'");
@@ -158,8 +158,8 @@ Error ShapeMeasurement::loadRunners() {
       return error;
   }
   Expected<DeviceTensors> made =
-      DeviceTensors::create(driver, options.device, runners.front().kernel->getInfo(), target,
-                            target.shapes[shape].extents);
+      DeviceTensors::create(driver, options.device, *runners.front().kernel->getKernelInfo(),
+                            target, target.shapes[shape].extents);
   if (!made)
     return made.takeError();
   tensors.emplace(std::move(*made));
@@ -179,7 +179,7 @@ static int64_t countBlocksPerMultiprocessor(const Resources &resources) {
 }
 
 Expected<double> ShapeMeasurement::countWaves(const Runner &runner) const {
-  const runtime::KernelInfo &info = runner.kernel->getInfo();
+  const runtime::KernelInfo &info = *runner.kernel->getKernelInfo();
   runtime::DimValues dims;
   if (Error error = runtime::checkArguments(info, tensors->getArguments(), dims))
     return std::move(error);

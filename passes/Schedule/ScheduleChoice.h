@@ -29,7 +29,10 @@ struct ScheduleChoice {
   std::string use;
 };
 
-/// Sets `fields` in the schedule of each kernel of `module`, in place of what it writes.
+/// Sets `fields` in the schedule of a kernel, in place of what it writes.
+void overrideSchedule(tile::KernelOp kernel, tile::ScheduleAttr fields);
+
+/// The same in the schedule of each kernel of `module`.
 void overrideSchedules(mlir::ModuleOp module, tile::ScheduleAttr fields);
 
 /// What is set of the schedule of `kernel`: no field where it has none.

@@ -13,13 +13,16 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-void tessera::overrideSchedules(ModuleOp module, ScheduleAttr fields) {
-  if (fields == ScheduleFields().get(module.getContext()))
+void tessera::overrideSchedule(KernelOp kernel, ScheduleAttr fields) {
+  if (fields == ScheduleFields().get(kernel.getContext()))
     return;
-  for (KernelOp kernel : module.getOps<KernelOp>()) {
-    ScheduleAttr written = kernel.getScheduleAttr();
-    kernel.setScheduleAttr(written ? written.overriddenBy(fields) : fields);
-  }
+  ScheduleAttr written = kernel.getScheduleAttr();
+  kernel.setScheduleAttr(written ? written.overriddenBy(fields) : fields);
+}
+
+void tessera::overrideSchedules(ModuleOp module, ScheduleAttr fields) {
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    overrideSchedule(kernel, fields);
 }
 
 namespace {

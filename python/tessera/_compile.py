@@ -385,8 +385,9 @@ def compile(
     """Compiles a `.tile` source to a Kernel.
 
     path_or_source: a path, or the text of a source (a string with a line break).
-    kernel:         the kernel's name; not needed when the source has one.
-    schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict.
+    kernel:         the name of a kernel or a sequence; not needed when the source has one kernel, or one sequence.
+    schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict; of one kernel of a sequence as
+                    "gradients:stages=2", after a semicolon where there are several.
     image:          "cubin", or "ptx" to leave assembling to the driver, without ptxas.
     ptxas:          path of ptxas; otherwise that of this interpreter's packages, or searched as the command line does.
     cache:          False compiles even when the cache has the result.

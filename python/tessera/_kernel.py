@@ -122,6 +122,21 @@ def _check_device(device):
     return number
 
 
+def _lent_memory(memory):
+    """The address and the bytes of memory that a caller lends."""
+    if hasattr(memory, "data_ptr"):
+        return memory.data_ptr(), memory.numel() * memory.element_size()
+    interface = getattr(memory, "__cuda_array_interface__", None)
+    if interface:
+        return interface["data"][0], math.prod(interface["shape"]) * int(interface["typestr"][2:])
+    if isinstance(memory, tuple) and len(memory) == 2:
+        return tuple(map(operator.index, memory))
+    raise TypeError(
+        f"workspace is a {type(memory).__name__}; pass a tensor of torch, an object with __cuda_array_interface__, or "
+        "(address, bytes)"
+    )
+
+
 class _BundleHandle(int):
     """The address of a tessera_bundle, which is destroyed with the last reference.
 
@@ -138,7 +153,7 @@ class _BundleHandle(int):
 
 
 class Bundle:
-    """The kernels of a bundle (docs/bundle.md), by name.
+    """The kernels and sequences of a bundle (docs/bundle.md), by name.
 
     `source` is the path of a bundle, or its text as bytes. Raises BundleError.
     """
@@ -158,7 +173,7 @@ class Bundle:
         #: The values of the source's parameters, by name.
         self.parameters = data.get("parameters", {})
         self.target = data["target"]
-        #: Kernel objects by name.
+        #: Kernel objects by name, behind the kernels the sequences.
         self.kernels = {}
         for index in range(library.tessera_bundle_kernel_count(handle)):
             kernel = c_void_p()
@@ -167,9 +182,12 @@ class Bundle:
             self.kernels[loaded.name] = loaded
 
     def kernel(self, name=None):
-        """The kernel of a name, or the only one. Raises ValueError."""
-        if name is None and len(self.kernels) == 1:
-            return next(iter(self.kernels.values()))
+        """The kernel or sequence of a name; otherwise the only sequence, or where there is none the only kernel.
+        Raises ValueError."""
+        sequences = [entry for entry in self.kernels.values() if "launches" in entry.description]
+        only = sequences or list(self.kernels.values())
+        if name is None and len(only) == 1:
+            return only[0]
         if name is None:
             raise ValueError(f"the bundle has several kernels; name one of {', '.join(self.kernels)}")
         if name not in self.kernels:
@@ -178,7 +196,7 @@ class Bundle:
 
 
 class Kernel:
-    """A compiled kernel; call it with its arguments.
+    """A compiled kernel, or a sequence of kernels that one call launches in order; call it with its arguments.
 
         kernel(q, k, v, o, lse, scale=0.125)             # by position, by name or mixed
         kernel(q, k, v, o, lse, 0.125, stream=stream)    # torch's current stream when not given
@@ -192,6 +210,9 @@ class Kernel:
 
     What a kernel writes may share no memory with its other arguments.
 
+    A sequence keeps memory for its workspaces on each stream. `workspace=` gives it other memory for one call, of at
+    least `workspace_bytes(...)`: a torch tensor, an object with `__cuda_array_interface__`, or (address, bytes).
+
     Calls may be captured in CUDA graphs, the first one too; the graphs hold what they need of the kernel.
 
     Raises TypeError (kind or element type), ValueError (shape, strides, device, numbers that do not fit, tensors that
@@ -204,7 +225,7 @@ class Kernel:
         self._bundle_handle = bundle._handle  # The kernel is part of it.
         self._handle = handle.value
         self._library_launch = library.tessera_kernel_launch
-        #: The kernel's entry of the bundle: arguments, launch parameters, grid and so on.
+        #: The entry of the bundle: arguments, launch parameters, grid and so on.
         self.description = json.loads(library.tessera_kernel_description(handle))
         self.name = self.description["name"]
         self._entries = self.description["arguments"]
@@ -245,8 +266,12 @@ class Kernel:
     def grid(self, device=_library.CURRENT_DEVICE, /, **dims):
         """The blocks of a launch, (x, y, z), for extents by name.
 
-        The grid of a persistent kernel depends on the device. Raises TypeError, DeviceError, DriverError.
+        The grid of a persistent kernel depends on the device. Raises TypeError, ValueError (a sequence), DeviceError,
+        DriverError.
         """
+        if "launches" in self.description:
+            names = ", ".join(dict.fromkeys(launch["kernel"] for launch in self.description["launches"]))
+            raise ValueError(f"{self.name} launches several kernels, each with a grid of its own: {names}")
         blocks = []
         for entry in self.description["grid"]:
             extent = entry["extent"]
@@ -282,9 +307,24 @@ class Kernel:
         _library.check(read(self._handle, device, stream, memory, ctypes.byref(size)))
         return memory.raw
 
-    def __call__(self, *arguments, stream=None, **named):
+    def workspace_bytes(self, *arguments, **named):
+        """The bytes of memory that a call with these arguments needs for the workspaces of a sequence; 0 of a kernel."""
+        arguments = self._bind(arguments, named)
+        binding, size = _tensor.torch_binding(), ctypes.c_size_t()
+        if binding and all(isinstance(arguments[position], binding.tensor) for position in self._view_positions):
+            signature = self._find_torch(arguments)
+        else:
+            signature = self._find_foreign(arguments, self._default_stream(arguments))
+        self._set_scalars(signature, arguments)
+        ask = _library.runtime().tessera_kernel_workspace_bytes
+        _library.check(ask(self._handle, signature.address, self._count, ctypes.byref(size)))
+        return size.value
+
+    def __call__(self, *arguments, stream=None, workspace=None, **named):
         if named or len(arguments) != self._count:
             arguments = self._bind(arguments, named)
+        if workspace is not None:
+            return self._call_foreign(arguments, stream, _lent_memory(workspace))
         binding = _tensor.torch_binding()
         if binding is None:
             return self._call_foreign(arguments, stream)
@@ -364,12 +404,13 @@ class Kernel:
             for position in self._view_positions
         ]
 
-    def _call_foreign(self, arguments, stream):
-        """A call with at least one tensor that is not torch's."""
-        if stream is not None:
-            stream = _raw_stream(stream)
-        else:
-            stream = self._default_stream(arguments)
+    def _call_foreign(self, arguments, stream, lent=None):
+        """A call with a tensor that is not torch's, or with memory that is lent."""
+        stream = self._default_stream(arguments) if stream is None else _raw_stream(stream)
+        self._launch(self._find_foreign(arguments, stream), arguments, stream, lent)
+
+    def _find_foreign(self, arguments, stream):
+        """The signature of tensors of any kind, with their addresses."""
         descriptions = [
             _tensor.describe(self._entries[position]["name"], arguments[position], stream)
             for position in self._view_positions
@@ -377,7 +418,7 @@ class Kernel:
         key = tuple((described.key, described.read_only) for described in descriptions)
         signature = self._signatures().get(key) or self._add_signature(key, descriptions)
         signature.set_pointers(described.pointer for described in descriptions)
-        self._launch(signature, arguments, stream)
+        return signature
 
     def _default_stream(self, arguments):
         """torch's current stream when one of the tensors is torch's, otherwise the default stream."""
@@ -388,10 +429,17 @@ class Kernel:
                 return binding.current_stream(value.device.index)
         return 0
 
-    def _launch(self, signature, arguments, stream):
+    def _set_scalars(self, signature, arguments):
         for (position, entry, kind), scalar in zip(self._scalar_entries, signature.scalars):
             setattr(scalar, kind, _convert_scalar(entry, arguments[position]))
-        status = self._library_launch(self._handle, signature.device, stream, signature.address, self._count)
+
+    def _launch(self, signature, arguments, stream, lent=None):
+        self._set_scalars(signature, arguments)
+        call = self._handle, signature.device, stream, signature.address, self._count
+        if lent:
+            status = _library.runtime().tessera_kernel_launch_with_workspace(*call, *lent)
+        else:
+            status = self._library_launch(*call)
         if status:
             _library.check(status)
 

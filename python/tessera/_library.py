@@ -180,6 +180,9 @@ def runtime():
         "tessera_kernel_read_timeline": (
             c_int, c_void_p, c_int, c_void_p, c_void_p, ctypes.POINTER(c_size_t)),
         "tessera_kernel_launch": (c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t),
+        "tessera_kernel_workspace_bytes": (c_int, c_void_p, c_void_p, c_size_t, ctypes.POINTER(c_size_t)),
+        "tessera_kernel_launch_with_workspace": (
+            c_int, c_void_p, c_int, c_void_p, c_void_p, c_size_t, c_uint64, c_size_t),
         "tessera_python_launch": (c_void_p, c_void_p, c_void_p, c_ssize_t),
     }
     return declare(library, signatures)

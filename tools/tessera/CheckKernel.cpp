@@ -1,6 +1,5 @@
 //===- CheckKernel.cpp - What `tessera check` does ------------------------===//
 
-#include "dialects/Tile/ScheduleFields.h"
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
@@ -42,7 +41,7 @@ public:
 private:
   int addCase(const Assignments &shape, uint64_t seed);
   bool checkCase(SimRunner &runner, DataCase &data, StringRef schedule);
-  bool checkScheduled(tile::ScheduleAttr chosen, StringRef schedule);
+  bool checkScheduled(const Schedules &chosen, StringRef schedule);
 
   const CheckOptions &options;
   KernelSource &source;
@@ -97,7 +96,7 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
     llvm::raw_string_ostream os(comparison);
     if (failed(runner.run(source.getKernel(), results.getValues()))) {
       failure = runner.getReport().diagnostics.empty() ? "an error" : "a hazard";
-    } else if (!data.reference->check(runner.getSchedule(source.getKernel().getContext()), results,
+    } else if (!data.reference->check(runner.getSchedules(source.getKernel().getContext()), results,
                                       os)) {
       llvm::errs() << comparison;
       failure = "wrong results";
@@ -118,11 +117,14 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
 }
 
 /// Interprets the form of the kernel that the simulated one was made of.
-bool KernelCheck::checkScheduled(tile::ScheduleAttr chosen, StringRef schedule) {
-  OwningOpRef<ModuleOp> module = source.schedule(tile::printScheduleFields(chosen));
+bool KernelCheck::checkScheduled(const Schedules &chosen, StringRef schedule) {
+  SmallVector<ScheduleOverride> overrides;
+  for (const auto &[kernel, fields] : chosen)
+    overrides.push_back({kernel, fields});
+  OwningOpRef<ModuleOp> module = source.schedule(overrides);
   if (!module)
     return false;
-  auto kernel = module->lookupSymbol<tile::KernelOp>(source.getKernel().getSymName());
+  auto kernel = module->lookupSymbol<tile::EntryOpInterface>(source.getKernel().getSymName());
   bool holds = true;
   for (DataCase &data : cases) {
     RunArguments results = data.arguments->cloneForRun();
@@ -155,7 +157,7 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
     return static_cast<int>(status);
   bool holds = true;
   if (options.scheduled)
-    holds = checkScheduled(runner->getSchedule(source.getKernel().getContext()), schedule);
+    holds = checkScheduled(runner->getSchedules(source.getKernel().getContext()), schedule);
   for (DataCase &data : cases)
     holds &= checkCase(*runner, data, schedule);
   return holds ? ExitSuccess : ExitFailed;

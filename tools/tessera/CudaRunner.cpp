@@ -20,14 +20,14 @@ public:
   CudaRunner(const cuda::Driver &driver, std::unique_ptr<runtime::Bundle> bundle)
       : driver(driver), bundle(std::move(bundle)) {}
 
-  LogicalResult run(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments) override {
+  LogicalResult run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) override {
     if (Error error = launch(kernel, arguments))
       return kernel.emitError() << "on the GPU: " << toString(std::move(error));
     return success();
   }
 
-  tile::ScheduleAttr getSchedule(MLIRContext *context) const override {
-    return launched ? readSchedule(launched->getInfo().description, context) : tile::ScheduleAttr();
+  Schedules getSchedules(MLIRContext *context) const override {
+    return readSchedules(bundle->getInfo(), context);
   }
 
   Error enableTiming() override {
@@ -41,11 +41,12 @@ public:
     Expected<std::vector<char>> memory = launched->readTimeline(firstDevice, /*stream=*/nullptr);
     if (!memory)
       return memory.takeError();
-    return timeline::decode(launched->getInfo().description, *memory, timeline::ClockUnit::Cycles);
+    return timeline::decode(launched->getSignature().description, *memory,
+                            timeline::ClockUnit::Cycles);
   }
 
 private:
-  Error launch(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments);
+  Error launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments);
   Error time(ArrayRef<runtime::Argument> arguments);
 
   const cuda::Driver &driver;
@@ -56,9 +57,9 @@ private:
 };
 } // namespace
 
-Error CudaRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
+Error CudaRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
   auto found = llvm::find_if(bundle->getKernels(), [&](const runtime::Kernel &candidate) {
-    return candidate.getInfo().name == kernel.getSymName();
+    return candidate.getSignature().name == kernel.getSymName();
   });
   if (found == bundle->getKernels().end())
     return llvm::createStringError(llvm::inconvertibleErrorCode(),

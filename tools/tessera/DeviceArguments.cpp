@@ -7,11 +7,11 @@
 using namespace mlir;
 using namespace tessera;
 
-static const ElementType &elementOf(tile::KernelOp kernel, unsigned argument) {
+static const ElementType &elementOf(tile::EntryOpInterface kernel, unsigned argument) {
   return getElementType(cast<tile::ViewType>(kernel.getArgument(argument).getType()));
 }
 
-std::vector<char> tessera::encodeTensor(const HostTensor &tensor, tile::KernelOp kernel,
+std::vector<char> tessera::encodeTensor(const HostTensor &tensor, tile::EntryOpInterface kernel,
                                         unsigned argument) {
   const ElementType &type = elementOf(kernel, argument);
   std::vector<char> storage(tensor.data.size() * type.bytes);
@@ -20,7 +20,7 @@ std::vector<char> tessera::encodeTensor(const HostTensor &tensor, tile::KernelOp
   return storage;
 }
 
-void tessera::decodeTensor(ArrayRef<char> storage, tile::KernelOp kernel, unsigned argument,
+void tessera::decodeTensor(ArrayRef<char> storage, tile::EntryOpInterface kernel, unsigned argument,
                            HostTensor &tensor) {
   const ElementType &type = elementOf(kernel, argument);
   for (size_t i = 0; i < tensor.data.size(); ++i)
@@ -48,8 +48,12 @@ runtime::Argument tessera::describeArgument(Type type, const KernelArgument &val
   return argument;
 }
 
-tile::ScheduleAttr tessera::readSchedule(StringRef description, MLIRContext *context) {
-  llvm::json::Value kernel = cantFail(parseJson(description));
-  StringRef text = kernel.getAsObject()->getString("schedule").value_or("");
-  return dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
+Schedules tessera::readSchedules(const runtime::BundleInfo &bundle, MLIRContext *context) {
+  Schedules schedules;
+  for (const runtime::KernelInfo &info : bundle.kernels) {
+    llvm::json::Value kernel = cantFail(parseJson(info.description));
+    StringRef text = kernel.getAsObject()->getString("schedule").value_or("");
+    schedules[info.name] = dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
+  }
+  return schedules;
 }

@@ -5,23 +5,25 @@
 
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Runtime/Launch.h"
+#include "tools/tessera/DeviceRunner.h"
 #include <vector>
 
 namespace tessera {
 
 /// The storage of a view argument of `kernel` as a device holds it: elements of the view's type at
 /// the same places.
-std::vector<char> encodeTensor(const HostTensor &tensor, tile::KernelOp kernel, unsigned argument);
+std::vector<char> encodeTensor(const HostTensor &tensor, tile::EntryOpInterface kernel,
+                               unsigned argument);
 
 /// The reverse: fills `tensor` from what `encodeTensor` made. Storage beyond it is not read.
-void decodeTensor(llvm::ArrayRef<char> storage, tile::KernelOp kernel, unsigned argument,
+void decodeTensor(llvm::ArrayRef<char> storage, tile::EntryOpInterface kernel, unsigned argument,
                   HostTensor &tensor);
 
 /// Describes a scalar, or all of a view but its address. Points into `value`.
 runtime::Argument describeArgument(mlir::Type type, const KernelArgument &value);
 
-/// The schedule in the description of a kernel in a bundle.
-tile::ScheduleAttr readSchedule(llvm::StringRef description, mlir::MLIRContext *context);
+/// The schedules in the descriptions of a bundle's kernels.
+Schedules readSchedules(const runtime::BundleInfo &bundle, mlir::MLIRContext *context);
 
 } // namespace tessera
 

@@ -6,22 +6,26 @@
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Timeline/Timeline.h"
 #include "lib/Tuning/Session.h"
+#include <map>
 
 namespace tessera {
+
+/// The schedules of kernels, by name; those of kernels that have none are missing or null.
+using Schedules = std::map<std::string, tile::ScheduleAttr>;
 
 /// One `--device` of `tessera run`.
 class DeviceRunner {
 public:
   virtual ~DeviceRunner() = default;
 
-  /// Runs `kernel` once and waits for it. Tensors of stored views receive the results; elements of
-  /// f16, bf16 and f32 views are values of those types. Says why when it cannot, through the
-  /// diagnostics of the kernel's context.
-  virtual llvm::LogicalResult run(tile::KernelOp kernel,
+  /// Runs `kernel`, or a sequence, once and waits for it. Tensors of stored views receive the
+  /// results; elements of f16, bf16 and f32 views are values of those types. Says why when it
+  /// cannot, through the diagnostics of the kernel's context.
+  virtual llvm::LogicalResult run(tile::EntryOpInterface kernel,
                                   llvm::ArrayRef<KernelArgument> arguments) = 0;
 
-  /// The schedule that the kernel was compiled with; null for what compiles none.
-  virtual tile::ScheduleAttr getSchedule(mlir::MLIRContext *) const { return {}; }
+  /// The schedules that kernels were compiled with; none for what compiles none.
+  virtual Schedules getSchedules(mlir::MLIRContext *) const { return {}; }
 
   /// Makes each run end with the kernel being timed, for `getTiming`.
   virtual llvm::Error enableTiming() {
@@ -40,7 +44,7 @@ class InterpreterRunner : public DeviceRunner {
 public:
   explicit InterpreterRunner(Precision precision) : precision(precision) {}
 
-  llvm::LogicalResult run(tile::KernelOp kernel,
+  llvm::LogicalResult run(tile::EntryOpInterface kernel,
                           llvm::ArrayRef<KernelArgument> arguments) override {
     InterpreterOptions options;
     options.precision = precision;

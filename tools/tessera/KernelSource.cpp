@@ -1,10 +1,9 @@
 //===- KernelSource.cpp - The kernel that the options name ----------------===//
 
 #include "tools/tessera/KernelSource.h"
-#include "lib/Compiler/Pipeline.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/Source/Source.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/Schedule/ScheduleChoice.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -29,15 +28,13 @@ KernelSource::KernelSource()
   context.printOpOnDiagnostic(false);
 }
 
-/// The kernel that the options name or the only one; null after an error.
-static tile::KernelOp selectKernel(ModuleOp module, StringRef name) {
-  SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
+/// The kernel or the sequence that the options name, or the only one; null after an error.
+static tile::EntryOpInterface selectKernel(ModuleOp module, StringRef name) {
+  if (tile::EntryOpInterface found = tile::findEntry(module, name))
+    return found;
   SmallVector<StringRef> names;
-  for (tile::KernelOp kernel : kernels) {
-    if (kernel.getSymName() == name || (name.empty() && kernels.size() == 1))
-      return kernel;
-    names.push_back(kernel.getSymName());
-  }
+  for (tile::EntryOpInterface entry : tile::getEntries(module))
+    names.push_back(entry.getSymName());
   if (names.empty())
     failUsage("the source has no kernel");
   else if (name.empty())
@@ -62,19 +59,20 @@ int KernelSource::read(const RunOptions &options) {
   return kernel ? ExitSuccess : ExitUsage;
 }
 
-OwningOpRef<ModuleOp> KernelSource::schedule(StringRef overrides) {
+OwningOpRef<ModuleOp> KernelSource::schedule(ArrayRef<ScheduleOverride> overrides) {
   OwningOpRef<ModuleOp> scheduled = module->clone();
-  for (auto other : llvm::make_early_inc_range(scheduled->getOps<tile::KernelOp>()))
-    if (other.getSymName() != kernel.getSymName())
-      other.erase();
-  FailureOr<tile::ScheduleAttr> fields = parseSchedule(context, overrides);
-  if (failed(fields))
-    return {};
-  overrideSchedules(*scheduled, *fields);
+  tile::keepEntry(tile::findEntry(*scheduled, kernel.getSymName()));
   PassManager pm(&context);
   buildTilePhase(pm);
   buildSchedulePhase(pm);
-  if (failed(pm.run(*scheduled)))
+  if (failed(overrideSchedules(*scheduled, overrides)) || failed(pm.run(*scheduled)))
     return {};
   return scheduled;
+}
+
+OwningOpRef<ModuleOp> KernelSource::schedule(StringRef overrides) {
+  FailureOr<SmallVector<ScheduleOverride>> parsed = parseSchedules(context, overrides);
+  if (failed(parsed))
+    return {};
+  return schedule(*parsed);
 }

@@ -3,7 +3,7 @@
 #ifndef TESSERA_TOOLS_TESSERA_KERNELSOURCE_H
 #define TESSERA_TOOLS_TESSERA_KERNELSOURCE_H
 
-#include "dialects/Tile/Tile.h"
+#include "lib/Compiler/Pipeline.h"
 #include "lib/Source/Diagnostics.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -15,22 +15,26 @@ namespace tessera {
 /// Prints `message` to stderr and returns ExitUsage.
 int failUsage(const llvm::Twine &message);
 
-/// A source that is read, and one of its kernels. Diagnostics go to stderr while it lives.
+/// A source that is read, and one of its kernels or sequences. Diagnostics go to stderr while it
+/// lives.
 class KernelSource {
 public:
   KernelSource();
 
-  /// Reads the file and finds the kernel that the options name, or the only one; the exit code.
+  /// Reads the file and finds the kernel or the sequence that the options name, or the only one;
+  /// the exit code.
   int read(const RunOptions &options);
 
-  /// The module with its schedule chosen, where `overrides` do not say it, and its loops overlapped
-  /// and split; null after an error.
+  /// The module with schedules chosen, where `overrides` do not say them, and loops overlapped and
+  /// split; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> schedule(llvm::ArrayRef<ScheduleOverride> overrides);
+  /// The same with overrides as the command line has them.
   mlir::OwningOpRef<mlir::ModuleOp> schedule(llvm::StringRef overrides);
 
   const std::string &getText() const { return text; }
   const DiagnosticHandler &getHandler() const { return handler; }
   mlir::ModuleOp getModule() { return *module; }
-  tile::KernelOp getKernel() { return kernel; }
+  tile::EntryOpInterface getKernel() { return kernel; }
 
 private:
   DiagnosticPrinter printer;
@@ -38,7 +42,7 @@ private:
   mlir::MLIRContext context;
   DiagnosticForwarder forwarder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   std::string text;
 };
 

@@ -53,15 +53,22 @@ static void printText(const SourceInfo &info) {
     outs() << "no parameters\n";
   else
     printTable(rows);
-  for (const KernelInfo &kernel : info.kernels) {
-    outs() << "\nkernel " << kernel.name << "\n";
+  auto print = [&](StringRef kind, const KernelInfo &entry) {
+    outs() << "\n" << kind << " " << entry.name << "\n";
     rows.clear();
-    for (const auto &[name, type] : kernel.arguments)
+    for (const auto &[name, type] : entry.arguments)
       rows.push_back({name, type});
-    rows.push_back({"grid", kernel.grid});
-    rows.push_back({"dimensions", join(kernel.dims, ", ")});
+    if (entry.launches.empty())
+      rows.push_back({"grid", entry.grid});
+    else
+      rows.push_back({"launches", join(entry.launches, ", ")});
+    rows.push_back({"dimensions", join(entry.dims, ", ")});
     printTable(rows);
-  }
+  };
+  for (const KernelInfo &kernel : info.kernels)
+    print("kernel", kernel);
+  for (const KernelInfo &sequence : info.sequences)
+    print("sequence", sequence);
 }
 
 /// A value as JSON: a number, true or false, or a string.
@@ -75,23 +82,32 @@ static json::Value toJson(const ParameterInfo &parameter) {
 }
 
 static void printJson(const SourceInfo &info) {
-  json::Array parameters, kernels;
+  json::Array parameters, kernels, sequences;
   for (const ParameterInfo &parameter : info.parameters)
     parameters.push_back(json::Object{{"name", parameter.name},
                                       {"kind", parameter.kind},
                                       {"default", toJson(parameter)},
                                       {"allowed", json::Array(parameter.allowed)},
                                       {"documentation", parameter.documentation}});
-  for (const KernelInfo &kernel : info.kernels) {
+  auto describe = [](const KernelInfo &entry) {
     json::Array arguments;
-    for (const auto &[name, type] : kernel.arguments)
+    for (const auto &[name, type] : entry.arguments)
       arguments.push_back(json::Object{{"name", name}, {"type", type}});
-    kernels.push_back(json::Object{{"name", kernel.name},
-                                   {"arguments", std::move(arguments)},
-                                   {"dimensions", json::Array(kernel.dims)},
-                                   {"grid", kernel.grid}});
+    return json::Object{{"name", entry.name},
+                        {"arguments", std::move(arguments)},
+                        {"dimensions", json::Array(entry.dims)}};
+  };
+  for (const KernelInfo &kernel : info.kernels) {
+    kernels.push_back(describe(kernel));
+    (*kernels.back().getAsObject())["grid"] = kernel.grid;
   }
-  json::Object all{{"parameters", std::move(parameters)}, {"kernels", std::move(kernels)}};
+  for (const KernelInfo &sequence : info.sequences) {
+    sequences.push_back(describe(sequence));
+    (*sequences.back().getAsObject())["launches"] = json::Array(sequence.launches);
+  }
+  json::Object all{{"parameters", std::move(parameters)},
+                   {"kernels", std::move(kernels)},
+                   {"sequences", std::move(sequences)}};
   outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
 }
 

@@ -29,7 +29,7 @@ namespace {
 /// Collects what the options say about each argument and makes the arguments of it.
 class ArgumentBuilder {
 public:
-  ArgumentBuilder(tile::KernelOp kernel, const RunOptions &options)
+  ArgumentBuilder(tile::EntryOpInterface kernel, const RunOptions &options)
       : kernel(kernel), options(options) {}
 
   Error readOptions();
@@ -54,7 +54,7 @@ private:
   Expected<std::vector<int64_t>> readOrder(unsigned index);
   std::vector<int64_t> getShape(unsigned index);
 
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   const RunOptions &options;
   llvm::StringMap<StringRef> inputs, outputs, orders, scalars;
   llvm::StringMap<HostTensor> files;
@@ -267,7 +267,8 @@ Expected<KernelArgument> ArgumentBuilder::makeScalar(unsigned index) {
   return value;
 }
 
-Expected<RunArguments> RunArguments::create(tile::KernelOp kernel, const RunOptions &options) {
+Expected<RunArguments> RunArguments::create(tile::EntryOpInterface kernel,
+                                            const RunOptions &options) {
   ArgumentBuilder builder(kernel, options);
   if (Error error = builder.readOptions())
     return std::move(error);

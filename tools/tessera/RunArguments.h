@@ -17,7 +17,8 @@ public:
   /// Makes every argument as the options say. Inputs that no file gives are drawn from the seed;
   /// inputs are rounded to the element type; views that are stored and not loaded are NaN. The
   /// error says which option is wrong and what would work.
-  static llvm::Expected<RunArguments> create(tile::KernelOp kernel, const RunOptions &options);
+  static llvm::Expected<RunArguments> create(tile::EntryOpInterface kernel,
+                                             const RunOptions &options);
 
   /// A copy in which stored views have tensors of their own; loaded ones are shared with this,
   /// which must outlive it.

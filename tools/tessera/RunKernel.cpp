@@ -1,6 +1,7 @@
 //===- RunKernel.cpp - What `tessera run` does ----------------------------===//
 
 #include "tools/tessera/RunKernel.h"
+#include "dialects/Tile/Entries.h"
 #include "lib/Support/Npy.h"
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
@@ -22,13 +23,13 @@ namespace {
 /// One `tessera run` after its source is read.
 class KernelRun {
 public:
-  KernelRun(const RunOptions &options, tile::KernelOp kernel, RunArguments arguments)
+  KernelRun(const RunOptions &options, tile::EntryOpInterface kernel, RunArguments arguments)
       : options(options), kernel(kernel), arguments(std::move(arguments)),
         reference(kernel, this->arguments) {}
 
   /// Runs `executed`, a later form of the kernel or the kernel itself, on `runner`; reports, saves
   /// and checks.
-  int run(DeviceRunner &runner, tile::KernelOp executed);
+  int run(DeviceRunner &runner, tile::EntryOpInterface executed);
 
 private:
   void describe(unsigned index, const HostTensor &tensor);
@@ -41,7 +42,7 @@ private:
     return cast<tile::ViewType>(kernel.getArgument(index).getType());
   }
 
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   RunArguments arguments;
   RunReference reference;
 };
@@ -111,7 +112,7 @@ void KernelRun::printTiming(const tuning::Timing &timing) {
     llvm::outs() << llvm::formatv("meanwhile: {0:f0} MHz, {1:f0} W\n", timing.mhz, timing.watts);
 }
 
-int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
+int KernelRun::run(DeviceRunner &runner, tile::EntryOpInterface executed) {
   RunArguments results = arguments.cloneForRun();
   if (failed(runner.run(executed, results.getValues())))
     return ExitFailed;
@@ -127,10 +128,11 @@ int KernelRun::run(DeviceRunner &runner, tile::KernelOp executed) {
   if (!options.check)
     return ExitSuccess;
   // The interpreter runs a schedule only where it was given a later form of the kernel.
-  tile::ScheduleAttr schedule = runner.getSchedule(kernel.getContext());
-  if (!schedule && executed != kernel)
-    schedule = executed.getScheduleAttr();
-  return reference.check(schedule, results, llvm::outs()) ? ExitSuccess : ExitFailed;
+  Schedules schedules = runner.getSchedules(kernel.getContext());
+  if (executed != kernel)
+    for (tile::KernelOp op : tile::getKernels(executed))
+      schedules.try_emplace(op.getSymName().str(), op.getScheduleAttr());
+  return reference.check(schedules, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,10 +174,11 @@ static int runOnInterpreter(const RunOptions &options, KernelSource &source, Ker
   OwningOpRef<ModuleOp> scheduled = source.schedule(options.schedule);
   if (!scheduled)
     return ExitSource;
-  return run.run(runner, scheduled->lookupSymbol<tile::KernelOp>(source.getKernel().getSymName()));
+  return run.run(runner,
+                 scheduled->lookupSymbol<tile::EntryOpInterface>(source.getKernel().getSymName()));
 }
 
-static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelOp kernel,
+static CompileOptions getCompileOptions(const RunOptions &options, tile::EntryOpInterface kernel,
                                         const Launch &launch) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
@@ -186,8 +189,8 @@ static CompileOptions getCompileOptions(const RunOptions &options, tile::KernelO
   if (!options.trace.empty())
     compileOptions.instrument = options.instrument.empty() ? "timeline" : options.instrument;
   compileOptions.tuning = options.tuning;
-  for (const auto &[dim, extent] : launch.dims)
-    compileOptions.tuning.shape.emplace_back(dim.str(), extent);
+  for (StringRef dim : kernel.getDimNames())
+    compileOptions.tuning.shape.emplace_back(dim.str(), launch.dims.lookup(dim));
   return compileOptions;
 }
 
@@ -261,7 +264,7 @@ int tessera::runKernel(const RunOptions &options) {
   KernelSource source;
   if (int code = source.read(options))
     return code;
-  tile::KernelOp kernel = source.getKernel();
+  tile::EntryOpInterface kernel = source.getKernel();
   llvm::Expected<RunArguments> arguments = RunArguments::create(kernel, options);
   if (!arguments)
     return failUsage(toString(arguments.takeError()));

@@ -1,44 +1,49 @@
 //===- RunReference.cpp - What the outputs of a run should be -------------===//
 
 #include "tools/tessera/RunReference.h"
+#include "dialects/Tile/Entries.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/Exponentials.h"
-#include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunCheck.h"
 
 using namespace mlir;
 using namespace tessera;
 
-/// The program that a schedule runs, before other passes: the exact region alone where it does not
-/// speculate, and with its polynomials.
-static OwningOpRef<tile::KernelOp> makeForm(tile::KernelOp kernel, bool speculates, int64_t share) {
-  OwningOpRef<tile::KernelOp> form = kernel.clone();
+/// Makes of a kernel what a schedule runs, before other passes: the exact region alone where it
+/// does not speculate, and with its polynomials.
+static void applyForm(tile::KernelOp kernel, bool speculates, int64_t share) {
   if (!speculates)
-    takeExactRegion(*form);
+    takeExactRegion(kernel);
   if (share != 0)
-    for (Operation *op : exponentialsInLoops(*form))
+    for (Operation *op : exponentialsInLoops(kernel))
       if (!findExactUse(op))
         markPolynomial(op, share);
-  return form;
 }
 
-const RunReference::Expected *RunReference::find(tile::ScheduleAttr schedule) {
-  bool speculates = !schedule || schedule.getSpeculate().value_or(true);
-  int64_t share = schedule ? schedule.getPolynomialExp().value_or(0) : 0;
-  if (auto found = forms.find({speculates, share}); found != forms.end())
+const RunReference::Expected *RunReference::find(const Schedules &schedules) {
+  OwningOpRef<ModuleOp> module = kernel->getParentOfType<ModuleOp>().clone();
+  tile::EntryOpInterface form = tile::findEntry(*module, kernel.getSymName());
+  std::vector<std::pair<bool, int64_t>> key;
+  for (tile::KernelOp op : tile::getKernels(form)) {
+    auto found = schedules.find(op.getSymName().str());
+    tile::ScheduleAttr schedule = found == schedules.end() ? tile::ScheduleAttr() : found->second;
+    key.emplace_back(!schedule || schedule.getSpeculate().value_or(true),
+                     schedule ? schedule.getPolynomialExp().value_or(0) : 0);
+    applyForm(op, key.back().first, key.back().second);
+  }
+  if (auto found = forms.find(key); found != forms.end())
     return &found->second;
-  OwningOpRef<tile::KernelOp> form = makeForm(kernel, speculates, share);
   Expected expected{arguments.cloneForRun(), arguments.cloneForRun()};
-  if (failed(InterpreterRunner(Precision::Exact).run(*form, expected.exact.getValues())) ||
-      failed(InterpreterRunner(Precision::Kernel).run(*form, expected.rounded.getValues())))
+  if (failed(InterpreterRunner(Precision::Exact).run(form, expected.exact.getValues())) ||
+      failed(InterpreterRunner(Precision::Kernel).run(form, expected.rounded.getValues())))
     return nullptr;
-  return &forms.emplace(std::pair(speculates, share), std::move(expected)).first->second;
+  return &forms.emplace(std::move(key), std::move(expected)).first->second;
 }
 
-bool RunReference::check(tile::ScheduleAttr schedule, const RunArguments &results,
+bool RunReference::check(const Schedules &schedules, const RunArguments &results,
                          llvm::raw_ostream &os) {
-  const Expected *expected = find(schedule);
+  const Expected *expected = find(schedules);
   bool holds = expected != nullptr;
   for (unsigned i = 0; expected && i < kernel.getNumArguments(); ++i)
     if (isOutput(kernel, i))
@@ -47,21 +52,22 @@ bool RunReference::check(tile::ScheduleAttr schedule, const RunArguments &result
   return holds;
 }
 
-llvm::Error tessera::checkIsPossible(tile::KernelOp kernel, const Launch &launch) {
+llvm::Error tessera::checkIsPossible(tile::EntryOpInterface kernel, const Launch &launch) {
   auto fail = [&](const Twine &reason) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "kernel '" + kernel.getSymName() + "': " + reason);
+                                   (isa<tile::KernelOp>(*kernel) ? "kernel '" : "sequence '") +
+                                       kernel.getSymName() + "': " + reason);
   };
   if (llvm::none_of(llvm::seq(kernel.getNumArguments()),
                     [&](unsigned i) { return isOutput(kernel, i); }))
     return fail("it stores nothing, so that there is nothing to check");
-  if (llvm::is_contained(launch.grid, 0))
+  if (launch.isEmpty)
     return fail("the grid of this shape is empty, so that there is nothing to check; give extents "
                 "of at least 1");
   return llvm::Error::success();
 }
 
-bool tessera::isOutput(tile::KernelOp kernel, unsigned index) {
+bool tessera::isOutput(tile::EntryOpInterface kernel, unsigned index) {
   return isa<tile::ViewType>(kernel.getArgument(index).getType()) &&
          getViewUse(kernel, index).stored;
 }

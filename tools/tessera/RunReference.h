@@ -3,9 +3,9 @@
 #ifndef TESSERA_TOOLS_TESSERA_RUNREFERENCE_H
 #define TESSERA_TOOLS_TESSERA_RUNREFERENCE_H
 
+#include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunArguments.h"
 #include "llvm/Support/raw_ostream.h"
-#include <map>
 
 namespace tessera {
 
@@ -14,31 +14,32 @@ namespace tessera {
 class RunReference {
 public:
   /// `kernel` and `arguments` must outlive this.
-  RunReference(tile::KernelOp kernel, const RunArguments &arguments)
+  RunReference(tile::EntryOpInterface kernel, const RunArguments &arguments)
       : kernel(kernel), arguments(arguments) {}
 
-  /// Applies `checkOutput` to every output and says whether all are good enough. `schedule` is what
-  /// the kernel was compiled with, or null. False after a diagnostic when the interpreter fails.
-  bool check(tile::ScheduleAttr schedule, const RunArguments &results, llvm::raw_ostream &os);
+  /// Applies `checkOutput` to every output and says whether all are good enough. `schedules` are
+  /// what kernels were compiled with. False after a diagnostic when the interpreter fails.
+  bool check(const Schedules &schedules, const RunArguments &results, llvm::raw_ostream &os);
 
 private:
   struct Expected {
     RunArguments exact, rounded;
   };
-  const Expected *find(tile::ScheduleAttr schedule);
+  const Expected *find(const Schedules &schedules);
 
-  tile::KernelOp kernel;
+  tile::EntryOpInterface kernel;
   const RunArguments &arguments;
-  /// By whether the kernel speculates, and how many sixteenths of its exponentials are polynomials.
-  std::map<std::pair<bool, int64_t>, Expected> forms;
+  /// By whether each kernel speculates, and how many sixteenths of its exponentials are
+  /// polynomials.
+  std::map<std::vector<std::pair<bool, int64_t>>, Expected> forms;
 };
 
 /// Refuses a check that would succeed whatever the kernel does: of a kernel that stores nothing, or
 /// of a launch without grid points.
-llvm::Error checkIsPossible(tile::KernelOp kernel, const Launch &launch);
+llvm::Error checkIsPossible(tile::EntryOpInterface kernel, const Launch &launch);
 
 /// Whether argument `index` is a view that the kernel stores.
-bool isOutput(tile::KernelOp kernel, unsigned index);
+bool isOutput(tile::EntryOpInterface kernel, unsigned index);
 
 } // namespace tessera
 

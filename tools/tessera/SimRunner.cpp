@@ -1,6 +1,7 @@
 //===- SimRunner.cpp - Runs kernels on the simulator ----------------------===//
 
 #include "tools/tessera/SimRunner.h"
+#include "lib/Runtime/Sequence.h"
 #include "lib/Support/Json.h"
 #include "tools/tessera/DeviceArguments.h"
 #include <thread>
@@ -19,16 +20,18 @@ static Error makeError(const llvm::Twine &message) {
 // From source to a module
 //===----------------------------------------------------------------------===//
 
-static Expected<std::pair<runtime::KernelInfo, sim::Module>> loadBundle(StringRef text) {
+static Expected<std::pair<runtime::BundleInfo, sim::Module>> loadBundle(StringRef text) {
   Expected<runtime::BundleInfo> bundle = runtime::readBundle(text);
   if (!bundle)
     return bundle.takeError();
-  if (!bundle->isPtx || bundle->kernels.size() != 1)
-    return makeError("the simulator takes a bundle of one kernel with PTX");
+  bool isOne =
+      bundle->sequences.empty() ? bundle->kernels.size() == 1 : bundle->sequences.size() == 1;
+  if (!bundle->isPtx || !isOne)
+    return makeError("the simulator takes a bundle of one kernel or sequence with PTX");
   Expected<sim::Module> module = sim::parseModule(StringRef(bundle->image.data()));
   if (!module)
     return module.takeError();
-  return std::make_pair(std::move(bundle->kernels.front()), std::move(*module));
+  return std::make_pair(std::move(*bundle), std::move(*module));
 }
 
 std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const std::string &fileName,
@@ -51,7 +54,7 @@ std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const st
   }
   std::unique_ptr<SimRunner> runner(
       new SimRunner(std::move(loaded->first), std::move(loaded->second)));
-  runner->readDescription();
+  runner->readDescriptions();
   runner->maxBlocks = simOptions.blocks;
   runner->hostThreads = simOptions.threads;
   runner->simulation.moveApproximations = simOptions.moveApproximations;
@@ -66,7 +69,9 @@ void SimRunner::setSeeds(uint64_t first, uint64_t count) {
   seedsLeft = count;
   unsigned threads = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);
   // Where blocks communicate, only one host thread lets a seed show the same run again.
-  if (info.workspaceBytes && (count > 1 || !hostThreads))
+  bool communicates = llvm::any_of(
+      bundle.kernels, [](const runtime::KernelInfo &info) { return info.workspaceBytes > 0; });
+  if (communicates && (count > 1 || !hostThreads))
     simulation.threads = 1;
   else
     simulation.threads = std::max<uint64_t>(1, threads / count);
@@ -85,24 +90,40 @@ static void forEachObject(const json::Object &parent, StringRef name, Visitor &&
 }
 
 /// Takes from the bundle what is there for people and tools: names and resources.
-void SimRunner::readDescription() {
-  json::Value description = cantFail(parseJson(info.description));
-  const json::Object &kernel = *description.getAsObject();
-  for (StringRef list : {"barriers", "shared_map"})
-    forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
-      simulation.sharedNames.push_back(
-          {getUnsigned(entry, "offset"), getUnsigned(entry, "bytes"), 1, name, false});
+void SimRunner::readDescriptions() {
+  for (const runtime::KernelInfo &info : bundle.kernels) {
+    KernelNames &own = names.emplace_back();
+    json::Value description = cantFail(parseJson(info.description));
+    const json::Object &kernel = *description.getAsObject();
+    for (StringRef list : {"barriers", "shared_map"})
+      forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
+        own.shared.push_back(
+            {getUnsigned(entry, "offset"), getUnsigned(entry, "bytes"), 1, name, false});
+      });
+    forEachObject(kernel, "roles", [&](const json::Object &entry, std::string name) {
+      own.roles.push_back({getUnsigned(entry, "first_warp"), getUnsigned(entry, "warps"), name});
     });
-  forEachObject(kernel, "roles", [&](const json::Object &entry, std::string name) {
-    simulation.roleNames.push_back(
-        {getUnsigned(entry, "first_warp"), getUnsigned(entry, "warps"), name});
-  });
-  forEachObject(kernel, "named_barriers", [&](const json::Object &entry, std::string name) {
-    simulation.barrierNames.push_back({getUnsigned(entry, "id"), name});
-  });
-  if (const json::Object *reported = kernel.getObject("report"))
-    if (const json::Object *resources = reported->getObject("resources"))
-      registers = getUnsigned(*resources, "registers");
+    forEachObject(kernel, "named_barriers", [&](const json::Object &entry, std::string name) {
+      own.barriers.push_back({getUnsigned(entry, "id"), name});
+    });
+    if (const json::Object *reported = kernel.getObject("report"))
+      if (const json::Object *resources = reported->getObject("resources"))
+        own.registers = getUnsigned(*resources, "registers");
+  }
+}
+
+const runtime::Signature &SimRunner::getSignature() const {
+  if (bundle.sequences.empty())
+    return bundle.kernels.front();
+  return bundle.sequences.front();
+}
+
+Expected<timeline::Timeline> SimRunner::readTimeline() {
+  if (bundle.sequences.empty())
+    return timeline::decode(bundle.kernels.front().description, recorded,
+                            timeline::ClockUnit::Instructions);
+  return makeError(
+      "a sequence has a timeline of each of its kernels; give --kernel with one of them");
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,7 +146,8 @@ static Expected<std::array<uint8_t, 128>> encodeMap(const runtime::TensorMapReci
   return sim::encodeTensorMap(desc);
 }
 
-Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<int64_t> dims,
+Error SimRunner::fillParameters(const runtime::KernelInfo &info,
+                                ArrayRef<runtime::Argument> arguments, ArrayRef<int64_t> dims,
                                 uint64_t workspace, sim::Launch &launch) const {
   runtime::ParameterBlock block(info);
   if (Error error = block.fill(arguments, dims))
@@ -158,7 +180,8 @@ Error SimRunner::fillParameters(ArrayRef<runtime::Argument> arguments, ArrayRef<
 }
 
 /// Takes the timeline out of a workspace, and says whether the rest is as the next launch needs it.
-Error SimRunner::checkWorkspace(Trial &trial, uint64_t address) const {
+Error SimRunner::checkWorkspace(const runtime::KernelInfo &info, Trial &trial,
+                                uint64_t address) const {
   std::vector<uint8_t> contents(info.workspaceBytes);
   if (Error error = trial.memory.read(address, contents))
     return error;
@@ -172,9 +195,23 @@ Error SimRunner::checkWorkspace(Trial &trial, uint64_t address) const {
   return Error::success();
 }
 
-Error SimRunner::execute(Trial &trial) const {
+/// Adds what a launch did to what those before it did.
+static void addReport(sim::Report next, sim::Report &report) {
+  next.warpInstructions += report.warpInstructions;
+  next.wgmmas += report.wgmmas;
+  next.tmaOperations += report.tmaOperations;
+  next.ctas += report.ctas;
+  next.seconds += report.seconds;
+  for (const auto &[name, count] : report.opcodes)
+    next.opcodes[name] += count;
+  report = std::move(next);
+}
+
+Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> arguments,
+                               Trial &trial) const {
+  const runtime::KernelInfo &info = bundle.kernels[index];
   runtime::DimValues dims;
-  if (Error error = runtime::checkArguments(info, trial.arguments, dims))
+  if (Error error = runtime::checkArguments(info, arguments, dims))
     return error;
   Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, dims);
   if (!grid)
@@ -191,7 +228,7 @@ Error SimRunner::execute(Trial &trial) const {
   launch.block = {info.block[0], info.block[1], info.block[2]};
   launch.cluster = {info.cluster[0], info.cluster[1], info.cluster[2]};
   launch.dynamicSharedBytes = info.sharedMemory;
-  launch.registersPerThread = registers;
+  launch.registersPerThread = names[index].registers;
   uint64_t workspace = 0;
   if (info.workspaceBytes) {
     Expected<uint64_t> address = trial.memory.allocate(info.workspaceBytes, "workspace");
@@ -199,20 +236,54 @@ Error SimRunner::execute(Trial &trial) const {
       return address.takeError();
     workspace = *address;
   }
-  if (Error error = fillParameters(trial.arguments, dims, workspace, launch))
+  if (Error error = fillParameters(info, arguments, dims, workspace, launch))
     return error;
-  Expected<sim::Report> result = sim::run(module, launch, trial.options);
+  sim::Options options = trial.options;
+  options.sharedNames = names[index].shared;
+  options.roleNames = names[index].roles;
+  options.barrierNames = names[index].barriers;
+  Expected<sim::Report> result = sim::run(module, launch, options);
   if (!result)
     return result.takeError();
-  trial.report = std::move(*result);
+  addReport(std::move(*result), trial.report);
   if (!trial.report.ok())
     return makeError("the simulator found a hazard with --sim-seed " +
                      llvm::Twine(trial.options.seed) + " --threads " +
                      llvm::Twine(trial.options.threads) + "; PTX lines are those of --emit ptx");
-  return workspace ? checkWorkspace(trial, workspace) : Error::success();
+  return workspace ? checkWorkspace(info, trial, workspace) : Error::success();
 }
 
-Error SimRunner::prepare(tile::KernelOp kernel, ArrayRef<KernelArgument> values,
+Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const {
+  runtime::SequencePlan plan(sequence);
+  if (Error error = plan.resolve(trial.arguments))
+    return error;
+  // What nothing stored is NaN in each type. Each workspace has memory of its own, so that an
+  // access beyond it shows.
+  SmallVector<uint64_t> addresses;
+  for (const runtime::SequencePlan::Part &part : plan.getParts()) {
+    Expected<uint64_t> address =
+        trial.memory.allocate(std::max<uint64_t>(part.bytes, 1), part.workspace->name);
+    if (!address)
+      return address.takeError();
+    addresses.push_back(*address);
+    std::vector<uint8_t> contents(part.bytes, part.workspace->zeroed ? 0 : 0xff);
+    if (Error error = trial.memory.write(*address, contents))
+      return error;
+  }
+  for (const runtime::StepInfo &step : sequence.steps)
+    if (Error error = executeKernel(step.kernel, plan.getArguments(step, addresses), trial))
+      return makeError("kernel '" + bundle.kernels[step.kernel].name +
+                       "': " + toString(std::move(error)));
+  return Error::success();
+}
+
+Error SimRunner::execute(Trial &trial) const {
+  if (bundle.sequences.empty())
+    return executeKernel(0, trial.arguments, trial);
+  return executeSequence(bundle.sequences.front(), trial);
+}
+
+Error SimRunner::prepare(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values,
                          Trial &trial) const {
   for (auto [i, value] : llvm::enumerate(values)) {
     trial.arguments.push_back(describeArgument(kernel.getArgument(i).getType(), value));
@@ -220,8 +291,8 @@ Error SimRunner::prepare(tile::KernelOp kernel, ArrayRef<KernelArgument> values,
       continue;
     const std::vector<char> &storage = encoded[i];
     Expected<uint64_t> address =
-        trial.memory.allocate(std::max<size_t>(storage.size(), 1), info.arguments[i].name,
-                              info.arguments[i].access == runtime::Access::Read);
+        trial.memory.allocate(std::max<size_t>(storage.size(), 1), getSignature().arguments[i].name,
+                              getSignature().arguments[i].access == runtime::Access::Read);
     if (!address)
       return address.takeError();
     if (Error error = trial.memory.write(
@@ -233,7 +304,7 @@ Error SimRunner::prepare(tile::KernelOp kernel, ArrayRef<KernelArgument> values,
 }
 
 /// Simulates as many of the seeds that are left as there are host threads.
-Error SimRunner::simulateAhead(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
+Error SimRunner::simulateAhead(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
   unsigned cores = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);
   uint64_t count = std::min<uint64_t>(std::max<uint64_t>(seedsLeft, 1), cores);
   if (encoded.empty())
@@ -262,7 +333,7 @@ Error SimRunner::simulateAhead(tile::KernelOp kernel, ArrayRef<KernelArgument> v
   return Error::success();
 }
 
-Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) {
+Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
   report = sim::Report();
   report.seed = simulation.seed;
   if (ahead.empty())
@@ -277,7 +348,7 @@ Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) 
   if (!trial.failure.empty())
     return makeError(trial.failure);
   for (auto [i, value] : llvm::enumerate(values)) {
-    if (info.arguments[i].access == runtime::Access::Read ||
+    if (getSignature().arguments[i].access == runtime::Access::Read ||
         !std::holds_alternative<HostTensor *>(value))
       continue;
     const sim::GlobalMemory::Buffer &buffer = *trial.memory.find(trial.arguments[i].pointer, 1);
@@ -287,7 +358,7 @@ Error SimRunner::launch(tile::KernelOp kernel, ArrayRef<KernelArgument> values) 
   return Error::success();
 }
 
-LogicalResult SimRunner::run(tile::KernelOp kernel, ArrayRef<KernelArgument> arguments) {
+LogicalResult SimRunner::run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) {
   if (Error error = launch(kernel, arguments))
     return kernel.emitError() << "on the simulator: " << toString(std::move(error));
   return success();

@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-/// Executes the PTX of a compiled kernel in the Hopper simulator (docs/simulator.md). A launch
-/// fails when the simulator reports a hazard, which goes to stderr with the seed that shows it
-/// again, and when the kernel leaves its workspace other than zero.
+/// Executes the PTX of a compiled kernel, or of a sequence of them, in the Hopper simulator
+/// (docs/simulator.md). A launch fails when the simulator reports a hazard, which goes to stderr
+/// with the seed that shows it again, and when a kernel leaves its workspace other than zero.
 class SimRunner : public DeviceRunner {
 public:
-  /// Compiles the kernel of `source` that `options` name; needs no assembler. Returns null after an
-  /// error, with its kind in `status`.
+  /// Compiles the kernel or sequence of `source` that `options` name; needs no assembler. Returns
+  /// null after an error, with its kind in `status`.
   static std::unique_ptr<SimRunner> create(const std::string &source, const std::string &fileName,
                                            CompileOptions options, const SimOptions &simOptions,
                                            const DiagnosticHandler &handler, CompileStatus &status);
@@ -29,22 +29,30 @@ public:
   /// of them run at once, each on a host thread of its own.
   void setSeeds(uint64_t first, uint64_t count);
 
-  llvm::LogicalResult run(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments) override;
+  llvm::LogicalResult run(tile::EntryOpInterface kernel,
+                          llvm::ArrayRef<KernelArgument> arguments) override;
 
-  tile::ScheduleAttr getSchedule(mlir::MLIRContext *context) const override {
-    return readSchedule(info.description, context);
+  Schedules getSchedules(mlir::MLIRContext *context) const override {
+    return readSchedules(bundle, context);
   }
 
-  llvm::Expected<timeline::Timeline> readTimeline() override {
-    return timeline::decode(info.description, recorded, timeline::ClockUnit::Instructions);
-  }
+  llvm::Expected<timeline::Timeline> readTimeline() override;
 
   /// What the last launch did. Without diagnostics when it failed for another reason than a hazard.
   const sim::Report &getReport() const { return report; }
 
 private:
-  SimRunner(runtime::KernelInfo info, sim::Module module)
-      : info(std::move(info)), module(std::move(module)) {}
+  SimRunner(runtime::BundleInfo bundle, sim::Module module)
+      : bundle(std::move(bundle)), module(std::move(module)) {}
+
+  /// What a bundle has of a kernel for people and tools.
+  struct KernelNames {
+    decltype(sim::Options::sharedNames) shared;
+    decltype(sim::Options::roleNames) roles;
+    decltype(sim::Options::barrierNames) barriers;
+    /// Registers per thread at entry; 0 when no assembler counted them.
+    uint32_t registers = 0;
+  };
 
   /// One launch: what it starts from and, afterwards, what it did.
   struct Trial {
@@ -58,18 +66,27 @@ private:
     std::string failure;
   };
 
-  void readDescription();
-  llvm::Error prepare(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments,
+  void readDescriptions();
+  const runtime::Signature &getSignature() const;
+  llvm::Error prepare(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments,
                       Trial &trial) const;
-  llvm::Error simulateAhead(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
-  llvm::Error launch(tile::KernelOp kernel, llvm::ArrayRef<KernelArgument> arguments);
+  llvm::Error simulateAhead(tile::EntryOpInterface kernel,
+                            llvm::ArrayRef<KernelArgument> arguments);
+  llvm::Error launch(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments);
   llvm::Error execute(Trial &trial) const;
-  llvm::Error checkWorkspace(Trial &trial, uint64_t address) const;
-  llvm::Error fillParameters(llvm::ArrayRef<runtime::Argument> arguments,
+  llvm::Error executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const;
+  llvm::Error executeKernel(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,
+                            Trial &trial) const;
+  llvm::Error checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address) const;
+  llvm::Error fillParameters(const runtime::KernelInfo &info,
+                             llvm::ArrayRef<runtime::Argument> arguments,
                              llvm::ArrayRef<int64_t> dims, uint64_t workspace,
                              sim::Launch &launch) const;
 
-  runtime::KernelInfo info;
+  /// One kernel, or the kernels of one sequence.
+  runtime::BundleInfo bundle;
+  /// Of each kernel.
+  std::vector<KernelNames> names;
   sim::Module module;
   sim::Options simulation;
   uint64_t seedsLeft = 1;
@@ -81,8 +98,6 @@ private:
   std::deque<Trial> ahead;
   /// Blocks of a persistent launch, at most.
   unsigned maxBlocks = 1;
-  /// Registers per thread at entry; 0 when no assembler counted them.
-  uint32_t registers = 0;
   sim::Report report;
   /// The memory of the timeline after the last launch.
   std::vector<char> recorded;

@@ -204,8 +204,8 @@ TEST_F(PersistentTest, ReadsATimelineAndClearsIt) {
       ->push_back(json::Object{{"kind", "timeline"}, {"bytes", 100}});
   std::unique_ptr<Bundle> bundle = load();
   Kernel &timed = bundle->getKernels()[0];
-  EXPECT_EQ(timed.getInfo().timelineBytes, 100u);
-  EXPECT_EQ(timed.getInfo().timelineOffset, 256u);
+  EXPECT_EQ(timed.getKernelInfo()->timelineBytes, 100u);
+  EXPECT_EQ(timed.getKernelInfo()->timelineOffset, 256u);
   // Nothing was launched on the stream yet.
   EXPECT_EQ(llvm::cantFail(timed.readTimeline(-1, nullptr)), std::vector<char>(100));
   ASSERT_EQ(launch(*bundle), "");

@@ -614,8 +614,38 @@ def fp8():
         yield attention8(defines, lengths, schedule), False
 
 
+def gemm_split():
+    """One part, several and a last one with less, of layouts and schedules of the kernels apart."""
+    shapes = ((72, 40, 296), (8, 8, 8), (1, 136, 1024))
+    for transposed, depth, schedule in itertools.product(
+        ("true", "false"), (64, 128, 2048), ("", "multiply:persistent=dynamic", "persistent=none;multiply:stages=2")
+    ):
+        defines = [f"-DB_TRANSPOSED={transposed}", f"-DDEPTH={depth}", "-DBM=64", "-DBN=64"]
+        arguments = ["gemm_split.tile", *defines, "--schedule", schedule]
+        for m, n, k in shapes:
+            arguments += ["--shape", f"M={m},N={n},K={k}"]
+        yield [*arguments, "--sim-blocks", "2"], False
+
+
+def attention_bwd():
+    """Head dimensions, masks, types, odd lengths, groups of heads, queries that see nothing and gradients of LSE."""
+    shapes = [
+        attention_shape(2, 2, 203, 113), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
+        attention_shape(2, 1, 63, 256),
+    ]  # fmt: skip
+    bshd = [part for name in ("q", "k", "v", "o", "do", "dq", "dk", "dv") for part in ("--order", f"{name}=0,2,1,3")]
+    for (d, dv), causal, dtype in itertools.product(((64, 64), (96, 96), (128, 128), (128, 64)), ("false", "true"), ("bf16", "f16")):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}", f"-DDLSE={causal}"]
+        arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
+
+
 GROUPS = {
     "fp8": fp8,
+    "attention-bwd": attention_bwd,
+    "gemm-split": gemm_split,
     "attention-packed": attention_packed,
     "boxes": boxes,
     "attention-schedules": attention_schedules,
