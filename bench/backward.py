@@ -1,0 +1,231 @@
+"""Attention backward against its peers, bf16, BSHD storage: the whole call, statistics and conversions included.
+
+    paper   the grid of the FlashAttention-3 paper: d = 64 and 128
+    dims    the same for d = 96
+    gqa     d = 128 with eight query heads for each head of K and V
+
+All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
+forward pass, 4 q s d h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
+FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
+heads. --kernels also times each kernel of ours alone.
+"""
+
+import ctypes
+import dataclasses
+import os
+
+import common
+import peers
+from common import cases
+
+TOKENS, HIDDEN = 16384, 2048
+SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
+GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8)}
+PEERS = ("fa3", "cudnn", "fa2")
+KERNELS = ("attention_bwd_statistics", "attention_bwd_kv", "attention_bwd_q")
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A problem to measure. The order of the fields is that of the columns of the table."""
+
+    group: str
+    d: int
+    mask: str
+    seqlen: int
+    batch: int
+    heads: int
+    kv_heads: int
+
+    @property
+    def flops(self):
+        full = 10 * self.batch * self.heads * self.seqlen**2 * self.d
+        return full / 2 if self.mask == "causal" else full
+
+    @property
+    def shape(self):
+        return {"B": self.batch, "H": self.heads, "HK": self.kv_heads, "SQ": self.seqlen, "SK": self.seqlen}
+
+
+def points(options):
+    for name in options.groups.split(","):
+        dims, sharing = GROUPS[name]
+        for d in dims:
+            for mask in ("full", "causal"):
+                for seqlen in map(int, options.seqlens.split(",")):
+                    heads = HIDDEN // d
+                    yield Point(name, d, mask, seqlen, max(1, TOKENS // seqlen), heads, heads // sharing)
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__)
+    parser.add_argument("--groups", default=",".join(GROUPS), help="of points (default: all)")
+    parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
+    parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
+    return parser.parse_args()
+
+
+class Problem:
+    """Tensors of a point, [B, S, H, D], and the gradients that PyTorch gives."""
+
+    def __init__(self, point):
+        import torch
+
+        self.point, self.scale, self.causal = point, point.d**-0.5, point.mask == "causal"
+        torch.manual_seed(0)
+
+        def draw(heads):
+            shape = (point.batch, point.seqlen, heads, point.d)
+            return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+
+        self.q, self.k, self.v = draw(point.heads), draw(point.kv_heads), draw(point.kv_heads)
+        self.do = draw(point.heads)
+        self.leaves = [x.transpose(1, 2).requires_grad_() for x in (self.q, self.k, self.v)]
+        self.o = self.lse = None
+
+    def forward(self, source):
+        """Makes O and LSE with the kernel of the forward pass."""
+        import torch
+
+        point = self.point
+        kernel = source.load(cases.attention("bf16", point.d, point.d, self.causal, shape=point.shape))
+        self.o = torch.empty_like(self.q)
+        self.lse = torch.empty((point.batch, point.heads, point.seqlen), device="cuda", dtype=torch.float32)
+        views = [x.detach().transpose(1, 2) for x in (self.q, self.k, self.v, self.o)]
+        kernel(*views, self.lse, self.scale)
+
+    def gradients(self, backend):
+        """A function that runs the backward pass of PyTorch with a backend and returns dQ, dK and dV."""
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        grouped = {"enable_gqa": True} if self.point.kv_heads != self.point.heads else {}
+        with sdpa_kernel(getattr(SDPBackend, backend)):
+            out = torch.nn.functional.scaled_dot_product_attention(
+                *self.leaves, is_causal=self.causal, scale=self.scale, **grouped
+            )
+        do = self.do.transpose(1, 2)
+        return lambda: torch.autograd.grad(out, self.leaves, do, retain_graph=True)
+
+
+def fa3(problem, directory):
+    """FlashAttention-3 as shared objects: `fa3_bwd(q, k, v, o, lse, do, dq, dk, dv, f32 sums of dQ, two f32 rows of
+    statistics, semaphore of dQ, b, sq, sk, h, hk, scale, multiprocessors, semaphore, stream)`."""
+    import torch
+
+    point = problem.point
+    path = os.path.join(directory or "", f"fa3_bwd_d{point.d}_c{int(problem.causal)}_fp80.so")
+    if not directory or point.kv_heads != point.heads or not os.path.exists(path):
+        raise peers.Unavailable(f"no {path} for this point")
+    function = ctypes.CDLL(os.path.abspath(path)).fa3_bwd
+    rounded = (point.seqlen + 639) // 640 * 640
+    rows = point.batch * point.heads * rounded
+    gradients = [torch.empty_like(x) for x in (problem.q, problem.k, problem.v)]
+    scratch = [torch.zeros(n, device="cuda", dtype=torch.float32) for n in (rows * point.d, rows, rows)]
+    semaphores = [torch.zeros(n, device="cuda", dtype=torch.int32) for n in (rows, 1024)]
+    tensors = [problem.q, problem.k, problem.v, problem.o, problem.lse, problem.do, *gradients, *scratch, semaphores[0]]
+    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
+    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
+
+    def run():
+        if problem.causal:
+            semaphores[1].zero_()
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        function(*pointers, point.batch, point.seqlen, point.seqlen, point.heads, point.kv_heads,
+                 ctypes.c_float(problem.scale), multiprocessors, ctypes.c_void_p(semaphores[1].data_ptr()), stream)  # fmt: skip
+        return [x.transpose(1, 2) for x in gradients]
+
+    return run
+
+
+def worst_error(gradients, expected):
+    return max(peers.relative_error(got, want) for got, want in zip(gradients, expected))
+
+
+def find_peers(problem, options, expected):
+    makers = {
+        "fa3": lambda problem: fa3(problem, options.fa3),
+        "cudnn": lambda problem: problem.gradients("CUDNN_ATTENTION"),
+        "fa2": lambda problem: problem.gradients("FLASH_ATTENTION"),
+    }
+    wanted = {} if options.no_peers else makers
+    found = {
+        name: peers.attempt(name, problem.point, make, lambda got: worst_error(got, expected))
+        for name, make in wanted.items()
+    }
+    return {name: run for name, run in found.items() if run}
+
+
+def configurations(point, schedules):
+    parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
+    return [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
+
+
+def time_kernels(kernel, problem, tensors, stopwatch):
+    """Prints the time of each kernel of a sequence alone, on the statistics that one call leaves."""
+    import torch
+
+    q, k, v, o, do, lse, dq, dk, dv = tensors
+    lse2, delta = torch.empty_like(lse), torch.empty_like(lse)
+    loaded = kernel.bundle.kernels
+    calls = {
+        KERNELS[0]: lambda: loaded[KERNELS[0]](o, do, lse, lse2, delta),
+        KERNELS[1]: lambda: loaded[KERNELS[1]](q, k, v, do, lse2, delta, dk, dv, problem.scale),
+        KERNELS[2]: lambda: loaded[KERNELS[2]](q, k, v, do, lse2, delta, dq, problem.scale),
+    }
+    for name, timing in stopwatch.compare(calls).items():
+        print(f"  {name}: {timing['ms']:.4f} ms", flush=True)
+
+
+def measure(point, source, options, stopwatch):
+    """The records of one point."""
+    import torch
+
+    kernels = common.load_kernels(source, configurations(point, common.wanted_schedules(options)))
+    if not kernels:
+        return []
+    problem = Problem(point)
+    problem.forward(source)
+    expected = [x.float() for x in problem.gradients("FLASH_ATTENTION")()]
+    views = [x.detach().transpose(1, 2) for x in (problem.q, problem.k, problem.v, problem.o, problem.do)]
+
+    def make_tensors():
+        gradients = [torch.full_like(x, float("nan")).transpose(1, 2) for x in (problem.q, problem.k, problem.v)]
+        return [*views, problem.lse, *gradients]
+
+    def prepare(kernel):
+        tensors = make_tensors()
+        return lambda: kernel(*tensors, problem.scale), lambda: worst_error(tensors[6:], expected)
+
+    if options.kernels:
+        time_kernels(next(iter(kernels.values())), problem, make_tensors(), stopwatch)
+    rivals = lambda: find_peers(problem, options, expected)  # noqa: E731
+    return common.measure_kernels(dataclasses.asdict(point), point.flops, kernels, prepare, rivals, stopwatch)
+
+
+def to_row(record):
+    columns = [field.name for field in dataclasses.fields(Point)]
+    return common.to_row(record, columns, PEERS)
+
+
+def main():
+    options = parse_arguments()
+    source = common.kernels.open_source(options.bundles)
+    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    method = (
+        "Gradients of attention, bf16, TFLOP/s of 2.5 times the forward's FLOPs (medians of CUDA-event times of the whole "
+        "call, L2 flushed, contestants in turns)."
+    )
+    results, records = common.Results(options, "backward", common.describe_gpu(), method), []
+    for point in points(options):
+        measured = measure(point, source, options, stopwatch)
+        for record in measured:
+            common.print_row(to_row(record))
+        records += measured
+        results.write([to_row(record) for record in records], records)
+    results.finish()
+
+
+if __name__ == "__main__":
+    main()
