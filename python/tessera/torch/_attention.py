@@ -3,7 +3,7 @@
 import torch
 
 from .. import _variants
-from . import _fallback, _native, _op
+from . import _backward, _fallback, _native, _op
 from ._types import TYPES
 
 _LAYOUTS = ("BHSD", "BSHD")
@@ -19,13 +19,16 @@ def _cast_for_autocast(tensors):
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
 
 
-def _refuse_gradient(**tensors):
-    for name, tensor in tensors.items():
-        if tensor is not None and tensor.requires_grad:
-            raise NotImplementedError(
-                f"argument '{name}' requires a gradient, and attention has no backward kernel: call it under "
-                'torch.no_grad(), detach the argument, or pass fallback="torch"'
-            )
+def _needs_gradient(*tensors):
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _refuse_gradient(problem, **tensors):
+    name = next(name for name, tensor in tensors.items() if tensor is not None and tensor.requires_grad)
+    raise NotImplementedError(
+        f"argument '{name}' requires a gradient, and there is no backward kernel {problem}: call it under "
+        'torch.no_grad(), detach the argument, or pass fallback="torch"'
+    )
 
 
 def attention(
@@ -67,33 +70,34 @@ def attention(
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     left, right = _variants.read_window(causal, window)
-    if fallback and _needs_fallback(q, k, v, alibi, bias):
+    variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
+    if fallback and _needs_fallback(q, k, v, alibi, bias, variant):
         out, lse = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
         )  # fmt: skip
     else:
-        out, lse = _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse)
+        out, lse = _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
 
 
-def _needs_fallback(q, k, v, alibi, bias):
+def _needs_fallback(q, k, v, alibi, bias, variant):
     if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
         return True
-    return torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in (q, k, v, alibi)
-    )
+    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(q, v, alibi, variant) is not None
 
 
-def _call_op(q, k, v, alibi, bias, left, right, softcap, scale, return_lse):
+def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse):
     if bias is not None:
         raise NotImplementedError("argument 'bias' is given, and no kernel adds one; pass fallback=\"torch\"")
-    if torch.is_grad_enabled():
-        _refuse_gradient(q=q, k=k, v=v, alibi=alibi)
+    if _needs_gradient(q, k, v, alibi):
+        problem = _backward.find_problem(q, v, alibi, variant)
+        if problem is not None:
+            _refuse_gradient(problem, q=q, k=k, v=v, alibi=alibi)
+        return _backward.attention(q, k, v, variant, q.shape[-1] ** -0.5 if scale is None else float(scale))
     # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
-    variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     op = _op.forward if return_lse else _op.inference
     if scale is None and not softcap and "window" not in variant:
         results = _native.call(op, q, k, v, alibi, variant)

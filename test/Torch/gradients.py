@@ -1,0 +1,99 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Gradients of attention, by the interpreter on the CPU, against those in float64."""
+
+import unittest
+
+import problems
+import torch
+from problems import make
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.utils.checkpoint import checkpoint
+
+from tessera.torch import attention
+
+
+def expected_gradients(tensors, grad, grad_lse, visible=None):
+    leaves = [tensor.detach().double().requires_grad_() for tensor in tensors]
+    out, lse = problems.exact(*leaves, visible)
+    loss = (out * grad.double()).sum()
+    if grad_lse is not None:
+        loss = loss + torch.where(lse.isinf(), 0, lse * grad_lse.double()).sum()
+    return torch.autograd.grad(loss, leaves)
+
+
+class Gradients(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+        torch._dynamo.reset()
+
+    def check(self, tensors, causal=False, lse=False, layout="BHSD"):
+        leaves = [tensor.requires_grad_() for tensor in tensors]
+        out = attention(*leaves, causal=causal, layout=layout, return_lse=lse)
+        out, logs = out if lse else (out, None)
+        generator = torch.Generator().manual_seed(1)
+        grad = torch.randn(out.shape, generator=generator).to(out.dtype)
+        grads = [grad] + ([torch.randn(logs.shape, generator=generator)] if lse else [])
+        found = torch.autograd.grad([out, logs] if lse else [out], leaves, grads)
+        order = (lambda x: x.transpose(1, 2)) if layout == "BSHD" else (lambda x: x)
+        views = [order(tensor) for tensor in leaves]
+        visible = problems.band(views[0].shape[2], views[1].shape[2], right=0) if causal else None
+        expected = expected_gradients(views, order(grad), grads[1] if lse else None, visible)
+        for name, got, want, leaf in zip("qkv", found, expected, leaves):
+            self.assertEqual((got.shape, got.dtype), (leaf.shape, leaf.dtype))
+            error = (order(got).double() - want).norm() / want.norm()
+            # dP and dS are rounded to 16 bits, and so is the gradient.
+            self.assertLess(error.item(), 2 * torch.finfo(leaf.dtype).eps, name)
+
+    def test_masks_and_lengths(self):
+        for causal in (False, True):
+            self.check(make(batch=1, rows=70, keys=90), causal)
+            self.check(make(batch=1, rows=33, keys=20, dtype=torch.float16), causal, lse=True)
+
+    def test_head_dimensions(self):
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=40, dv=72))
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=128), causal=True)
+
+    def test_layout_and_groups(self):
+        self.check(make(batch=2, heads=4, kv_heads=2, rows=20, keys=24, layout="BSHD"), layout="BSHD")
+
+    def test_gradients_of_any_strides(self):
+        leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=16, keys=16)]
+        attention(*leaves).float().sum().backward()
+        ones = torch.ones(1, 2, 16, 64)
+        for leaf, want in zip(leaves, expected_gradients(leaves, ones, None)):
+            self.assertLess((leaf.grad.double() - want).abs().max().item(), 0.05)
+
+    def test_nothing_to_see(self):
+        leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=5, keys=0)]
+        found = torch.autograd.grad(attention(*leaves).sum(), leaves)
+        self.assertTrue(all((gradient == 0).all() for gradient in found))
+
+    def test_transformations(self):
+        tensors = make(batch=1, rows=32, keys=32)
+
+        def loss(*leaves):
+            return attention(*leaves, causal=True).float().square().sum()
+
+        def gradients(function):
+            leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+            return torch.autograd.grad(function(*leaves), leaves)
+
+        expected = gradients(loss)
+        counter = CompileCounterWithBackend("aot_eager")
+        for function in (
+            torch.compile(loss, fullgraph=True, backend=counter),
+            lambda *leaves: checkpoint(loss, *leaves, use_reentrant=False),
+        ):
+            for got, want in zip(gradients(function), expected):
+                self.assertTrue(torch.equal(got, want))
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_opcheck(self):
+        q, k, v = make(batch=1, rows=16, keys=24)
+        out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)
+        arguments = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, "attention_fwd CAUSAL=true", 0.125
+        torch.library.opcheck(torch.ops.tessera.attention_backward.default, arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()
