@@ -73,7 +73,7 @@ bool SequenceReader::readWorkspace(const json::Object &object, json::Path path) 
       !readExtents(object, "dims", path, workspace.dims) ||
       !readFlag(object, "zeroed", path, workspace.zeroed))
     return false;
-  workspace.type = getElementType(element);
+  workspace.type = tessera::getElementType(element);
   if (!workspace.type)
     return fail(path.field("element"), "expected the type of elements of a view");
   sequence.workspaces.push_back(std::move(workspace));
