@@ -608,8 +608,8 @@ def fp8():
             yield attention8(defines, lengths, schedule), None
     for defines, schedule in (
         (["-DD=64", "-DBM=192", "-DBN=96"], ""), (["-DD=64", "-DBM=256", "-DBN=64"], "consumers=4"), (["-DT=f8E5M2"], ""),
-        (["-DOUT=f16"], "store=tma"), (["-DD=64", "-DBM=64", "-DBN=160"], ""), (["-DD=64"], "polynomial_exp=8"),
-        (["-DD=64"], "overlap=3"), (["-DD=64", "-DBM=128"], "cluster=2"), (["-DD=64"], "persistent=static,store=tma"),
+        (["-DOUT=f16"], "store=tma"), (["-DD=64", "-DBM=64", "-DBN=160"], ""), (["-DD=64", "-DBM=128"], "polynomial_exp=8"),
+        (["-DD=64", "-DBM=128"], "overlap=3"), (["-DD=64", "-DBM=128"], "cluster=2"), (["-DD=64", "-DBM=128"], "persistent=static,store=tma"),
     ):  # fmt: skip
         yield attention8(defines, lengths, schedule), False
 
