@@ -145,9 +145,9 @@ def worst_error(gradients, expected):
 
 def find_peers(problem, options, expected):
     makers = {
-        "fa3": lambda problem: fa3(problem, options.fa3),
-        "cudnn": lambda problem: problem.gradients("CUDNN_ATTENTION"),
-        "fa2": lambda problem: problem.gradients("FLASH_ATTENTION"),
+        "fa3": lambda _: fa3(problem, options.fa3),
+        "cudnn": lambda _: problem.gradients("CUDNN_ATTENTION"),
+        "fa2": lambda _: problem.gradients("FLASH_ATTENTION"),
     }
     wanted = {} if options.no_peers else makers
     found = {

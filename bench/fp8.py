@@ -1,0 +1,279 @@
+"""Attention of 8-bit numbers (e4m3, O in bf16): its speed against FlashAttention-3's, and its error on inputs with outliers.
+
+    speed      d = 64, 128 and 256, 16k tokens (batch = 16384 / seqlen), hidden size 2048. Of ours: V with its keys
+               innermost, V as it is stored and transposed in the kernel, and scales of blocks. The peer takes V as stored.
+    accuracy   the root mean square error against f64 of inputs N(0, 1) + N(0, 100) Bernoulli(0.001), as in table 3 of the
+               FlashAttention-3 paper, and of N(0, 1), quantized by quantize.tile
+
+FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so.
+"""
+
+import ctypes
+import dataclasses
+import os
+
+import common
+import peers
+from common import cases
+
+TOKENS, HIDDEN = 16384, 2048
+SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
+VARIANTS = {
+    "keys innermost": {"V_TRANSPOSED": True},
+    "V as stored": {"V_TRANSPOSED": False},
+    "blocks, keys innermost": {"V_TRANSPOSED": True, "SCALES": "blocks"},
+}
+LARGEST = 448.0
+# P has 4 significant bits, which alone cost two to three hundredths.
+MAX_ERROR = 0.08
+#: Table 3 of the paper, in f16 and e4m3.
+OF_PAPER = {"16 bits": 1.9e-4, "scales of tensors": 2.4e-2, "blocks": 2.4e-2, "blocks, rotated": 9.1e-3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A problem to time. The order of the fields is that of the columns of the table."""
+
+    d: int
+    mask: str
+    seqlen: int
+    batch: int
+    heads: int
+
+    @property
+    def flops(self):
+        full = 4 * self.batch * self.heads * self.seqlen**2 * self.d
+        return full / 2 if self.mask == "causal" else full
+
+    @property
+    def shape(self):
+        return {"B": self.batch, "H": self.heads, "HK": self.heads, "SQ": self.seqlen, "SK": self.seqlen}
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__)
+    parser.add_argument("--parts", default="speed,accuracy", help="of speed and accuracy")
+    parser.add_argument("--dims", default="64,128,256", help="head dimensions")
+    parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="sequence lengths")
+    parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    return parser.parse_args()
+
+
+def points(options):
+    for d in map(int, options.dims.split(",")):
+        for mask in ("full", "causal"):
+            for seqlen in map(int, options.seqlens.split(",")):
+                yield Point(d, mask, seqlen, max(1, TOKENS // seqlen), HIDDEN // d)
+
+
+def round_tensor(x):
+    """(numbers, scale) of a whole tensor."""
+    import torch
+
+    scale = x.float().abs().max().item() / LARGEST
+    return (x.float() / scale).to(torch.float8_e4m3fn), scale
+
+
+class Problem:
+    """Tensors of a point, [B, S, H, D], in 8 bits with one scale each."""
+
+    def __init__(self, point):
+        import torch
+
+        self.point, self.causal = point, point.mask == "causal"
+        torch.manual_seed(0)
+        shape = (point.batch, point.seqlen, point.heads, point.d)
+        q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        (self.q, q_scale), (self.k, k_scale), (self.v, self.v_scale) = map(round_tensor, (q, k, v))
+        self.scale = point.d**-0.5 * q_scale * k_scale
+        self.o = torch.empty_like(q)
+        self.lse = torch.empty((point.batch, point.heads, point.seqlen), device="cuda", dtype=torch.float32)
+        views = [x.transpose(1, 2) for x in (q, k, v)]
+        self.expected = torch.nn.functional.scaled_dot_product_attention(*views, is_causal=self.causal).float()
+
+    def prepare(self, kernel, parameters):
+        """A function that runs a kernel of ours."""
+        import torch
+
+        q, k, v, o = (x.transpose(1, 2) for x in (self.q, self.k, self.v, self.o))
+        if parameters["V_TRANSPOSED"]:
+            v = v.transpose(2, 3).contiguous()
+        if parameters.get("SCALES") != "blocks":
+            return lambda: kernel(q, k, v, o, self.lse, self.scale, self.v_scale)
+        ones = torch.ones_like(self.lse)
+        of_v = torch.full_like(ones, self.v_scale)
+        return lambda: kernel(q, k, v, o, self.lse, self.scale, ones, ones, of_v)
+
+    def find_error(self):
+        return peers.relative_error(self.o.transpose(1, 2), self.expected)
+
+
+def fa3(problem, directory):
+    """FlashAttention-3 as shared objects, as peers.fa3_library calls them, with the scales of each head."""
+    import torch
+
+    point = problem.point
+    path = os.path.join(directory or "", f"fa3_fwd_d{point.d}_c{int(problem.causal)}_fp81.so")
+    if not directory or not os.path.exists(path):
+        raise peers.Unavailable(f"no {path}")
+    function = ctypes.CDLL(os.path.abspath(path)).fa3_fwd
+    lse, semaphore = torch.empty_like(problem.lse), torch.zeros(1024, dtype=torch.int32, device="cuda")
+    one = torch.ones((point.batch, point.heads), device="cuda")
+    scales = [one, one, one * problem.v_scale]
+    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
+    pointers = [ctypes.c_void_p(x.data_ptr()) for x in (problem.q, problem.k, problem.v, problem.o, lse)]
+    of_scales = [ctypes.c_void_p(x.data_ptr()) for x in scales]
+
+    def run():
+        if problem.causal:
+            semaphore.zero_()
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        function(*pointers, point.batch, point.seqlen, point.seqlen, point.heads, point.heads,
+                 ctypes.c_float(problem.scale), multiprocessors, ctypes.c_void_p(semaphore.data_ptr()), *of_scales,
+                 stream)  # fmt: skip
+        return scales  # They live as long as the function.
+
+    return run
+
+
+def is_right(name, run, problem):
+    problem.o.fill_(float("nan"))
+    run()
+    error = problem.find_error()
+    if not error < MAX_ERROR:
+        print(f"{name}: left out at {problem.point}: error {error:.2g}", flush=True)
+    return error < MAX_ERROR
+
+
+def measure(point, source, options, stopwatch):
+    """The records of one point."""
+    problem, contestants, records = Problem(point), {}, []
+    schedules = common.wanted_schedules(options)
+    for name, variant in VARIANTS.items():
+        parameters = {"D": point.d, "CAUSAL": problem.causal, **variant}
+        entries = [cases.configuration("attention_fp8", parameters, schedule, point.shape) for schedule in schedules]
+        for schedule, kernel in common.load_kernels(source, entries).items():
+            called = name if schedule == "default" else f"{name}, {schedule}"
+            run = problem.prepare(kernel, variant)
+            if is_right(called, run, problem):
+                contestants["tessera", called] = run
+                records.append({**dataclasses.asdict(point), "variant": called, "schedule": kernel.schedule})
+    if not options.no_peers:
+        try:
+            run = fa3(problem, options.fa3)
+            if is_right("fa3", run, problem):
+                contestants["fa3"] = run
+        except peers.Unavailable as error:
+            print(f"fa3: left out at {point}: {error}", flush=True)
+    timings = stopwatch.compare(contestants) if records else {}
+    for timing in timings.values():
+        timing["tflops"] = point.flops / timing["ms"] / 1e9
+    for record in records:
+        record["timings"] = {"tessera": timings["tessera", record["variant"]]}
+        if "fa3" in timings:
+            record["timings"]["fa3"] = timings["fa3"]
+    return records
+
+
+def to_row(record):
+    columns = [field.name for field in dataclasses.fields(Point)]
+    return common.to_row(record, columns, ("fa3",))
+
+
+def measure_speed(source, options):
+    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    method = "Attention, e4m3, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
+    results, records = common.Results(options, "fp8", common.describe_gpu(), method), []
+    for point in points(options):
+        for record in measure(point, source, options, stopwatch):
+            common.print_row(to_row(record))
+            records.append(record)
+        results.write([to_row(record) for record in records], records)
+    results.finish()
+
+
+def make_rotation(d):
+    """Random signs times a Hadamard matrix, of +1 and -1."""
+    import torch
+
+    h = torch.ones(1, 1)
+    while len(h) < d:
+        h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
+    signs = torch.randint(0, 2, (d, 1)) * 2.0 - 1
+    return (signs * h).to("cuda", torch.bfloat16)
+
+
+def quantize(source, x, rows, rotation=None):
+    """(numbers, scale of each row) of [B, H, S, D], a scale for each block of `rows`."""
+    import torch
+
+    parameters = {"D": x.shape[3], "BLOCKS": True, "BM": rows, "ROTATE": rotation is not None}
+    kernel = source.load(cases.configuration("quantize", parameters))
+    numbers = torch.empty(x.shape, device="cuda", dtype=torch.float8_e4m3fn)
+    scales = torch.empty(x.shape[:3], device="cuda")
+    kernel(x, *(() if rotation is None else (rotation,)), numbers, scales)
+    return numbers, scales
+
+
+def attend(source, q, k, v, blocks, rotated):
+    """O of [B, H, S, D] tensors through 8 bits."""
+    import torch
+
+    d = q.shape[3]
+    o, lse = torch.empty_like(q), torch.empty(q.shape[:3], device="cuda")
+    parameters = {"D": d, "V_TRANSPOSED": False, "SCALES": "blocks" if blocks else "tensor", "BN": 128}
+    kernel = source.load(cases.configuration("attention_fp8", parameters))
+    scale = d**-0.5
+    if not blocks:
+        (q, q_scale), (k, k_scale), (v, v_scale) = map(round_tensor, (q, k, v))
+        kernel(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
+        return o
+    rotation = make_rotation(d) if rotated else None
+    (q, q_scale), (k, k_scale) = (quantize(source, x, rows, rotation) for x, rows in ((q, 64), (k, 128)))
+    v, v_scale = quantize(source, v, 128)
+    kernel(q, k, v, o, lse, scale / (d if rotated else 1), q_scale, k_scale, v_scale)
+    return o
+
+
+def measure_accuracy(source, options):
+    import torch
+
+    torch.manual_seed(0)
+    shape, rows = (4, 8, 2048, 128), []
+    method = "Root mean square error of O against f64; [4, 8, 2048, 128]. The paper's numbers are of f16 and its own kernels."
+    results = common.Results(options, "fp8-accuracy", common.describe_gpu(), method)
+    for name in ("outliers", "normal"):
+        tensors = []
+        for _ in range(3):
+            x = torch.randn(shape, device="cuda")
+            if name == "outliers":
+                x += 10 * torch.randn(shape, device="cuda") * (torch.rand(shape, device="cuda") < 0.001)
+            tensors.append(x.bfloat16())
+        q, k, v = (x.double() for x in tensors)
+        expected = (q @ k.mT * shape[3] ** -0.5).softmax(-1) @ v
+        outputs = {
+            "16 bits": lambda: torch.nn.functional.scaled_dot_product_attention(*tensors),
+            "scales of tensors": lambda: attend(source, *tensors, blocks=False, rotated=False),
+            "blocks": lambda: attend(source, *tensors, blocks=True, rotated=False),
+            "blocks, rotated": lambda: attend(source, *tensors, blocks=True, rotated=True),
+        }
+        for computation, run in outputs.items():
+            error = (run().double() - expected).pow(2).mean().sqrt().item()
+            of_paper = f"{OF_PAPER[computation]:.1e}" if name == "outliers" else None
+            rows.append({"inputs": name, "computation": computation, "error": f"{error:.2e}", "paper": of_paper})
+            common.print_row(rows[-1])
+    results.write(rows, rows)
+    results.finish()
+
+
+def main():
+    options = parse_arguments()
+    source = common.kernels.open_source(options.bundles)
+    if "accuracy" in options.parts.split(","):
+        measure_accuracy(source, options)
+    if "speed" in options.parts.split(","):
+        measure_speed(source, options)
+
+
+if __name__ == "__main__":
+    main()
