@@ -221,7 +221,8 @@ def attend(source, q, k, v, blocks, rotated):
 
     d = q.shape[3]
     o, lse = torch.empty_like(q), torch.empty(q.shape[:3], device="cuda")
-    parameters = {"D": d, "V_TRANSPOSED": False, "SCALES": "blocks" if blocks else "tensor", "BN": 128}
+    # Blocks of 64 rows, which is what rotating them leaves registers for.
+    parameters = {"D": d, "V_TRANSPOSED": False, "SCALES": "blocks" if blocks else "tensor", "BN": 64 if blocks else 128}
     kernel = source.load(cases.configuration("attention_fp8", parameters))
     scale = d**-0.5
     if not blocks:
@@ -229,8 +230,8 @@ def attend(source, q, k, v, blocks, rotated):
         kernel(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
         return o
     rotation = make_rotation(d) if rotated else None
-    (q, q_scale), (k, k_scale) = (quantize(source, x, rows, rotation) for x, rows in ((q, 64), (k, 128)))
-    v, v_scale = quantize(source, v, 128)
+    (q, q_scale), (k, k_scale) = (quantize(source, x, 64, rotation) for x in (q, k))
+    v, v_scale = quantize(source, v, 64)
     kernel(q, k, v, o, lse, scale / (d if rotated else 1), q_scale, k_scale, v_scale)
     return o
 
