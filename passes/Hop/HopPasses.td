@@ -174,11 +174,12 @@ def ConvertFp8Layouts : Pass<"hop-convert-fp8-layouts", "::tessera::hop::KernelO
     one beside a first one in shared memory: its elements have the order of memory.
 
     ```mlir
+    %v = hop.pipe.wait %values : !hop.pipe<tensor<64x128xf8E4M3FN>, 2> -> !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
     %o = hop.mma %p, %v : tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>,
       !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64> -> tensor<64x128xf32, #hop.layout<accumulator>>
     hop.pipe.release %values, %v : !hop.pipe<tensor<64x128xf8E4M3FN>, 2>, !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
-    // becomes
-    %all = hop.staging "transposed" : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+    // becomes, with the staging buffer %all of the kernel
+    %v = hop.pipe.wait %values : !hop.pipe<tensor<64x128xf8E4M3FN>, 2> -> !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
     %vt = hop.slice %all[%wg] : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
       -> !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
     hop.transpose %v, %vt : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>,

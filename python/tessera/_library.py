@@ -1,10 +1,10 @@
 """Finds the shared libraries and declares the launch half of the C interface (tessera-c/Runtime.h)."""
 
+import collections
 import ctypes
 import functools
 import os
 import struct
-import typing
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
@@ -12,17 +12,9 @@ from ._errors import BundleError, DeviceError, DriverError, LibraryError
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
-class ElementType(typing.NamedTuple):
-    """An element type of views, as lib/Support/ElementTypes.h has it."""
-
-    name: str
-    code: int  # tessera_type
-    size: int  # bytes
-    dlpack: int  # DLDataTypeCode
-    typestr: str  # of numpy's arrays; empty where numpy has no such type
-    torch: str  # of torch's types
-
-
+# An element type of views, as lib/Support/ElementTypes.h has it: its tessera_type, bytes, DLDataTypeCode, and types of
+# numpy's arrays (empty where there is none) and of torch.
+ElementType = collections.namedtuple("ElementType", ("name", "code", "size", "dlpack", "typestr", "torch"))
 ELEMENTS = (
     ElementType("f16", 1, 2, 2, "<f2", "float16"),
     ElementType("bf16", 2, 2, 4, "", "bfloat16"),

@@ -155,9 +155,11 @@ TEST_F(CompilerTest, DumpsEachPassAndKernel) {
   options.dumpDir = path("dump/deep");
   EXPECT_EQ(run().status, CompileStatus::Success);
   EXPECT_EQ(files("dump/deep"),
-            (std::set<std::string>{"00-source.copy.mlir", "00-source.product.mlir",
-                                   "01-canonicalize.copy.mlir", "01-canonicalize.product.mlir",
-                                   "02-cse.copy.mlir", "02-cse.product.mlir"}));
+            (std::set<std::string>{
+                "00-source.copy.mlir", "00-source.product.mlir", "01-tile-find-visits.copy.mlir",
+                "01-tile-find-visits.product.mlir", "02-tile-find-visits.copy.mlir",
+                "02-tile-find-visits.product.mlir", "03-canonicalize.copy.mlir",
+                "03-canonicalize.product.mlir", "04-cse.copy.mlir", "04-cse.product.mlir"}));
   auto file = llvm::MemoryBuffer::getFile(path("dump/deep/00-source.copy.mlir"));
   ASSERT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE((*file)->getBuffer().contains("@copy"));
