@@ -150,7 +150,7 @@ def _make(heads, key_heads, has_slopes, **static):
 
     def forward(*tensors):
         raise NotImplementedError(
-            "attention has no backward kernel: use it outside of jax.grad, or behind jax.lax.stop_gradient"
+            "attention has no backward kernel in JAX: use it outside of jax.grad, or behind jax.lax.stop_gradient"
         )
 
     differentiated.defvjp(forward, lambda residuals, gradients: None)
