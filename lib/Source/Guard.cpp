@@ -186,5 +186,10 @@ private:
 } // namespace
 
 bool tessera::source::checkParsable(StringRef text, ErrorSink error) {
+  // MLIR's lexer passes over them, so that words would look other than they are read.
+  if (size_t place = text.find('\0'); place != StringRef::npos) {
+    error(place, "a source is text, and this is a NUL byte");
+    return false;
+  }
   return Guard(text, error).run();
 }
