@@ -114,7 +114,7 @@ bool tessera::runtime::readString(const json::Object &object, StringRef key, jso
 
 bool tessera::runtime::readInteger(const json::Value *value, json::Path path, int64_t low,
                                    int64_t high, StringLiteral expected, int64_t &out) {
-  std::optional<int64_t> number = value ? value->getAsInteger() : std::nullopt;
+  std::optional<int64_t> number = value ? tessera::asInteger(*value) : std::nullopt;
   if (!number || *number < low || *number > high)
     return fail(path, expected);
   out = *number;

@@ -43,6 +43,14 @@ inline llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text) {
   return llvm::json::parse(text);
 }
 
+/// The whole number that a value is. Value::getAsInteger converts 2^63 too, which no int64_t holds.
+inline std::optional<int64_t> asInteger(const llvm::json::Value &value) {
+  std::optional<double> number = value.getAsNumber();
+  if (number && *number >= 0x1p63 && !value.getAsUINT64())
+    return std::nullopt;
+  return value.getAsInteger();
+}
+
 } // namespace tessera
 
 #endif // TESSERA_LIB_SUPPORT_JSON_H

@@ -107,7 +107,7 @@ uint64_t encodeValue(double v, ElementType t) {
 Expected<uint64_t> wholeNumber(const json::Value &value, const llvm::Twine &key, uint64_t least,
                                uint64_t most) {
   std::optional<uint64_t> n = value.getAsUINT64();
-  if (std::optional<int64_t> i = value.getAsInteger(); !n && i && *i >= 0)
+  if (std::optional<int64_t> i = tessera::asInteger(value); !n && i && *i >= 0)
     n = uint64_t(*i);
   if (n && *n >= least && *n <= most)
     return *n;
@@ -405,7 +405,7 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
     return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
   uint64_t bits;
   const json::Value &value = *o.get("value");
-  if (auto v = value.getAsInteger(); v && !isFloat(type))
+  if (auto v = tessera::asInteger(value); v && !isFloat(type))
     bits = uint64_t(*v);
   else if (auto v = value.getAsUINT64(); v && !isFloat(type))
     bits = *v;
