@@ -38,8 +38,8 @@ def Tile_Dialect : Dialect {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"
   ];
   let discardableAttrs = (ins
-    "::mlir::UnitAttr":$overridable, "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial,
-    "::mlir::UnitAttr":$polynomial_precise);
+    "::mlir::UnitAttr":$overridable, "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary,
+    "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise);
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

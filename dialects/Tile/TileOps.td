@@ -38,8 +38,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists what is checked of run-time dimensions at launch: divisibilities,
     as `requires(HK divides H)` or with a factor `requires(8 * HK divides H)`, and bounds, as `requires(DQ <= 128)`.
-    `schedule` may be partial or absent. Launches pass arguments by name, so that names survive in `argument_names` (and those of the grid indices
-    in `grid_names`).
+    `schedule` may be partial or absent. Launches pass arguments by name, so that names survive in `argument_names` (and
+    those of the grid indices in `grid_names`).
 
     The program runs once per grid point. Two grid points must not store to the same element; they may add to one
     (`tile.store ... add`).

@@ -1,9 +1,9 @@
 //===- TileSequence.cpp - Sequences of kernels ----------------------------===//
 
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/Signature.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -105,12 +105,8 @@ ParseResult SequenceOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<Attribute> types, names, dims;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
-      parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true))
+      parseSignature(parser, arguments, types, names))
     return failure();
-  for (const OpAsmParser::Argument &argument : arguments) {
-    types.push_back(TypeAttr::get(argument.type));
-    names.push_back(builder.getStringAttr(argument.ssaName.name.drop_front()));
-  }
   if (succeeded(parser.parseOptionalKeyword("dims"))) {
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
                                        [&] { return parseDerivedDim(parser, dims); }))
@@ -156,19 +152,8 @@ void SequenceOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn se
     setName(getArgument(i), getArgumentName(i));
 }
 
-/// Adds the names of a view's dimensions.
-static void addDimNames(Type type, llvm::SetVector<StringRef, SmallVector<StringRef>> &names) {
-  if (auto view = dyn_cast<ViewType>(type))
-    for (int64_t i = 0; i < view.getRank(); ++i)
-      if (!view.getDimName(i).empty())
-        names.insert(view.getDimName(i));
-}
-
 SmallVector<StringRef> SequenceOp::getDimNames() {
-  llvm::SetVector<StringRef, SmallVector<StringRef>> names;
-  for (Type type : getArgumentTypes().getAsValueRange<TypeAttr>())
-    addDimNames(type, names);
-  return names.takeVector();
+  return tessera::tile::getDimNames(getArgumentTypes());
 }
 
 SmallVector<DerivedDimAttr> SequenceOp::getDerivedDimAttrs() {
@@ -222,8 +207,7 @@ LogicalResult SequenceOp::verify() {
     if (type != cast<TypeAttr>(getArgumentTypes()[i]).getValue())
       return emitOpError("argument ")
              << i << " is " << getArgumentTypes()[i] << " but its block argument is " << type;
-    if (!isa<ViewType>(type) && !type.isF32() && !type.isIndex() && !type.isSignlessInteger(32) &&
-        !type.isSignlessInteger(64))
+    if (!isArgumentType(type))
       return emitOpError("argument '") << getArgumentName(i) << "' is " << type
                                        << "; a sequence takes views, f32, i32, i64 and index";
     if (!names.insert(getArgumentName(i)).second)

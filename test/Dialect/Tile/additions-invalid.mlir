@@ -20,6 +20,17 @@ tile.kernel @loaded(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
 
 // -----
 
+tile.kernel @gathered(%n: !tile.view<[N], i32>, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %n[%c0] : !tile.view<[N], i32> -> tensor<64xi32>
+  // expected-error@+1 {{loads from 'y', to which the kernel adds in an order that is not specified}}
+  %t = tile.gather %y[%c0, %c0] rows %rows : !tile.view<[M, 64], f32>, tensor<64xi32> -> tensor<64x64xf32>
+  // expected-note@+1 {{added here}}
+  tile.store %t, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
 tile.kernel @stored(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>

@@ -1,0 +1,345 @@
+//===- TileKernel.cpp - Kernels and their dimensions ----------------------===//
+
+#include "dialects/Tile/Signature.h"
+#include "dialects/Tile/TileBox.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace tessera::tile;
+
+/// Parses `%m = SQ ceildiv 128`, `%h = H` or `%b = 4`.
+static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &index,
+                                SmallVectorImpl<Attribute> &grid) {
+  Builder &builder = parser.getBuilder();
+  SMLoc loc = parser.getCurrentLocation();
+  index.type = builder.getIndexType();
+  Attribute extent;
+  int64_t integer, divisor = 1;
+  if (parser.parseArgument(index) || parser.parseEqual())
+    return failure();
+  OptionalParseResult isInteger = parser.parseOptionalInteger(integer);
+  if (isInteger.has_value()) {
+    if (failed(*isInteger))
+      return failure();
+    extent = builder.getI64IntegerAttr(integer);
+  } else {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    extent = builder.getStringAttr(name);
+  }
+  if (succeeded(parser.parseOptionalKeyword("ceildiv")) && parser.parseInteger(divisor))
+    return failure();
+  auto attr = GridDimAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                                      extent, divisor);
+  if (!attr)
+    return failure();
+  grid.push_back(attr);
+  return success();
+}
+
+/// Parses `8 * HK divides H`, `HK divides H` or `DQ <= 128`.
+static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribute> &requirements) {
+  std::string dim, dividend;
+  int64_t factor = 1, bound = 0;
+  Builder &builder = parser.getBuilder();
+  SMLoc loc = parser.getCurrentLocation();
+  auto emitError = [&] { return parser.emitError(loc); };
+  OptionalParseResult hasFactor = parser.parseOptionalInteger(factor);
+  if (hasFactor.has_value() && (failed(*hasFactor) || parser.parseStar()))
+    return failure();
+  if (parser.parseKeywordOrString(&dim))
+    return failure();
+  Attribute requirement;
+  if (!hasFactor.has_value() && succeeded(parser.parseOptionalLess())) {
+    if (parser.parseEqual() || parser.parseInteger(bound))
+      return failure();
+    requirement =
+        AtMostAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim), bound);
+  } else {
+    if (parser.parseKeyword("divides") || parser.parseKeywordOrString(&dividend))
+      return failure();
+    requirement =
+        DividesAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim),
+                                builder.getStringAttr(dividend), factor);
+  }
+  if (!requirement)
+    return failure();
+  requirements.push_back(requirement);
+  return success();
+}
+
+/// Parses `requires(HK divides H, DQ <= 128, ...)` when it is there.
+static ParseResult parseRequirements(OpAsmParser &parser, NamedAttrList &attributes) {
+  if (failed(parser.parseOptionalKeyword("requires")))
+    return success();
+  SmallVector<Attribute> requirements;
+  auto parseOne = [&] { return parseRequirement(parser, requirements); };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOne))
+    return failure();
+  attributes.set("requirements", parser.getBuilder().getArrayAttr(requirements));
+  return success();
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<Attribute> types, names, grid, gridNames;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
+      parseSignature(parser, arguments, types, names))
+    return failure();
+  auto parseOneGridDim = [&]() -> ParseResult {
+    arguments.emplace_back();
+    if (parseGridDim(parser, arguments.back(), grid))
+      return failure();
+    gridNames.push_back(builder.getStringAttr(arguments.back().ssaName.name.drop_front()));
+    return success();
+  };
+  if (parser.parseKeyword("grid") ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOneGridDim) ||
+      parseRequirements(parser, result.attributes))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("schedule"))) {
+    ScheduleAttr schedule;
+    if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes))
+      return failure();
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  result.addAttribute(getArgumentTypesAttrName(result.name), builder.getArrayAttr(types));
+  result.addAttribute(getArgumentNamesAttrName(result.name), builder.getArrayAttr(names));
+  result.addAttribute(getGridAttrName(result.name), builder.getArrayAttr(grid));
+  result.addAttribute(getGridNamesAttrName(result.name), builder.getArrayAttr(gridNames));
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  ensureTerminator(*body, builder, result.location);
+  return success();
+}
+
+static void printRequirement(OpAsmPrinter &printer, Attribute attr) {
+  if (auto atMost = dyn_cast<AtMostAttr>(attr)) {
+    printer.printKeywordOrString(atMost.getDim().getValue());
+    printer << " <= " << atMost.getBound();
+    return;
+  }
+  auto divides = cast<DividesAttr>(attr);
+  if (divides.getFactor() != 1)
+    printer << divides.getFactor() << " * ";
+  printer.printKeywordOrString(divides.getDivisor().getValue());
+  printer << " divides ";
+  printer.printKeywordOrString(divides.getDividend().getValue());
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  Block &block = getBody().front();
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(block.getArguments().take_front(getNumArguments()), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ") grid(";
+  llvm::interleaveComma(llvm::seq(getGridRank()), printer, [&](unsigned i) {
+    GridDimAttr dim = getGridDim(i);
+    printer.printRegionArgument(getGridIndex(i), {}, /*omitType=*/true);
+    printer << " = ";
+    if (auto name = dyn_cast<StringAttr>(dim.getExtent()))
+      printer.printKeywordOrString(name.getValue());
+    else
+      printer << cast<IntegerAttr>(dim.getExtent()).getInt();
+    if (dim.getDivisor() != 1)
+      printer << " ceildiv " << dim.getDivisor();
+  });
+  printer << ")";
+  if (std::optional<ArrayAttr> requirements = getRequirements()) {
+    printer << " requires(";
+    llvm::interleaveComma(*requirements, printer,
+                          [&](Attribute attr) { printRequirement(printer, attr); });
+    printer << ")";
+  }
+  if (ScheduleAttr schedule = getScheduleAttr())
+    printer << " schedule " << schedule;
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getArgumentTypesAttrName(),
+                            getArgumentNamesAttrName(), getGridAttrName(), getGridNamesAttrName(),
+                            getRequirementsAttrName(), getScheduleAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (region.empty() || region.getNumArguments() != getNumArguments() + getGridRank())
+    return;
+  for (unsigned i = 0; i < getNumArguments(); ++i)
+    setName(getArgument(i), getArgumentName(i));
+  if (std::optional<ArrayAttr> names = getGridNames(); names && names->size() == getGridRank())
+    for (unsigned i = 0; i < getGridRank(); ++i)
+      setName(getGridIndex(i), cast<StringAttr>((*names)[i]).getValue());
+}
+
+/// True for what can follow `%` in the assembly and is no number.
+static bool isValueName(StringRef name) {
+  auto isNameChar = [](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isNameChar);
+}
+
+SmallVector<StringRef> KernelOp::getDimNames() {
+  return tessera::tile::getDimNames(getArgumentTypes());
+}
+
+/// True for an identifier of PTX (PTX ISA 4.4) that C has too, up to '$'.
+static bool isKernelName(StringRef name) {
+  auto isNameChar = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isNameChar);
+}
+
+LogicalResult KernelOp::verify() {
+  if (!isKernelName(getSymName()))
+    return emitOpError("is named '")
+           << getSymName()
+           << "'; the names of kernels have letters, digits, '_' and '$', no digit first";
+  unsigned numArguments = getNumArguments();
+  if (getArgumentNames().size() != numArguments)
+    return emitOpError("has ") << numArguments << " argument types but "
+                               << getArgumentNames().size() << " argument names";
+  if (getGrid().empty() || getGrid().size() > 3)
+    return emitOpError("has 1 to 3 grid dimensions, got ") << getGrid().size();
+  if (getBody().getNumArguments() != numArguments + getGridRank())
+    return emitOpError("body takes the arguments and one index per grid dimension: expected ")
+           << numArguments + getGridRank() << " block arguments, got "
+           << getBody().getNumArguments();
+  if (std::optional<ArrayAttr> names = getGridNames(); names && names->size() != getGridRank())
+    return emitOpError("has ") << getGridRank() << " grid dimensions but " << names->size()
+                               << " grid names";
+  llvm::StringSet<> argumentNames;
+  for (unsigned i = 0; i < numArguments; ++i) {
+    Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
+    if (getArgument(i).getType() != type)
+      return emitOpError("argument ")
+             << i << " is " << type << " but its block argument is " << getArgument(i).getType();
+    if (!isArgumentType(type))
+      return emitOpError("argument '") << getArgumentName(i) << "' is " << type
+                                       << "; a kernel takes views, f32, i32, i64 and index";
+    if (!isValueName(getArgumentName(i)))
+      return emitOpError("argument ") << i << " is named '" << getArgumentName(i)
+                                      << "'; launches name arguments: letters, digits, '_', '$', "
+                                         "'.' and '-', no digit first";
+    if (!argumentNames.insert(getArgumentName(i)).second)
+      return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
+  }
+  SmallVector<StringRef> names = getDimNames();
+  for (Attribute attr : getGrid()) {
+    auto dim = dyn_cast<GridDimAttr>(attr);
+    if (!dim)
+      return emitOpError("grid holds #tile.grid_dim, got ") << attr;
+    if (auto name = dyn_cast<StringAttr>(dim.getExtent()); name && !llvm::is_contained(names, name))
+      return emitOpError("grid names the dimension '")
+             << name.getValue() << "', which no view of the kernel has";
+  }
+  for (unsigned i = 0; i < getGridRank(); ++i)
+    if (!getGridIndex(i).getType().isIndex())
+      return emitOpError("grid indices are of type index");
+  if (std::optional<ArrayAttr> requirements = getRequirements())
+    for (Attribute attr : *requirements) {
+      SmallVector<StringAttr, 2> required;
+      if (auto divides = dyn_cast<DividesAttr>(attr))
+        required = {divides.getDivisor(), divides.getDividend()};
+      else if (auto atMost = dyn_cast<AtMostAttr>(attr))
+        required = {atMost.getDim()};
+      else
+        return emitOpError("requirements hold #tile.divides and #tile.at_most, got ") << attr;
+      for (StringAttr name : required)
+        if (!llvm::is_contained(names, name))
+          return emitOpError("requires names the dimension '")
+                 << name.getValue() << "', which no view of the kernel has";
+    }
+  return verifyTileSizes(*this);
+}
+
+/// The values from `low` to `high` of type index.
+static ConstantIntRanges indexRange(int64_t low, int64_t high) {
+  unsigned width = IndexType::kInternalStorageBitWidth;
+  return ConstantIntRanges::fromSigned(APInt(width, low, /*isSigned=*/true),
+                                       APInt(width, high, /*isSigned=*/true));
+}
+
+/// The largest extent of a run-time dimension: coordinates fit i32 (see tile.iota).
+static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+
+void KernelOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  for (unsigned i = 0; i < getGridRank(); ++i) {
+    GridDimAttr dim = getGridDim(i);
+    auto extent = dyn_cast<IntegerAttr>(dim.getExtent());
+    int64_t points = llvm::divideCeil(extent ? extent.getInt() : kMaxExtent, dim.getDivisor());
+    setRange(getGridIndex(i), indexRange(0, std::max<int64_t>(points, 1) - 1));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// DimOp
+//===----------------------------------------------------------------------===//
+
+void DimOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn setRange) {
+  setRange(getResult(), indexRange(1, kMaxExtent));
+}
+
+LogicalResult DimOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel || llvm::is_contained(kernel.getDimNames(), getDim()))
+    return success();
+  InFlightDiagnostic diag = emitOpError("names the dimension '")
+                            << getDim() << "', which no view of the kernel has; it has ";
+  llvm::interleaveComma(kernel.getDimNames(), diag);
+  return diag;
+}
+
+//===----------------------------------------------------------------------===//
+// Stores that add
+//===----------------------------------------------------------------------===//
+
+/// A store that adds, among the uses of a view.
+static StoreOp findAddition(BlockArgument view) {
+  for (Operation *user : view.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user); store && store.getAdd())
+      return store;
+  return {};
+}
+
+/// Grid points that add to an element run in any order: none of them can know what it holds.
+static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, StoreOp addition) {
+  StringRef name = kernel.getArgumentName(view.getArgNumber());
+  for (Operation *user : view.getUsers()) {
+    auto store = dyn_cast<StoreOp>(user);
+    if (!isa<LoadOp, GatherOp>(user) && (!store || store.getAdd()))
+      continue;
+    InFlightDiagnostic diag = user->emitError(store ? "stores to '" : "loads from '")
+                              << name
+                              << "', to which the kernel adds in an order that is not specified; "
+                              << "use a view of its own, or do it in a kernel of its own";
+    diag.attachNote(addition.getLoc()) << "added here";
+    return diag;
+  }
+  for (auto speculation : kernel.getBody().getOps<SpeculateOp>()) {
+    InFlightDiagnostic diag =
+        addition.emitError("adds to '")
+        << name
+        << "' in a kernel that speculates, and a grid point whose speculation fails runs twice: it "
+        << "would add twice; write the exact region alone";
+    diag.attachNote(speculation.getLoc()) << "the speculation";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  for (BlockArgument argument : getBody().getArguments())
+    if (StoreOp addition = isa<ViewType>(argument.getType()) ? findAddition(argument) : StoreOp();
+        addition && failed(verifyAddedView(*this, argument, addition)))
+      return failure();
+  return success();
+}
