@@ -73,7 +73,7 @@ struct PartialUnit {
   bool loads;
   int64_t word; ///< the first of its registers, and their number
   int64_t words;
-  StringRef address;
+  std::string address;
   std::string left;      ///< how many of its elements are inside
   int64_t offset, bytes; ///< from the address, and of an element
 };
@@ -149,11 +149,11 @@ Emitter::Values Emitter::loadUnits(const Access &access, RankedTensorType type) 
     text += llvm::formatv("@p ld.global.{0} {1}, [${2}+{3}];\n", vectorType(count),
                           vectorOf(0, count), count, unit.offset);
     Values operands = {unit.row, unit.whole};
-    if (unit.partial) { // only of 16 bytes
-      text +=
-          "setp.ne.b32 p, $6, 0;\n" +
-          movePartialUnit({"ld.global.b" + std::to_string(8 * access.elementBytes),
-                           /*loads=*/true, 0, count, "$4", "$7", unit.offset, access.elementBytes});
+    if (unit.partial) {
+      text += llvm::formatv("setp.ne.b32 p, ${0}, 0;\n", count + 2);
+      text += movePartialUnit({"ld.global.b" + std::to_string(8 * access.elementBytes),
+                               /*loads=*/true, 0, count, llvm::formatv("${0}", count),
+                               llvm::formatv("${0}", count + 3), unit.offset, access.elementBytes});
       operands.append({unit.partial, unit.left});
     }
     llvm::append_range(words, assembly(text + "}", outputs + (unit.partial ? "l,r,r,r" : "l,r"),
