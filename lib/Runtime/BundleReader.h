@@ -21,6 +21,7 @@ namespace tessera::runtime {
 constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 
 bool fail(llvm::json::Path path, llvm::StringLiteral message);
+const llvm::json::Object *readObject(const llvm::json::Value &value, llvm::json::Path path);
 const llvm::json::Array *readArray(const llvm::json::Object &object, llvm::StringRef key,
                                    llvm::json::Path path);
 bool readString(const llvm::json::Object &object, llvm::StringRef key, llvm::json::Path path,
@@ -54,6 +55,7 @@ private:
                     ArgumentInfo &argument);
 };
 
+bool readKernel(const llvm::json::Value &value, llvm::json::Path path, KernelInfo &kernel);
 /// Reads a sequence of the kernels of `bundle`.
 bool readSequence(const llvm::json::Value &value, llvm::json::Path path, const BundleInfo &bundle,
                   SequenceInfo &sequence);

@@ -63,7 +63,6 @@ constexpr unsigned kGraphUserObjectMove = 1;
 // CUlaunchAttributeID
 constexpr int kLaunchAttributeClusterDimension = 4;
 constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
-// CUtensorMapDataType
 // CUtensorMapInterleave, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
 constexpr int kTensorMapInterleaveNone = 0;
 constexpr int kTensorMapL2Promotion256B = 3;

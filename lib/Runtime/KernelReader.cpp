@@ -1,0 +1,380 @@
+//===- KernelReader.cpp - Reading and checking a kernel -------------------===//
+
+#include "lib/Runtime/BundleReader.h"
+
+#include "lib/Runtime/Driver.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <optional>
+
+using namespace tessera::runtime;
+using llvm::StringLiteral;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+/// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
+static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
+/// What cuMemAlloc aligns to, and so each workspace in its memory.
+static constexpr uint64_t kWorkspaceAlignment = 256;
+
+namespace {
+
+/// Reads one kernel.
+class KernelReader : SignatureReader {
+public:
+  explicit KernelReader(KernelInfo &kernel) : SignatureReader(kernel), kernel(kernel) {}
+  bool read(const json::Value &value, json::Path path);
+
+private:
+  bool readExtent(const json::Object &object, json::Path path, Extent &extent);
+  bool readDimName(const json::Object &object, StringRef key, json::Path path, unsigned &dim);
+  bool readArgumentName(const json::Object &object, json::Path path, bool wantsView,
+                        unsigned &argument);
+  bool readRequirements(const json::Array &array, json::Path path);
+  bool readTensorMap(const json::Object &object, json::Path path, TensorMapRecipe &map);
+  bool readTensorMapDim(const json::Object &object, json::Path path, bool innermost,
+                        TensorMapRecipe &map);
+  bool checkBox(const TensorMapRecipe &map, json::Path path);
+  bool readParameters(const json::Array &array, json::Path path);
+  bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
+  bool readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
+                     LaunchParameter &parameter);
+  bool readGrid(const json::Array &array, json::Path path);
+  bool readPersistent(const json::Object &object, json::Path path);
+
+  KernelInfo &kernel;
+};
+
+} // namespace
+
+/// Reads an array of three positive sizes whose product is at most `limit`, as `expected` says.
+static bool readTriple(const json::Object &object, StringRef key, json::Path path, int64_t limit,
+                       StringLiteral expected, std::array<unsigned, 3> &out) {
+  const json::Array *array = readArray(object, key, path);
+  if (!array)
+    return false;
+  if (array->size() != 3)
+    return fail(path.field(key), expected);
+  int64_t product = 1;
+  for (unsigned i = 0; i < 3; ++i) {
+    int64_t size;
+    if (!readInteger(&(*array)[i], path.field(key).index(i), 1, limit, expected, size))
+      return false;
+    out[i] = size;
+    product *= size;
+  }
+  if (product > limit)
+    return fail(path.field(key), expected);
+  return true;
+}
+
+bool KernelReader::readExtent(const json::Object &object, json::Path path, Extent &extent) {
+  const json::Value *value = object.get("extent");
+  if (!value)
+    return fail(path.field("extent"), "expected a dimension's name or an integer");
+  return readExtentValue(*value, path.field("extent"), extent);
+}
+
+bool KernelReader::readDimName(const json::Object &object, StringRef key, json::Path path,
+                               unsigned &dim) {
+  std::string name;
+  if (!readString(object, key, path, name))
+    return false;
+  auto found = llvm::find(kernel.dims, name);
+  if (found == kernel.dims.end())
+    return fail(path.field(key), "names no entry of \"dims\"");
+  dim = found - kernel.dims.begin();
+  return true;
+}
+
+bool KernelReader::readArgumentName(const json::Object &object, json::Path path, bool wantsView,
+                                    unsigned &argument) {
+  std::string name;
+  if (!readString(object, "argument", path, name))
+    return false;
+  auto found = llvm::find_if(kernel.arguments,
+                             [&](const ArgumentInfo &entry) { return entry.name == name; });
+  if (found == kernel.arguments.end())
+    return fail(path.field("argument"), "names no entry of \"arguments\"");
+  if (found->isView != wantsView)
+    return fail(path.field("argument"),
+                wantsView ? StringLiteral("expected a view") : StringLiteral("expected a scalar"));
+  argument = found - kernel.arguments.begin();
+  return true;
+}
+
+bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    Requirement requirement;
+    unsigned dim = 0;
+    if (const json::Value *most = object.get("at_most")) {
+      Bound &bound = kernel.bounds.emplace_back();
+      return readDimName(object, "dim", at, bound.dim) &&
+             readInteger(most, at.field("at_most"), 1, kMaxExtent,
+                         "expected an integer from 1 to 2^31 - 1", bound.most);
+    }
+    json::Path within = at.field("divisor");
+    auto readFactor = [&](const json::Value *value, json::Path factor) {
+      return readInteger(value, factor, 1, kMaxExtent, "expected an integer from 1 to 2^31 - 1",
+                         requirement.factor);
+    };
+    const json::Value *divisor = object.get("divisor");
+    if (divisor && divisor->getAsInteger()) {
+      if (!readFactor(divisor, within))
+        return false;
+    } else if (const json::Object *product = object.getObject("divisor")) {
+      if (!readDimName(*product, "dim", within, dim) ||
+          !readFactor(product->get("factor"), within.field("factor")))
+        return false;
+      requirement.divisor = dim;
+    } else {
+      if (!readDimName(object, "divisor", at, dim))
+        return false;
+      requirement.divisor = dim;
+    }
+    if (!readDimName(object, "dividend", at, requirement.dividend))
+      return false;
+    kernel.requirements.push_back(requirement);
+    return true;
+  });
+}
+
+bool KernelReader::readTensorMapDim(const json::Object &object, json::Path path, bool innermost,
+                                    TensorMapRecipe &map) {
+  TensorMapDim dim;
+  if (!readExtent(object, path, dim.extent))
+    return false;
+  const json::Value *ofDim = object.get("stride_of_dim"), *bytes = object.get("stride_bytes");
+  if (innermost ? ofDim || bytes : !ofDim == !bytes)
+    return fail(path, "expected \"stride_of_dim\" or \"stride_bytes\", and neither in the first "
+                      "dimension, which is contiguous");
+  const ArgumentInfo &argument = kernel.arguments[map.argument];
+  if (ofDim) {
+    int64_t index;
+    if (!readInteger(ofDim, path.field("stride_of_dim"), 0, argument.dims.size() - 1,
+                     "expected the number of a dimension of the argument", index))
+      return false;
+    dim.strideOfDim = index;
+  }
+  if (bytes) {
+    static constexpr StringLiteral kStrideRule = "expected a multiple of 16 from 16 to 2^40 - 16";
+    if (!readInteger(bytes, path.field("stride_bytes"), 16, kMaxStrideBytes, kStrideRule,
+                     dim.strideBytes))
+      return false;
+    if (dim.strideBytes % 16)
+      return fail(path.field("stride_bytes"), kStrideRule);
+  }
+  map.dims.push_back(dim);
+  return true;
+}
+
+/// The rules of cuTensorMapEncodeTiled for boxes, without interleaving.
+bool KernelReader::checkBox(const TensorMapRecipe &map, json::Path path) {
+  if (map.box.size() != map.dims.size())
+    return fail(path, "expected as many sizes as the map has dimensions");
+  int64_t innerBytes = int64_t(map.box[0]) * map.element->bytes;
+  if (innerBytes % 16)
+    return fail(path.index(0), "the innermost size must make a multiple of 16 bytes");
+  static constexpr int64_t kSpans[] = {std::numeric_limits<int64_t>::max(), 32, 64, 128};
+  if (innerBytes > kSpans[map.swizzle])
+    return fail(path.index(0), "the innermost size exceeds the bytes of the swizzle");
+  return true;
+}
+
+bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
+                                 TensorMapRecipe &map) {
+  std::string element, swizzle;
+  if (!readArgumentName(object, path, /*wantsView=*/true, map.argument) ||
+      !readString(object, "element", path, element) ||
+      !readString(object, "swizzle", path, swizzle))
+    return false;
+  const ArgumentInfo &argument = kernel.arguments[map.argument];
+  map.element = tessera::getElementType(element);
+  if (map.element != argument.type)
+    return fail(path.field("element"), "expected the element type of the argument");
+  if (argument.alignment % 16)
+    return fail(path.field("argument"), "an argument with a tensor map needs alignment 16");
+  map.swizzle = llvm::StringSwitch<int>(swizzle)
+                    .Case("none", 0)
+                    .Case("32B", 1)
+                    .Case("64B", 2)
+                    .Case("128B", 3)
+                    .Default(-1);
+  if (map.swizzle < 0)
+    return fail(path.field("swizzle"), "expected \"none\", \"32B\", \"64B\" or \"128B\"");
+
+  const json::Array *dims = readArray(object, "dims", path);
+  const json::Array *box = dims ? readArray(object, "box", path) : nullptr;
+  if (!box)
+    return false;
+  if (dims->empty() || dims->size() > kMaxTensorMapRank)
+    return fail(path.field("dims"), "a tensor map has 1 to 5 dimensions");
+  bool read = forEachObject(*dims, path.field("dims"), [&](const json::Object &dim, json::Path at) {
+    return readTensorMapDim(dim, at, /*innermost=*/map.dims.empty(), map);
+  });
+  if (!read)
+    return false;
+  for (size_t i = 0; i < box->size(); ++i) {
+    int64_t size;
+    if (!readInteger(&(*box)[i], path.field("box").index(i), 1, 256,
+                     "expected an integer from 1 to 256", size))
+      return false;
+    map.box.push_back(size);
+  }
+  return checkBox(map, path.field("box"));
+}
+
+bool KernelReader::readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
+                                 LaunchParameter &parameter) {
+  int64_t bytes;
+  if (!readInteger(object.get("bytes"), path.field("bytes"), 1, int64_t(1) << 40,
+                   "expected a number of bytes from 1 to 2^40", bytes))
+    return false;
+  if (kind == ParameterKind::Timeline && kernel.timelineBytes)
+    return fail(path, "a kernel has one timeline");
+  parameter.kind = kind;
+  parameter.bytes = 8;
+  parameter.workspaceOffset = llvm::alignTo(kernel.workspaceBytes, kWorkspaceAlignment);
+  kernel.workspaceBytes = parameter.workspaceOffset + bytes;
+  if (kind == ParameterKind::Timeline) {
+    kernel.timelineOffset = parameter.workspaceOffset;
+    kernel.timelineBytes = bytes;
+  }
+  return true;
+}
+
+bool KernelReader::readParameter(const json::Object &object, json::Path path,
+                                 LaunchParameter &parameter) {
+  std::string kind, type;
+  if (!readString(object, "kind", path, kind))
+    return false;
+  if (kind == "tensor_map") {
+    TensorMapRecipe map;
+    if (!readTensorMap(object, path, map))
+      return false;
+    parameter.kind = ParameterKind::TensorMap;
+    parameter.argument = map.argument;
+    parameter.bytes = sizeof(cuda::TensorMap);
+    auto &mapsOfArgument = kernel.arguments[map.argument].tensorMaps;
+    parameter.mapOfArgument = mapsOfArgument.size();
+    mapsOfArgument.push_back(kernel.tensorMaps.size());
+    kernel.tensorMaps.push_back(std::move(map));
+    return true;
+  }
+  if (kind == "pointer") {
+    parameter.kind = ParameterKind::Pointer;
+    parameter.bytes = 8;
+    return readArgumentName(object, path, /*wantsView=*/true, parameter.argument);
+  }
+  if (kind == "scalar") {
+    parameter.kind = ParameterKind::Scalar;
+    if (!readArgumentName(object, path, /*wantsView=*/false, parameter.argument))
+      return false;
+    parameter.bytes = kernel.arguments[parameter.argument].type->bytes;
+    return true;
+  }
+
+  if (kind == "workspace")
+    return readWorkspace(object, path, ParameterKind::Workspace, parameter);
+  if (kind == "timeline")
+    return readWorkspace(object, path, ParameterKind::Timeline, parameter);
+
+  if (kind != "dim" && kind != "stride")
+    return fail(path.field("kind"), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
+                                    "\"scalar\", \"workspace\" or \"timeline\"");
+  if (!readString(object, "type", path, type))
+    return false;
+  if (type != "i32" && type != "i64")
+    return fail(path.field("type"), "expected i32 or i64");
+  parameter.bytes = type == "i32" ? 4 : 8;
+  if (kind == "dim") {
+    parameter.kind = ParameterKind::Dim;
+    return readDimName(object, "dim", path, parameter.dim);
+  }
+  parameter.kind = ParameterKind::Stride;
+  if (!readArgumentName(object, path, /*wantsView=*/true, parameter.argument))
+    return false;
+  int64_t dim;
+  if (!readInteger(object.get("dim"), path.field("dim"), 0,
+                   kernel.arguments[parameter.argument].dims.size() - 1,
+                   "expected the number of a dimension of the argument", dim))
+    return false;
+  parameter.dim = dim;
+  return true;
+}
+
+bool KernelReader::readParameters(const json::Array &array, json::Path path) {
+  bool read = forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    LaunchParameter parameter;
+    if (!readParameter(object, at, parameter))
+      return false;
+    uint64_t alignment =
+        parameter.kind == ParameterKind::TensorMap ? alignof(cuda::TensorMap) : parameter.bytes;
+    parameter.offset = llvm::alignTo(kernel.parameterBytes, alignment);
+    kernel.parameterBytes = parameter.offset + parameter.bytes;
+    kernel.parameters.push_back(parameter);
+    return true;
+  });
+  if (read && kernel.parameterBytes > kMaxParameterBytes)
+    return fail(path, "more than 4096 bytes of parameters, the most a kernel takes");
+  return read;
+}
+
+bool KernelReader::readGrid(const json::Array &array, json::Path path) {
+  if (array.empty() || array.size() > 3)
+    return fail(path, "expected 1 to 3 dimensions");
+  kernel.grid.fill(GridDim{Extent{1, -1}, 1});
+  unsigned next = 0;
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    GridDim &dim = kernel.grid[next++];
+    return readExtent(object, at, dim.extent) &&
+           readInteger(object.get("divisor"), at.field("divisor"), 1, kMaxExtent,
+                       "expected an integer from 1 to 2147483647", dim.divisor);
+  });
+}
+
+bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
+  if (!readFlag(object, "persistent", path, kernel.persistent))
+    return false;
+  if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
+    return fail(path.field("cluster"), "the clusters of a persistent kernel extend in x only");
+  return true;
+}
+
+bool KernelReader::read(const json::Value &value, json::Path path) {
+  const json::Object *object = readObject(value, path);
+  if (!object || !readString(*object, "name", path, kernel.name) ||
+      !readString(*object, "symbol", path, kernel.symbol))
+    return false;
+  const json::Array *sections[3];
+  static constexpr StringRef kSections[] = {"requirements", "launch_parameters", "grid"};
+  for (unsigned i = 0; i < 3; ++i)
+    if (!(sections[i] = readArray(*object, kSections[i], path)))
+      return false;
+  if (!readDims(*object, path) || !readArguments(*object, path) ||
+      !readRequirements(*sections[0], path.field(kSections[0])) ||
+      !readParameters(*sections[1], path.field(kSections[1])) ||
+      !readGrid(*sections[2], path.field(kSections[2])) || !checkDims(path))
+    return false;
+
+  int64_t sharedMemory;
+  if (!readTriple(*object, "block", path, 1024,
+                  "expected three sizes, x, y and z, of at most 1024 threads in all",
+                  kernel.block) ||
+      !readTriple(*object, "cluster", path, 8,
+                  "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
+      !readInteger(object->get("shared_memory"), path.field("shared_memory"), 0, 1 << 20,
+                   "expected a number of bytes", sharedMemory) ||
+      !readPersistent(*object, path) || !readFlag(*object, "pdl", path, kernel.pdl))
+    return false;
+  kernel.sharedMemory = sharedMemory;
+  kernel.description = llvm::formatv("{0}", value).str();
+  return true;
+}
+
+bool tessera::runtime::readKernel(const json::Value &value, json::Path path, KernelInfo &kernel) {
+  return KernelReader(kernel).read(value, path);
+}
