@@ -54,6 +54,11 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
     reportError(handler, "an array of the options has elements, and null for its address");
     return std::nullopt;
   }
+  for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
+    if (!import.text && import.length) {
+      reportError(handler, "the text of import '" + text(import.name) + "' is null");
+      return std::nullopt;
+    }
   std::optional<EmitKind> emit = convertEmit(given.emit);
   if (!emit) {
     reportError(handler, "emit " + std::to_string(given.emit) + " is not a tessera_emit");
@@ -82,7 +87,8 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
   for (const char *path : llvm::ArrayRef(given.import_paths, given.import_path_count))
     result.imports.paths.push_back(text(path));
   for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
-    result.imports.texts.emplace_back(text(import.name), std::string(import.text, import.length));
+    result.imports.texts.emplace_back(text(import.name),
+                                      llvm::StringRef(import.text, import.length).str());
   return result;
 }
 

@@ -85,14 +85,21 @@ static StringRef getScalarType(const ArgumentInfo &argument) {
   }
 }
 
-/// Names of arguments that C reserves, or that the function has already, get an underscore.
+/// Names of arguments that C or C++ reserves, or that the function needs itself, get an underscore.
 static std::string getParameterName(const ArgumentInfo &argument) {
   static constexpr StringRef kTaken[] = {
-      "auto",    "break",  "case",     "char",   "const",  "continue", "default",    "device",
-      "do",      "double", "else",     "enum",   "error",  "extern",   "error_size", "float",
-      "for",     "goto",   "if",       "inline", "int",    "long",     "register",   "restrict",
-      "return",  "short",  "signed",   "sizeof", "static", "stream",   "struct",     "switch",
-      "typedef", "union",  "unsigned", "values", "void",   "volatile", "while"};
+      // of C
+      "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+      "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+      "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+      "union", "unsigned", "void", "volatile", "while",
+      // of C++, which reads the header
+      "and", "asm", "bool", "catch", "class", "concept", "constexpr", "decltype", "delete",
+      "explicit", "export", "false", "friend", "mutable", "namespace", "new", "noexcept", "not",
+      "nullptr", "operator", "or", "private", "protected", "public", "requires", "template", "this",
+      "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor",
+      // of the function
+      "NULL", "device", "error", "error_size", "launch", "stream", "values"};
   return argument.name + (llvm::is_contained(kTaken, argument.name) ? "_" : "");
 }
 
@@ -333,6 +340,9 @@ llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) 
   llvm::Expected<BundleInfo> info = readBundle(bundle);
   if (!info)
     return info.takeError();
+  if (!info->sequences.empty())
+    return fail("C is written for one kernel, and sequence '" + info->sequences.front().name +
+                "' launches several; name one of them with --kernel");
   if (info->kernels.size() != 1)
     return fail("C is written for one kernel, and the source has " +
                 llvm::Twine(info->kernels.size()) + "; name one with --kernel");

@@ -217,14 +217,44 @@ class CSource(unittest.TestCase):
                 view[2][:3] = [1 << 22, 1 << 16, 512]
             self.assertIn(text, kernel.launch_c() or "launched")
 
+    def test_reserved_names(self):
+        """Words of C, of C++, which reads the header, and of the function itself."""
+        views = ("int", "class", "launch", "stream", "NULL")
+        arguments = ", ".join(f"%{name}: !tile.view<[M], f32>" for name in views)
+        loads = "\n".join(
+            f"%t{i} = tile.load %{name}[%at] : !tile.view<[M], f32> -> tensor<512xf32>" for i, name in enumerate(views[1:])
+        )
+        stem = os.path.join(DIRECTORY, "reserved")
+        with open(stem + ".tile", "w") as file:
+            file.write(
+                f"""tile.kernel @k({arguments}) grid(%m = M ceildiv 512) {{
+  %c512 = arith.constant 512 : index
+  %at = arith.muli %m, %c512 : index
+  {loads}
+  %a = arith.addf %t0, %t1 : tensor<512xf32>
+  %b = arith.addf %t2, %t3 : tensor<512xf32>
+  %sum = arith.addf %a, %b : tensor<512xf32>
+  tile.store %sum, %int[%at] : tensor<512xf32>, !tile.view<[M], f32>
+}}
+"""
+            )
+        subprocess.run(["tessera", "compile", stem + ".tile", "--ptx", "--emit", "c", "-o", stem + ".c"], check=True)
+        for path, language in ((stem + ".c", "c"), (stem + ".h", "c++")):
+            subprocess.run([CC, "-x", language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", path], check=True)
+
     def test_what_is_not_written(self):
-        source = os.path.join(KERNELS, "gemm.tile")
-        for arguments, text in (
-            (["-o", os.path.join(DIRECTORY, "a-b.c")], "'a-b' is to name a function of C"),
-            (["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
-            (["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
+        for source, arguments, text in (
+            ("gemm", ["-o", os.path.join(DIRECTORY, "a-b.c")], "'a-b' is to name a function of C"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
+            (
+                "gemm_split",
+                ["-o", os.path.join(DIRECTORY, "split.c")],
+                "C is written for one kernel, and sequence 'gemm_split' launches several; name one of them with --kernel",
+            ),
         ):
-            command = ["tessera", "compile", source, "--ptx", "--emit", "c", *arguments]
+            path = os.path.join(KERNELS, source + ".tile")
+            command = ["tessera", "compile", path, "--ptx", "--emit", "c", *arguments]
             process = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(process.returncode, 2)
             self.assertIn(text, process.stderr)
