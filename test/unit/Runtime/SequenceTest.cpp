@@ -11,19 +11,9 @@ namespace json = llvm::json;
 namespace {
 
 /// Twice the test kernel, whose workspace is that of PersistentFixture: from q and k to a workspace
-/// of bf16, and from there to o.
+/// of bf16, and from there to o. Its dimensions and arguments are those of the kernel.
 constexpr const char *kSequence = R"({
-  "name": "twice", "dims": ["B", "H", "SQ", "HK"],
-  "arguments": [
-    {"name": "q", "kind": "view", "element": "bf16", "dims": ["B", "H", "SQ", 128],
-     "access": "read", "alignment": 16},
-    {"name": "k", "kind": "view", "element": "bf16", "dims": ["B", "HK", "SQ", 128],
-     "access": "read", "alignment": 16},
-    {"name": "o", "kind": "view", "element": "bf16", "dims": ["B", "H", "SQ", 128],
-     "access": "write", "alignment": 16},
-    {"name": "lse", "kind": "view", "element": "f32", "dims": ["B", "H", "SQ"],
-     "access": "write", "alignment": 4},
-    {"name": "scale", "kind": "scalar", "type": "f32"}],
+  "name": "twice",
   "derived_dims": [{"name": "ROWS", "factors": ["B", "H", 3], "divisor": 5}],
   "workspaces": [
     {"name": "between", "element": "bf16", "dims": ["B", "H", "SQ", 128]},
@@ -44,7 +34,10 @@ protected:
     PersistentFixture::SetUp();
     json::Object &bundle = *description.getAsObject();
     bundle["version"] = 2;
-    bundle["sequences"] = json::Array{llvm::cantFail(json::parse(kSequence))};
+    json::Value twice = llvm::cantFail(json::parse(kSequence));
+    for (llvm::StringRef shared : {"dims", "arguments"})
+      (*twice.getAsObject())[shared] = *kernel().get(shared);
+    bundle["sequences"] = json::Array{std::move(twice)};
   }
 
   json::Object &sequence() {
