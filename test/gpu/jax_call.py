@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import time
-import traceback
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,8 +20,9 @@ sys.path[:0] = _DIRECTORIES
 import jax
 import jax.numpy as jnp
 import numpy as np
-import problems
 
+import checks
+import problems
 from kernels import tessera  # noqa: F401  puts the package on the path
 from tessera.jax import attention
 
@@ -112,18 +112,5 @@ def check_host_time():
 CHECKS = [check_meaning, check_vmap, check_many_calls, check_exported_programs, check_host_time]
 
 
-def main():
-    failed = 0
-    for check in CHECKS:
-        try:
-            check()
-            print(f"ok       {check.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED   {check.__name__}\n{traceback.format_exc(limit=-3)}", flush=True)
-    print(f"{len(CHECKS) - failed} passed, {failed} failed")
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    checks.run(CHECKS)

@@ -7,12 +7,11 @@ Needs libtessera and ptxas, as each kernel is compiled when it is first called. 
 """
 
 import argparse
-import sys
 import time
-import traceback
 
 import torch
 
+import checks
 from kernels import tessera  # noqa: F401  puts the package on the path
 import tessera.torch
 from tessera.torch import _fallback, attention, flash_attn_func, scaled_dot_product_attention
@@ -155,17 +154,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes")
     options = parser.parse_args()
-    failed = 0
-    for check in CHECKS:
-        try:
-            with torch.no_grad():
-                check(options.quick)
-            print(f"ok       {check.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED   {check.__name__}\n{traceback.format_exc(limit=-3)}", flush=True)
-    print(f"{len(CHECKS) - failed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    with torch.no_grad():
+        checks.run(CHECKS, options.quick)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+"""Runs the checks of a program."""
+
+import sys
+import traceback
+
+
+def run(checks, *arguments):
+    """Calls each with `arguments`, says how it went, and exits. The last line reads "N passed, N failed"."""
+    failed = 0
+    for check in checks:
+        try:
+            check(*arguments)
+            print(f"ok       {check.__name__}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED   {check.__name__}\n{traceback.format_exc(limit=-3)}", flush=True)
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    sys.exit(failed > 0)
