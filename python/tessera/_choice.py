@@ -24,8 +24,8 @@ _failure = threading.local()
 
 
 def make_resolver(find):
-    """A Resolver. `find(variant, element type, sizes, whether the LSE is stored)` gives (kernel or None, program or None, names of extra
-    arguments, whether that is final); what it raises is kept for `take_failure`."""
+    """A Resolver. `find(variant, element type, sizes, whether the LSE is stored)` gives (kernel or None, program or
+    None, names of extra arguments, whether that is final); what it raises is kept for `take_failure`."""
 
     @Resolver
     def resolve(variant, code, sizes, lse, choice):

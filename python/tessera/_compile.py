@@ -401,9 +401,11 @@ def compile(
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
     $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
-    and version and size of ptxas, wherever these two lie. Kernels that the package has compiled are taken from it, and need
-    no ptxas. Directories in $TESSERA_BUNDLES are looked into first and never written; with TESSERA_JIT=0 what is nowhere is refused. What lies in the cache and is not the whole of what was
-    written for exactly this is compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
+    and version and size of ptxas, wherever these two lie. What lies there and is not the whole of what was written for
+    exactly this is compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
+
+    Directories in $TESSERA_BUNDLES are looked into first and never written. Kernels that come with the package are taken
+    from it and need no ptxas. With TESSERA_JIT=0 what is nowhere is refused.
 
     Raises CompileError, ValueError (several kernels and none named, or an unknown image), OSError (the file
     cannot be read), LibraryError.

@@ -57,6 +57,29 @@ def find_head_problem(name, size):
     )
 
 
+def find_mismatch(q, k, v, alibi, layout="BHSD"):
+    """What keeps every kernel from taking tensors of these shapes, four sizes each in the order of `layout`, together
+    with slopes, an array or None: an exception, or None."""
+    of_head, of_row = (1, 2) if layout == "BHSD" else (2, 1)
+    for name, shape, dim, of, other, what in (
+        ("k", k, 0, "q", q, "batch"), ("v", v, 0, "q", q, "batch"), ("k", k, 3, "q", q, "head dimension"),
+        ("v", v, of_head, "k", k, "number of heads"), ("v", v, of_row, "k", k, "length"),
+    ):  # fmt: skip
+        if shape[dim] != other[dim]:
+            return ValueError(
+                f"argument '{name}' has {what} {shape[dim]} and '{of}' {other[dim]}; they must be equal"
+            )
+    heads, key_heads = q[of_head], k[of_head]
+    if not key_heads or heads % key_heads:
+        return ValueError(f"argument 'q' has {heads} heads, which is no multiple of the {key_heads} heads of 'k'")
+    if alibi is not None and not (str(alibi.dtype).endswith("float32") and tuple(alibi.shape) == (heads,)):
+        return ValueError(
+            f"argument 'alibi' is {alibi.dtype} of shape {tuple(alibi.shape)}; attention takes one float32 slope for "
+            f"each of the {heads} heads"
+        )
+    return None
+
+
 def _find_width(name, size):
     problem = find_head_problem(name, size)
     if problem is not None:

@@ -168,24 +168,11 @@ def _check(q, k, v, alibi, layout):
         problem = _variants.find_head_problem(name, tensor.shape[3])
         if problem is not None:
             raise problem
-    of_head, of_row = (1, 2) if layout == "BHSD" else (2, 1)
-    for name, tensor, dim, of, other, what in (
-        ("k", k, 0, "q", q, "batch"), ("v", v, 0, "q", q, "batch"), ("k", k, 3, "q", q, "head dimension"),
-        ("v", v, of_head, "k", k, "number of heads"), ("v", v, of_row, "k", k, "length"),
-    ):  # fmt: skip
-        if tensor.shape[dim] != other.shape[dim]:
-            raise ValueError(
-                f"argument '{name}' has {what} {tensor.shape[dim]} and '{of}' {other.shape[dim]}; they must be equal"
-            )
-    heads, key_heads = q.shape[of_head], k.shape[of_head]
-    if not key_heads or heads % key_heads:
-        raise ValueError(f"argument 'q' has {heads} heads, which is no multiple of the {key_heads} heads of 'k'")
-    if alibi is not None and (alibi.dtype != jnp.float32 or alibi.shape != (heads,)):
-        raise ValueError(
-            f"argument 'alibi' is {alibi.dtype} of shape {alibi.shape}; attention takes one float32 slope for each of "
-            f"the {heads} heads"
-        )
-    return heads, key_heads
+    problem = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi, layout)
+    if problem is not None:
+        raise problem
+    of_head = layout.index("H")
+    return q.shape[of_head], k.shape[of_head]
 
 
 def attention(
@@ -202,9 +189,10 @@ def attention(
     scale:    1 / sqrt(head dimension) when not given.
 
     Numbers are constants of the program. Under vmap the mapped dimension joins the batch; arrays that are sharded
-    over batch or heads stay so, and others are gathered. A row that sees no key gives zeros and an LSE of -inf. Raises
-    TypeError, ValueError, NotImplementedError; where no kernel can be had the
-    program ends with an error that says why.
+    over batch or heads stay so, and others are gathered. A row that sees no key gives zeros and an LSE of -inf.
+
+    Raises TypeError, ValueError and NotImplementedError. Where no kernel can be had the program ends with an error that
+    says why.
     """
     if layout not in _LAYOUTS:
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BSHD' or 'BHSD'")

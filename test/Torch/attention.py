@@ -133,6 +133,7 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "argument 'v' has length 89 and 'k' 90", q, k, v[:, :, 1:])
         self.refuse(ValueError, "argument 'v' has number of heads 2 and 'k' 1", q, k, v.expand(-1, 2, -1, -1))
         self.refuse(ValueError, "argument 'q' has 3 heads, which is no multiple of the 2", *make(heads=3, kv_heads=2))
+        self.refuse(ValueError, "no multiple of the 0 heads of 'k'", q, k[:, :0], v[:, :0])
         self.refuse(ValueError, "argument 'k' has stride 90 in its last dimension", q, k.mT.contiguous().mT, v)
         self.refuse(ValueError, "argument 'v' is on meta and 'q' on cpu", q, k, v.to("meta"))
 

@@ -45,28 +45,7 @@ def find_problem(q, k, v, alibi):
                 f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
                 f"{name}.contiguous()"
             )
-    return _find_mismatch(q, k, v, alibi)
-
-
-def _find_mismatch(q, k, v, alibi):
-    for name, tensor, dim, of, other in (
-        ("k", k, 0, "q", q), ("v", v, 0, "q", q), ("k", k, 3, "q", q), ("v", v, 1, "k", k), ("v", v, 2, "k", k),
-    ):  # fmt: skip
-        if tensor.shape[dim] != other.shape[dim]:
-            what = ("batch", "number of heads", "length", "head dimension")[dim]
-            return ValueError(
-                f"argument '{name}' has {what} {tensor.shape[dim]} and '{of}' {other.shape[dim]}; they must be equal"
-            )
-    if q.shape[1] % k.shape[1]:
-        return ValueError(
-            f"argument 'q' has {q.shape[1]} heads, which is no multiple of the {k.shape[1]} heads of 'k'"
-        )
-    if alibi is not None and (alibi.dtype != torch.float32 or alibi.dim() != 1 or alibi.shape[0] != q.shape[1]):
-        return ValueError(
-            f"argument 'alibi' is {alibi.dtype} of shape {tuple(alibi.shape)}; attention takes one float32 slope for "
-            f"each of the {q.shape[1]} heads"
-        )
-    return None
+    return _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
 
 
 def check(q, k, v, alibi):
