@@ -1,0 +1,234 @@
+"""Configurations of attention and of its gradients."""
+
+import itertools
+
+from commands import attention, attention_shape, schedule_text, trip_counts, variant
+
+
+def attention_schedules():
+    """Every combination of fields, at small tiles: each trip count from 0 on, several tiles for each block, and rows
+    that see nothing (causal, SQ > SK)."""
+    for ws, overlap, pingpong, stages, store, persistent, split in itertools.product(
+        (True, False), (1, 2), (True, False), (1, 2, 3), ("direct", "tma"), ("none", "static", "dynamic"), (True, False)
+    ):
+        schedule = schedule_text(
+            warp_specialize=ws, overlap=overlap, pingpong=pingpong, stages=stages, store=store, persistent=persistent,
+            split=split,
+        )  # fmt: skip
+        # 300 queries and 10 keys: the tiles of the first 256 rows have no block. A thread block takes several such
+        # tiles, in which nothing but their barriers holds its warps together.
+        shapes = [attention_shape(2, 1, 203, 113), attention_shape(4, 1, 300, 10)]
+        shapes += [attention_shape(1, 1, 1, 32 * trips) for trips in trip_counts(stages)]
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
+        # What takes the next tile is the producer, so there is no dynamic order without one.
+        refused = not ws and persistent == "dynamic"
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"]), refused
+
+
+def attention_pipelines():
+    """Every division of the loop into stages and every place of the joins, with and without a mask: each trip count
+    from 0 to past the depth of the pipeline, odd lengths and rows that see nothing."""
+    shapes = ((2, 0), (2, 1), (3, 1))
+    for (overlap, lead), rescale, pack, causal, ws, persistent in itertools.product(
+        shapes, ("before", "after"), ("before", "after"), ("false", "true"), (True, False), ("none", "dynamic")
+    ):
+        if (overlap, lead) == (2, 1) and "after" in (rescale, pack) or not ws and persistent == "dynamic":
+            continue
+        schedule = schedule_text(
+            warp_specialize=ws, overlap=overlap, lead=lead, rescale=rescale, pack=pack, persistent=persistent
+        )
+        lengths = [attention_shape(1, 1, 1, 32 * trips) for trips in range(1, 6)]
+        lengths += [attention_shape(2, 1, 203, 113), attention_shape(4, 1, 300, 10)]
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}"]
+        yield attention(defines, lengths, schedule, ["--sim-blocks", "2"]), False
+    # Turns, and rings of other depths, around the pipelines that run ahead.
+    for overlap, pingpong, stages, causal in itertools.product((2, 3), (True, False), (1, 2, 3), ("false", "true")):
+        schedule = schedule_text(overlap=overlap, lead=1, pingpong=pingpong, stages=stages)
+        defines = ["-DD=64", "-DBM=192", "-DBN=32", f"-DCAUSAL={causal}"]
+        # A turn waits for one tile more than it holds at its start.
+        refused = pingpong and stages == 1
+        yield attention(defines, [attention_shape(1, 1, 203, 113), attention_shape(1, 1, 1, 128)], schedule), refused
+
+
+def attention_full_mask():
+    """Schedules of the kernel without a mask, and fields that need no product: consumers, order, slots for Q."""
+    defines = ["-DD=64", "-DBM=192", "-DBN=48"]
+    shapes = [attention_shape(3, 1, 203, 113), attention_shape(1, 1, 113, 1), attention_shape(2, 2, 1, 203)]
+    for ws, overlap, stages, persistent in itertools.product(
+        (True, False), (1, 2), (1, 2, 3), ("none", "static", "dynamic")
+    ):
+        schedule = schedule_text(warp_specialize=ws, overlap=overlap, stages=stages, persistent=persistent)
+        lengths = [attention_shape(1, 1, 1, 48 * trips) for trips in trip_counts(stages)]
+        yield attention(defines, shapes + lengths, schedule, ["--sim-blocks", "2"]), not ws and persistent == "dynamic"
+    for schedule in ("consumers=1", "consumers=3", "outer_stages=1", "outer_stages=2"):
+        rows = "-DBM=64" if schedule == "consumers=1" else "-DBM=192"
+        yield attention(["-DD=64", rows, "-DBN=32"], shapes, schedule), False
+    for persistent, order in itertools.product(("none", "static", "dynamic"), ("linear", "ascending", "descending")):
+        schedule = schedule_text(persistent=persistent, order=order)
+        options = ["-DCAUSAL=true", "--sim-blocks", "3"]
+        shape = attention_shape(2, 1, 300, 300)
+        # The launch orders the blocks of a kernel that is not persistent.
+        refused = persistent == "none" and order != "linear"
+        yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [shape], schedule, options), refused
+
+
+def attention_heads(dtypes=("bf16", "f16")):
+    """Head dimensions, masks, types, odd lengths, groups of heads and storage orders, with the schedule chosen."""
+    head_dims = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+    bshd = [part for name in "qkvo" for part in ("--order", f"{name}=0,2,1,3")]
+    for (d, dv), causal, dtype in itertools.product(head_dims, ("false", "true"), dtypes):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}"]
+        shapes = [
+            attention_shape(2, 2, 203, 113),
+            attention_shape(2, 1, 113, 203, batch=2),
+            attention_shape(3, 1, 1, 1),
+            attention_shape(1, 1, 1, 640),
+            attention_shape(1, 1, 113, 256),
+        ]
+        yield attention(defines, shapes), False
+        yield attention(defines, [attention_shape(4, 2, 203, 1), attention_shape(2, 2, 1, 203)], options=bshd), False
+
+
+def attention_padded():
+    """Head dimensions between the widths of tiles, all schedules of stores; without the LSE as well."""
+    shapes = [(2, 1, 203, 113), (3, 1, 1, 1), (1, 1, 113, 256)]
+    head_dims = ((64, 40, 64, 8), (96, 72, 96, 80), (128, 120, 128, 104), (256, 200, 256, 200))
+    for (d, dq, dv, do), causal, store in itertools.product(head_dims, ("false", "true"), ("direct", "tma")):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DPADDED=true", f"-DLSE={causal}"]
+        lengths = [f"{attention_shape(*shape)},DQ={dq},DO={do}" for shape in shapes]
+        yield attention(defines, lengths, schedule_text(store=store)), False
+    settings = {"left": 40, "right": 8}
+    for d, dq in ((64, 56), (128, 104)):
+        defines = [f"-DD={d}", "-DMASK=window", "-DPADDED=true", "-DLSE=false"]
+        lengths = [f"{attention_shape(*shape)},DQ={dq},DO={dq}" for shape in shapes]
+        yield variant(defines, settings, lengths), False
+
+
+def attention_retries():
+    """Scores so wide that the speculation fails in some tiles (scale 2 for bf16, 0.5 for f16) or nearly all."""
+    shapes = [attention_shape(3, 1, 203, 333), attention_shape(2, 2, 300, 10), attention_shape(1, 1, 1, 1)]
+    for (dtype, scale), causal, persistent, store in itertools.product(
+        (("bf16", 2), ("bf16", 16), ("f16", 0.5), ("f16", 16)),
+        ("false", "true"),
+        ("none", "static", "dynamic"),
+        ("direct", "tma"),
+    ):
+        schedule = schedule_text(persistent=persistent, store=store)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}", f"-DT={dtype}"]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], scale), False
+    for schedule in ("warp_specialize=false", "overlap=1", "pingpong=false", "stages=1", "split=false", "consumers=1"):
+        defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], 4), False
+    # More tiles for a thread block than its list takes.
+    for persistent in ("static", "dynamic"):
+        defines = ["-DD=64", "-DBM=64", "-DBN=16"]
+        shape = attention_shape(1, 1, 1, 33, batch=1030)
+        yield attention(defines, [shape], f"persistent={persistent}", ["--sim-blocks", "1", "--seeds", "1"], 4), False
+
+
+def attention_tiles():
+    """Blocks of every multiple of 16 keys, and of 64, 2 x 64, 3 x 64 and 4 x 64 rows with 1 to 4 warpgroups. What does
+    not fit is refused with what it takes."""
+    tiles = [(64, 1, bn) for bn in range(16, 257, 16)]
+    tiles += [(*rows, bn) for rows in ((128, 1), (128, 2), (192, 3), (256, 2), (256, 4)) for bn in (16, 80, 112, 176)]
+    for bm, consumers, bn in tiles:
+        shape = attention_shape(1, 1, 70, bn + 9)
+        yield attention(["-DD=64", f"-DBM={bm}", f"-DBN={bn}"], [shape], f"consumers={consumers}"), None
+    # P V with as many columns as wgmma has, and tiles of K and V of different widths.
+    for (d, dv), bn in itertools.product(((256, 256), (192, 128), (64, 256)), (16, 80)):
+        defines = [f"-DD={d}", f"-DDV={dv}", "-DBM=128", f"-DBN={bn}", "-DCAUSAL=true"]
+        yield attention(defines, [attention_shape(1, 1, 70, bn + 9)]), None
+
+
+def attention_variants():
+    """Windows of every size against the tile, caps and slopes, and both schedules that split and overlap loops."""
+    shapes = [
+        attention_shape(2, 1, 203, 113),
+        attention_shape(2, 2, 113, 203),
+        attention_shape(1, 1, 1, 320),
+        attention_shape(3, 1, 1, 1),
+        attention_shape(1, 1, 300, 10),
+    ]
+    small = ["-DD=64", "-DBM=128", "-DBN=32"]
+    windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
+    for (left, right), schedule in itertools.product(
+        windows,
+        ("", "speculate=false", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true"),
+    ):
+        yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
+    for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
+        defines = [*small, f"-DSOFTCAP={cap}", f"-DMASK={mask}", f"-DALIBI={alibi}"]
+        yield variant(defines, {} if cap == "none" else {"cap": 1.5}, shapes), False
+    everything = {"cap": 2, "left": 100, "right": 9}
+    for d, dtype in itertools.product((64, 96, 128, 192, 256), ("bf16", "f16")):
+        defines = [f"-DD={d}", f"-DT={dtype}", "-DSOFTCAP=exact", "-DMASK=window", "-DALIBI=true"]
+        yield variant(defines, everything, shapes[:2]), False
+
+
+def attention_variants_retries():
+    """Scores of all sizes: the speculation holds in all, some or no tiles, whatever its exponents refer to."""
+    shapes = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 113, 333), attention_shape(1, 1, 1, 70)]
+    small = ["-DD=64", "-DBM=128", "-DBN=32"]
+    scores = (
+        ([], {}),
+        (["-DMASK=causal", "-DALIBI=true"], {}),
+        (["-DMASK=window"], {"left": 40, "right": 17}),
+        (["-DMASK=window", "-DSOFTCAP=exact"], {"left": 100, "right": 0, "cap": 80}),
+        (["-DMASK=causal", "-DSOFTCAP=approx"], {"cap": 60}),
+        (["-DALIBI=true"], {}),
+    )
+    for (defines, settings), reference, (dtype, scale) in itertools.product(
+        scores, ("zero", "first", "diagonal"), (("bf16", 0.125), ("bf16", 4), ("f16", 0.125), ("f16", 1))
+    ):
+        yield variant([*small, *defines, f"-DREFERENCE={reference}", f"-DT={dtype}"], settings, shapes, "", scale), False
+    for schedule in ("persistent=none", "persistent=static", "store=tma", "warp_specialize=false", "overlap=1", "split=false"):
+        defines = [*small, "-DMASK=window", "-DALIBI=true"]
+        yield variant(defines, {"left": 60, "right": 9}, shapes, schedule, 2), False
+
+
+def attention_packed():
+    """Tiles with rows of several heads, of one key head each, with odd lengths and rows that see nothing."""
+    for pack, causal, (store, ws) in itertools.product(
+        (2, 4, 8, 16), ("false", "true"), (("direct", True), ("tma", True), ("direct", False))
+    ):
+        schedule = schedule_text(store=store, warp_specialize=ws)
+        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DHEADS={pack}", f"-DCAUSAL={causal}"]
+        shapes = [attention_shape(2 * pack, 2, sq, sk) for sq, sk in ((1, 113), (3, 1), (17, 64), (113, 33))]
+        shapes += [attention_shape(2 * pack, 1, 40, 70, batch=2)]
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2", "--seeds", "2"]), False
+    # Heads that end within a consumer's share and heads of several shares; failing speculation; other types and tiles.
+    bshd = [part for name in "qkvo" for part in ("--order", f"{name}=0,2,1,3")]
+    for defines, scale in (
+        (["-DD=64", "-DBM=256", "-DHEADS=2"], 0.125),
+        (["-DD=64", "-DBM=192", "-DBN=32", "-DHEADS=2", "-DCAUSAL=true"], 0.125),
+        (["-DD=64", "-DBM=64", "-DBN=32", "-DHEADS=16"], 8),
+        (["-DD=64", "-DBM=128", "-DBN=32", "-DHEADS=8", "-DCAUSAL=true", "-DT=f16"], 8),
+        (["-DD=128", "-DHEADS=8"], 0.125),
+        (["-DD=96", "-DHEADS=4"], 0.125),
+        (["-DD=192", "-DDV=128", "-DHEADS=8", "-DCAUSAL=true"], 0.125),
+        (["-DD=256", "-DHEADS=8", "-DCAUSAL=true"], 0.125),
+    ):
+        shapes = [attention_shape(16, 1, 17, 113), attention_shape(16, 1, 1, 333)]
+        yield attention(defines, shapes, options=bshd, scale=scale), False
+
+
+def attention_bwd():
+    """Head dimensions, masks, types, odd lengths, groups of heads, queries that see nothing and gradients of LSE."""
+    shapes = [
+        attention_shape(2, 2, 203, 113), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
+        attention_shape(2, 1, 63, 256),
+    ]  # fmt: skip
+    bshd = [part for name in ("q", "k", "v", "o", "do", "dq", "dk", "dv") for part in ("--order", f"{name}=0,2,1,3")]
+    for (d, dv), causal, dtype in itertools.product(((64, 64), (96, 96), (128, 128), (128, 64)), ("false", "true"), ("bf16", "f16")):
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}", f"-DDLSE={causal}"]
+        arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
+
+
+GROUPS = (
+    attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
+    attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
+    attention_bwd,
+)  # fmt: skip
