@@ -19,7 +19,6 @@ from tessera import _library
 ATTENTION = {"B": 2, "H": 4, "SQ": 100, "HK": 2, "SK": 130, "DQ": 72, "DO": 40}
 MATRIX = {"M": 300, "N": 520, "K": 264}
 SCALARS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "f32": ctypes.c_float}
-BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 CASES = (
     ("attention_fwd", {}, ATTENTION),
     ("attention_fwd", {"CAUSAL": "true", "T": "f16", "D": "64", "LSE": "false"}, ATTENTION),
@@ -29,6 +28,11 @@ CASES = (
     ("gemm", {"BIAS": "true", "B_TRANSPOSED": "false"}, MATRIX),
     ("softmax", {}, MATRIX),
     ("layer_norm", {}, MATRIX),
+    ("gemm", {"T": "f8E4M3FN", "SCALES": "blocks"}, {**MATRIX, "K": 272, "KB": 3}),
+    ("gemm_split_k", {}, MATRIX),
+    ("embedding", {}, {"V": 1000, "N": 300}),
+    ("quantize", {}, {"B": 2, "H": 4, "SX": 300}),
+    ("attention_fp8", {}, {**ATTENTION, "SK": 144}),
 )
 SYMBOLS = iter(range(1000))
 
