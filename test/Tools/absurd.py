@@ -415,7 +415,7 @@ CASES = {
     "a name with a space": (kernel(DOT).replace("@k(", '@"a b"('), "is named 'a b'; the names of kernels have"),
     "no arguments": ("tile.kernel @k() grid(%m = 4) {\n}\n", "stores nothing"),
     "a name of the assembler": (kernel(DOT).replace("@k(", "@a.b("), "is named 'a.b'; the names of kernels have"),
-    "nul bytes": ("\0\0\0", "has no kernel"),
+    "nul bytes": ("\0\0\0", "a source is text, and this is a NUL byte"),
 }
 
 
