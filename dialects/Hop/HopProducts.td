@@ -87,6 +87,21 @@ def Hop_MmaWaitOp : Hop_Op<"mma_wait", [Hop_OnWarpgroups, AttrSizedOperandSegmen
   let hasVerifier = 1;
 }
 
+def Hop_PinOp : Hop_Op<"pin", [Hop_OnWarpgroups]> {
+  let summary = "Nothing that `tiles` are computed from moves behind this place";
+  let description = [{
+    For the assembler, which sees no dependence from arithmetic to a product that follows it, and interleaves the two: then
+    the registers of both live at once. Lowered, what follows is in a block of its own. Moves nothing and computes nothing;
+    `hop-pin-work` places it. On all threads of a role with warpgroups.
+
+    ```mlir
+    hop.pin %p : tensor<64x64xbf16, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins Variadic<Hop_Fragment>:$tiles);
+  let assemblyFormat = "$tiles attr-dict `:` type($tiles)";
+}
+
 //===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//

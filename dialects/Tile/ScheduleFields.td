@@ -38,6 +38,11 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_PlacementKind : I32EnumAttr<"PlacementKind", "In which role each dot of a kernel runs", [
+    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"apart", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_JoinKind : I32EnumAttr<"JoinKind", "On which side of the dot before it work on a later dot's operand stands", [
     I32EnumAttrCase<"Before", 0, "before">, I32EnumAttrCase<"After", 1, "after">]> {
   let cppNamespace = "::tessera::tile";
@@ -176,8 +181,18 @@ defvar Tile_ScheduleFields = [
     "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
-  ScheduleField<"consumer_registers", Multiples<8, 24, 256>, Chosen<"240, 240, 160 and 112 with 1 to 4 consumers">,
-    "registers per thread of each consumer">
+  ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
+    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer what it leaves">,
+    "registers per thread of each consumer">,
+  ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
+    Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
+    "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
+    "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
+    "warpgroup, which gets the tile through a pipe. There `store = writer` is for these sums alone; `apart` takes "
+    "`warp_specialize = true` and `overlap = 1`">,
+  ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
+    Chosen<"with `placement = apart` what its sums take, else 24">,
+    "registers per thread of the reducer">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

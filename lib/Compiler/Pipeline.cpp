@@ -67,6 +67,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createTakeNumberEarly());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
+  kernels.addPass(createPinWork());
   kernels.addPass(createCheckPipes());
 }
 

@@ -13,13 +13,14 @@ using namespace tessera;
 
 static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 
-FailureOr<RowPartition> RowPartition::get(tile::KernelOp kernel, int64_t parts) {
+FailureOr<RowPartition> RowPartition::get(tile::KernelOp kernel, int64_t parts,
+                                          const DenseSet<Operation *> &elsewhere) {
   // Without products warpgroups share tiles by their layout, in rows or in columns.
   bool multiplies =
       kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   RowPartition result(multiplies ? parts : 1);
   result.byLayout = !multiplies;
-  if (result.parts > 1 && failed(result.run(kernel)))
+  if (result.parts > 1 && failed(result.run(kernel, elsewhere)))
     return failure();
   return result;
 }
@@ -36,12 +37,16 @@ Type RowPartition::shareOf(Type type) const {
   return RankedTensorType::get(shape, tile.getElementType());
 }
 
-LogicalResult RowPartition::run(tile::KernelOp kernel) {
+LogicalResult RowPartition::run(tile::KernelOp kernel, const DenseSet<Operation *> &elsewhere) {
+  auto forEach = [&](function_ref<LogicalResult(Operation *)> check) {
+    WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+      return elsewhere.contains(op) ? success() : check(op);
+    });
+    return failure(walk.wasInterrupted());
+  };
   do {
     changed = false;
-    WalkResult walk = kernel.walk(
-        [&](Operation *op) { return WalkResult(failed(visit(op)) ? failure() : success()); });
-    if (walk.wasInterrupted())
+    if (failed(forEach([&](Operation *op) { return visit(op); })))
       return failure();
   } while (changed);
   for (auto [value, state] : partitioned) {
@@ -50,11 +55,9 @@ LogicalResult RowPartition::run(tile::KernelOp kernel) {
     if (state == State::Partitioned && rows % parts != 0)
       return indivisible(value.getLoc(), rows);
   }
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    return WalkResult(failed(checkShares(op)) || failed(checkPartialSum(op)) ? failure()
-                                                                             : success());
+  return forEach([&](Operation *op) {
+    return success(succeeded(checkShares(op)) && succeeded(checkPartialSum(op)));
   });
-  return failure(walk.wasInterrupted());
 }
 
 bool RowPartition::divides(Operation *op, int64_t parts) {

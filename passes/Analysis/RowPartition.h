@@ -14,13 +14,17 @@
 
 #include "dialects/Tile/Tile.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
 
 class RowPartition {
 public:
-  /// Analyses `kernel` for `parts` consumers; reports what cannot be divided.
-  static mlir::FailureOr<RowPartition> get(tile::KernelOp kernel, int64_t parts);
+  /// Analyses `kernel` for `parts` consumers; reports what cannot be divided. They do not run the
+  /// operations `elsewhere`.
+  static mlir::FailureOr<RowPartition>
+  get(tile::KernelOp kernel, int64_t parts,
+      const llvm::DenseSet<mlir::Operation *> &elsewhere = {});
 
   int64_t getParts() const { return parts; }
 
@@ -55,7 +59,8 @@ private:
   enum class State { Unknown, Whole, Partitioned, Columns, PartialSum };
 
   RowPartition(int64_t parts) : parts(parts) {}
-  mlir::LogicalResult run(tile::KernelOp kernel);
+  mlir::LogicalResult run(tile::KernelOp kernel,
+                          const llvm::DenseSet<mlir::Operation *> &elsewhere);
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitDot(tile::DotOp dot);
   mlir::LogicalResult visitReduce(tile::ReduceOp reduce);

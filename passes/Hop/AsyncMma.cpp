@@ -72,6 +72,19 @@ public:
   }
 
 private:
+  /// Whether `first` is behind a product, and none before it multiplies registers: then packing
+  /// holds up nothing, and behind the product twice as many registers would live across it.
+  bool packsInTime(Operation *pack, Operation *first) {
+    bool isBehind = false;
+    for (Operation *op = &block.front(); op != first; op = op->getNextNode())
+      if (auto mma = dyn_cast<hop::MmaOp>(op)) {
+        if (!isa<hop::SharedType>(mma.getA().getType()))
+          return false;
+        isBehind |= pack->isBeforeInBlock(op);
+      }
+    return isBehind;
+  }
+
   /// Packs as late as possible: right before the first use in this block.
   void sinkPacks() {
     SmallVector<Operation *> packs;
@@ -85,7 +98,7 @@ private:
         if (!first || ancestor->isBeforeInBlock(first))
           first = ancestor;
       }
-      if (first)
+      if (first && !packsInTime(pack, first))
         pack->moveBefore(first);
     }
   }

@@ -500,6 +500,36 @@ def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
+  let summary = "Keep work before a product that would need more registers beside it";
+  let description = [{
+    Where the work on a tile stands before a product that does not depend on it, an assembler runs the two side by side, so
+    that the tile and the accumulator of the product live at once. That is welcome as long as the role has the registers. The
+    gradients of attention at d = 128 have not: dK, dV, S and dP take 192 of 208, and the assembler then serialises all
+    products of the kernel (C7512) instead of changing its mind.
+
+    So the pass counts what lives across each product that begins in new registers and has no other in flight: all
+    tiles, the accumulator, what the work has still to read, and what a thread needs beside tiles. Where that is more than
+    the role's `registers`, the tiles that the work yields are pinned before the product (`hop.pin`).
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !P = tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    %e = math.exp2 %s : !S
+    %p = arith.truncf %e : !S to !P
+    %g = hop.mma_issue %v, %o {transpose_b} : !V, !O -> !hop.flight<!S>
+    // becomes
+    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+    %e = math.exp2 %s : !S
+    %p = arith.truncf %e : !S to !P
+    hop.pin %p : !P
+    %g = hop.mma_issue %v, %o {transpose_b} : !V, !O -> !hop.flight<!S>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
   let summary = "Prove that the roles cannot wait for each other for ever";
   let description = [{

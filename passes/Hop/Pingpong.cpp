@@ -60,8 +60,13 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
       return signalPassFailure();
     if (!*schedule.pingpong)
       return;
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (!role.isElected() && failed(insertTurns(role)))
+    // A role of one warpgroup takes no turns beside one that has several.
+    auto roles = kernel.getBody().getOps<hop::RoleOp>();
+    bool hasTeam =
+        llvm::any_of(roles, [](hop::RoleOp role) { return role.getNumWarpgroups() > 1; });
+    for (auto role : roles)
+      if (!role.isElected() && (role.getNumWarpgroups() > 1 || !hasTeam) &&
+          failed(insertTurns(role)))
         return signalPassFailure();
   }
 

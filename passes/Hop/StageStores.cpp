@@ -7,6 +7,7 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/BulkStores.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
@@ -118,7 +119,9 @@ void OwnMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType par
 /// Shared memory for the store. Regions of an attempt exclude each other, so that the n-th store
 /// to a view in one has that of the n-th in the other.
 hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole) {
-  Region *region = store->getParentRegion();
+  // The sums of a loop take turns at one place.
+  bool isSum = store.getAdd() && isa<scf::ForOp>(store->getParentOp());
+  Region *region = isSum ? &role.getBody() : store->getParentRegion();
   SmallVector<hop::StagingOp> &ofRegion = stagings[{region, store.getView().getAsOpaquePointer()}];
   if (auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp())) {
     SmallVector<hop::StagingOp> &ofFast =
@@ -127,6 +130,8 @@ hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, Ranke
         ofFast[ofRegion.size()].getTile().getType().getTile() == whole)
       return ofRegion.emplace_back(ofFast[ofRegion.size()]);
   }
+  if (isSum && !ofRegion.empty() && ofRegion.front().getTile().getType().getTile() == whole)
+    return ofRegion.front();
   OpBuilder builder(role);
   unsigned argument = cast<BlockArgument>(store.getView()).getArgNumber();
   auto type = hop::SharedType::get(store.getContext(), whole, whole.getDimSize(0));
@@ -223,15 +228,20 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     hop::KernelOp kernel = getOperation();
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
     if (failed(
-            schedule.require(kernel, &tile::ScheduleFields::store, &tile::ScheduleFields::staging)))
+            schedule.require(kernel, &tile::ScheduleFields::store, &tile::ScheduleFields::staging,
+                             &tile::ScheduleFields::placement)))
       return signalPassFailure();
     if (schedule.store != tile::StoreKind::tma)
       return;
     OwnMemory own(kernel);
+    bool sumsAlone = schedule.placement == tile::PlacementKind::apart;
     bool isLent = schedule.staging == tile::StagingKind::shared;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       SmallVector<tile::StoreOp> stores;
-      role.walk([&](tile::StoreOp store) { stores.push_back(store); });
+      role.walk([&](tile::StoreOp store) {
+        if (!sumsAlone || store.getAdd())
+          stores.push_back(store);
+      });
       for (tile::StoreOp store : stores)
         if (failed(stage(role, store, own, isLent)))
           return signalPassFailure();

@@ -113,6 +113,9 @@ struct CostModel {
   /// Registers that ptxas wants at entry beside the accumulators of the widest wgmma (C7602): of
   /// 64x160 and 64x256 with both operands in shared memory.
   int64_t besideAccumulators = 26;
+  /// Registers of a thread of a reducer beside the part of a sum that it makes: descriptors, the
+  /// places of that part in shared memory, and counters. ptxas keeps 32 accumulators within 72.
+  int64_t besideSums = 40;
 };
 
 /// What the passes ask when nobody gives them another one.

@@ -44,6 +44,8 @@ static ScheduleFields fixedWithoutDots() {
   fields.staging = StagingKind::own;
   fields.cluster = 1;
   fields.producerRegisters = hopper::leastRoleRegisters;
+  fields.placement = PlacementKind::rows;
+  fields.reducerRegisters = hopper::leastRoleRegisters;
   return fields;
 }
 

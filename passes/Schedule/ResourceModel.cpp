@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/SetVector.h"
@@ -68,8 +69,28 @@ SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
   return tiles;
 }
 
+/// What a role that makes sums gets and hands on: a pipe for the operands of those that are added
+/// to one view, and one for their results where a writer stores them.
+static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
+  llvm::SetVector<std::pair<Value, Type>> operands, results;
+  for (ApartSum &sum : findApartSums(kernel)) {
+    operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
+    if (store != StoreKind::direct)
+      results.insert({sum.store.getView(), partsOf(sum).tile});
+  }
+  auto add = [&](int64_t &bytes, auto &tiles, int64_t slots) {
+    for (auto [view, type] : tiles) {
+      bytes += slots * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
+      use.barriers += slots * 2 * hopper::mbarrierBytes;
+    }
+  };
+  add(use.operands, operands, slotsOfSums);
+  add(use.staging, results, store == StoreKind::writer ? slotsOfSums : 1);
+}
+
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
-                                         int64_t outerStages, StoreKind store) {
+                                         int64_t outerStages, StoreKind store,
+                                         PlacementKind placement) {
   SharedMemoryUse use;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
@@ -79,12 +100,14 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   }
   if (findSpeculation(kernel))
     use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
-  if (store == StoreKind::writer)
+  if (placement == PlacementKind::apart)
+    addSums(kernel, store, use);
+  else if (store == StoreKind::writer)
     for (const StoredTile &tile : storedTiles(kernel)) {
       use.staging += outerStages * llvm::alignTo(tileBytes(tile.type), hopper::tileAlignment);
       use.barriers += outerStages * 2 * hopper::mbarrierBytes;
     }
-  if (store == StoreKind::tma)
+  else if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
       auto type = cast<RankedTensorType>(op.getValue().getType());
       if (leavesInBulk(type))
@@ -148,18 +171,20 @@ int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers) {
 }
 
 /// The computed operands of the dots of `kernel` that are in shared memory.
-static SmallVector<OpOperand *> findStagedOperands(KernelOp kernel, OperandKind operands) {
+static SmallVector<OpOperand *> findStagedOperands(KernelOp kernel, OperandKind operands,
+                                                   const DenseSet<Operation *> &apart) {
   SmallVector<OpOperand *> reads;
   kernel.walk([&](DotOp dot) {
-    if (!loadedOperand(dot.getA()) &&
+    if (!apart.contains(dot) && !loadedOperand(dot.getA()) &&
         (operands == OperandKind::shared || computedTranspose(dot.getA())))
       reads.push_back(&dot.getAMutable());
   });
   return reads;
 }
 
-ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind) {
-  OperandBuffers buffers(findStagedOperands(kernel, kind));
+ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind,
+                                           PlacementKind placement) {
+  OperandBuffers buffers(findStagedOperands(kernel, kind, apartOperations(kernel, placement)));
   ComputedOperands operands;
   if (buffers.getTiles().empty())
     operands.refusal = "no dot of the kernel multiplies a computed tile";
@@ -194,8 +219,10 @@ using ValueSet = llvm::SetVector<Value>;
 /// Liveness of the tiles of a kernel, in registers per consumer thread.
 class RegisterPressure {
 public:
-  RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory)
-      : consumers(consumers), inSharedMemory(std::move(inSharedMemory)) {}
+  RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory,
+                   DenseSet<Operation *> elsewhere)
+      : consumers(consumers), inSharedMemory(std::move(inSharedMemory)),
+        elsewhere(std::move(elsewhere)) {}
   /// Of tiles of one layout, that of no product.
   RegisterPressure(hop::LayoutAttr layout, const VectorAxes &axes)
       : consumers(1), layout(layout), axes(&axes) {}
@@ -214,6 +241,7 @@ private:
 
   int64_t consumers;
   DenseSet<Value> inSharedMemory;
+  DenseSet<Operation *> elsewhere; ///< of another role
   hop::LayoutAttr layout;
   const VectorAxes *axes = nullptr;
 };
@@ -347,6 +375,16 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
     for (Value value : captured)
       addRoots(value, live);
   }
+  auto dot = dyn_cast<DotOp>(op);
+  // The operands stay in place until the accumulator is complete, and the accumulator is updated in
+  // place unless it lives on. What it is made of is written there before.
+  if (dot) {
+    ValueSet during = live;
+    addRoots(dot.getA(), during);
+    addRoots(dot.getB(), during);
+    during.insert(dot.getResult());
+    peakSoFar = std::max(peakSoFar, registersOf(during));
+  }
   for (Value operand : op.getOperands())
     addRoots(operand, live);
 
@@ -356,23 +394,15 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
     peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }
-  auto dot = dyn_cast<DotOp>(op);
-  if (!dot)
-    return !op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) &&
-           !followsFromScalars(&op);
-  // The operands stay in place until the accumulator is complete, and the
-  // accumulator is updated in place unless it lives on.
-  ValueSet during = live;
-  during.insert(dot.getResult());
-  if (dot.getAcc() && !after.contains(dot.getAcc()))
-    during.remove(dot.getAcc());
-  peakSoFar = std::max(peakSoFar, registersOf(during));
-  return true;
+  return dot || (!op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) &&
+                 !followsFromScalars(&op));
 }
 
 int64_t RegisterPressure::peak(Block &block, ValueSet live) {
   int64_t highest = 0;
   for (Operation &op : llvm::reverse(block)) {
+    if (elsewhere.contains(&op))
+      continue;
     int64_t after = registersOf(live);
     if (step(op, live, highest))
       highest = std::max({highest, after, registersOf(live)});
@@ -381,15 +411,24 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
 }
 
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                                   OperandKind operands, const CostModel &model) {
+                                   OperandKind operands, PlacementKind placement,
+                                   const CostModel &model) {
   int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
-  OperandBuffers buffers(findStagedOperands(kernel, operands));
+  DenseSet<Operation *> elsewhere = apartOperations(kernel, placement);
+  OperandBuffers buffers(findStagedOperands(kernel, operands, elsewhere));
   for (const OperandBuffers::Tile &tile : buffers.getTiles())
     if (!tile.isReadElsewhere)
       inSharedMemory.insert(tile.values.begin(), tile.values.end());
-  RegisterPressure pressure(consumers, std::move(inSharedMemory));
+  RegisterPressure pressure(consumers, std::move(inSharedMemory), std::move(elsewhere));
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
+}
+
+int64_t tessera::reducerRegisters(KernelOp kernel, const CostModel &model) {
+  int64_t most = 0;
+  for (const ApartSum &sum : findApartSums(kernel))
+    most = std::max(most, partsOf(sum).tile.getNumElements() / hopper::warpgroupThreads);
+  return llvm::alignTo(most + model.besideSums, hopper::roleRegisterStep);
 }
 
 int64_t tessera::directRegisters(KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,

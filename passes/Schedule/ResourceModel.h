@@ -21,6 +21,10 @@ namespace tessera {
 /// length of the list that it keeps of them in shared memory.
 constexpr int64_t kRetryTiles = 512;
 
+/// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
+/// filled.
+constexpr int64_t slotsOfSums = 2;
+
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
 struct PipedTile {
@@ -68,12 +72,14 @@ struct ComputedOperands {
   /// Why they cannot be in shared memory, or nothing.
   std::optional<std::string> refusal;
 };
-ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind operands);
+ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind operands,
+                                  tile::PlacementKind placement);
 
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
 /// tiles that are loaded in loops, and `outerStages` for each other one.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                int64_t outerStages, tile::StoreKind store);
+                                int64_t outerStages, tile::StoreKind store,
+                                tile::PlacementKind placement);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
@@ -99,9 +105,14 @@ int64_t usableRegisters(int64_t budget, const CostModel &model);
 /// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
 /// registers for 64 rows.
 /// Without warp specialization the consumers also start the loads. Operands in shared memory take
-/// no registers.
+/// no registers, and neither does what `placement` puts elsewhere.
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                          tile::OperandKind operands, const CostModel &model);
+                          tile::OperandKind operands, tile::PlacementKind placement,
+                          const CostModel &model);
+
+/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
+/// setmaxnreg takes them.
+int64_t reducerRegisters(tile::KernelOp kernel, const CostModel &model);
 
 /// The same for a thread of a kernel without dots, whose tiles have `layout` and whose tiles of
 /// rank 1 lie along `axes`.

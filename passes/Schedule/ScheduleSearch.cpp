@@ -44,6 +44,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
              all.functions < model.mostFunctionsForTurns * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel), model);
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+  sums = findApartSums(kernel);
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -85,14 +86,15 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
 
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
   return consumerRegisters(rotated(candidate), candidate.consumers(), candidate.isSpecialized(),
-                           *candidate.fields.operands, model);
+                           *candidate.fields.operands, *candidate.fields.placement, model);
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
-                                          StoreKind store, StagingKind staging) const {
-  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, store);
-  use.operands = operandBytes;
-  if (staging == StagingKind::shared)
+                                          const ScheduleFields &fields) const {
+  SharedMemoryUse use =
+      sharedMemoryUse(kernel, stages, outerStages, *fields.store, *fields.placement);
+  use.operands += operandBytes;
+  if (fields.staging == StagingKind::shared)
     use.staging = 0;
   return use;
 }
@@ -111,6 +113,12 @@ static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
 /// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk fits
 /// beside two slots of each loaded tile.
 bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
+  ScheduleFields withWriter = fields;
+  withWriter.store = StoreKind::writer;
+  withWriter.staging = StagingKind::own;
+  bool fits = sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1),
+                        withWriter)
+                  .total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {
     return llvm::none_of(tile.stores,
@@ -124,10 +132,7 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
             return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
-  return adds && !isPartial && *fields.warpSpecialize && llvm::all_of(stored, isBulk) &&
-         sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1),
-                   StoreKind::writer, StagingKind::own)
-                 .total() <= hopper::sharedMemoryOfBlock;
+  return fits && adds && !isPartial && *fields.warpSpecialize && llvm::all_of(stored, isBulk);
 }
 
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &requested,
@@ -137,10 +142,11 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   RegisterSplit split = registerSplit(consumers, warpSpecialize, model);
   if (warpSpecialize)
     split = takeProducer(split, consumers, requested.producerRegisters);
-  split.consumer = requested.consumerRegisters.value_or(split.consumer);
   ScheduleFields fields = requested;
-  fields.warpSpecialize = warpSpecialize;
   fields.consumers = consumers;
+  leaveForReducer(split, fields);
+  split.consumer = requested.consumerRegisters.value_or(split.consumer);
+  fields.warpSpecialize = warpSpecialize;
   fields.overlap = shape.stages;
   fields.lead = shape.lead;
   fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
@@ -150,10 +156,12 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   if (!fields.pingpong)
-    fields.pingpong =
-        warpSpecialize && consumers > 1 && canTakeTurns && turnsPay && shape.lead == 0;
+    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && turnsPay &&
+                      shape.lead == 0 && fields.placement == PlacementKind::rows;
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
+                   : fields.placement == PlacementKind::apart
+                       ? (sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
                    : writerPays(fields)                  ? StoreKind::writer
                                                          : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
@@ -163,9 +171,12 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
-int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
+int64_t ScheduleSearch::indivisibleRows(int64_t consumers, PlacementKind placement) const {
   int64_t indivisible = 0;
+  DenseSet<Operation *> apart = apartOperations(kernel, placement);
   kernel->walk([&](DotOp dot) {
+    if (apart.contains(dot))
+      return;
     // Of a transposed computed operand the contracted rows are divided.
     int64_t rows = computedTranspose(dot.getA())
                        ? cast<RankedTensorType>(dot.getA().getType()).getDimSize(1)
@@ -178,19 +189,22 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers) const {
 
 /// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are
 /// boxes.
-bool ScheduleSearch::cutsBox(int64_t consumers) const {
+bool ScheduleSearch::cutsBox(int64_t consumers, PlacementKind placement) const {
+  DenseSet<Operation *> apart = apartOperations(kernel, placement);
   return kernel
       ->walk([&](StoreOp store) {
-        return RowPartition::divides(store, consumers) ? WalkResult::advance()
-                                                       : WalkResult::interrupt();
+        return apart.contains(store) || RowPartition::divides(store, consumers)
+                   ? WalkResult::advance()
+                   : WalkResult::interrupt();
       })
       .wasInterrupted();
 }
 
 /// Why `consumers` warpgroups cannot each have a share of the tiles, as tile-warp-specialize will
 /// find it: some tile is needed whole, or divided in another way.
-const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consumers) {
-  auto [entry, isNew] = divisions.try_emplace(consumers);
+const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consumers,
+                                                                 PlacementKind placement) {
+  auto [entry, isNew] = divisions.try_emplace({consumers, placement});
   // The two regions of a speculation become whole programs only later.
   if (!isNew || findSpeculation(kernel))
     return entry->second;
@@ -203,21 +217,25 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
       reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
     return success();
   });
-  (void)RowPartition::get(kernel, consumers);
+  (void)RowPartition::get(kernel, consumers, apartOperations(kernel, placement));
   return reason;
 }
 
 int64_t ScheduleSearch::Candidate::entryRegisters() const {
-  return isSpecialized() ? hop::entryRegisters(consumers() + 1, registers.consumer)
+  return isSpecialized() ? hop::entryRegisters(warpgroups(), registers.consumer)
                          : hop::entryRegisters(consumers());
 }
 
 /// Why the roles of `candidate` cannot have the registers that they ask for.
 static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
   const RegisterSplit &split = candidate.registers;
+  SmallVector<hop::RegisterRequest> requests = {
+      {"the producer", 1, split.producer},
+      {"the consumers", candidate.consumers(), split.consumer}};
+  if (candidate.hasReducer())
+    requests.push_back({"the reducer", 1, candidate.fields.reducerRegisters});
   if (candidate.isSpecialized())
-    return hop::whyPoolTooSmall({{"the producer", 1, split.producer},
-                                 {"the consumers", candidate.consumers(), split.consumer}});
+    return hop::whyPoolTooSmall(requests);
   if (split.consumer <= candidate.entryRegisters())
     return std::nullopt;
   return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
@@ -282,12 +300,15 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
 /// Why the rows, the turns or the registers forbid `candidate`.
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers();
-  if (int64_t indivisible = indivisibleRows(consumers))
+  PlacementKind placement = *candidate.fields.placement;
+  if (std::optional<std::string> reason = rejectReducer(candidate))
+    return reason;
+  if (int64_t indivisible = indivisibleRows(consumers, placement))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",
                          indivisible, consumers)
         .str();
-  if (cutsBox(consumers))
+  if (cutsBox(consumers, placement))
     return llvm::formatv("the rows of a store cannot be divided among {0} warpgroups in parts that "
                          "are boxes of the view",
                          consumers)
@@ -298,7 +319,7 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return reason;
   if (candidate.fields.operands == OperandKind::shared)
     if (std::optional<std::string> reason =
-            computedOperands(rotated(candidate), OperandKind::shared).refusal)
+            computedOperands(rotated(candidate), OperandKind::shared, placement).refusal)
       return *reason + "; use operands = registers";
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
@@ -311,9 +332,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (int64_t widest = widestDotRegisters(kernel, model); widest > entry)
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
-                         widest, consumers + candidate.isSpecialized(), entry)
+                         widest, candidate.warpgroups(), entry)
         .str();
-  return rejectDivision(consumers);
+  return rejectDivision(consumers, placement);
 }
 
 SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
@@ -375,7 +396,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
         rejections.push_back({text, *reason});
         continue;
       }
-    SharedMemoryUse shared = sharedUse(stages, outer, *fields.store, *fields.staging);
+    SharedMemoryUse shared = sharedUse(stages, outer, fields);
     if (shared.total() <= hopper::sharedMemoryOfBlock)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
@@ -393,8 +414,7 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
                        candidate.registersNeeded,
                        usableRegisters(candidate.registers.consumer, model),
-                       describe(sharedUse(*fields.stages, *fields.outerStages, *fields.store,
-                                          *fields.staging)),
+                       describe(sharedUse(*fields.stages, *fields.outerStages, fields)),
                        hopper::sharedMemoryOfBlock)
       .str();
 }
@@ -465,15 +485,15 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   bool loadsOutside =
       llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits = sharedUse(*fields.stages, 2, *fields.store, *fields.staging).total() <=
-              hopper::sharedMemoryOfBlock;
+  bool fits = sharedUse(*fields.stages, 2, fields).total() <= hopper::sharedMemoryOfBlock;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
   ScheduleFields fields = candidate.fields;
-  operandBytes = computedOperands(rotated(candidate), *fields.operands).bytes;
+  operandBytes =
+      computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers());
   fields.stages = findStages(candidate);
   if (!fields.stages)
@@ -547,30 +567,42 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
   if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
-    for (int64_t overlap : choices<int64_t>(requested.overlap, model.overlaps)) {
-      OverlapShape shape = makeShape(requested, overlap);
-      if (std::optional<std::string> reason = rejectShape(requested, shape)) {
-        if (rejections.empty())
-          rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
-        continue;
-      }
-      for (int64_t consumers : choices<int64_t>(requested.consumers, model.consumers)) {
-        // A count that the author did not ask for and that the rows forbid is no candidate.
-        if (!requested.consumers && (indivisibleRows(consumers) || cutsBox(consumers)))
-          continue;
-        Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
-        candidate.registersNeeded = neededRegisters(candidate);
-        std::optional<std::string> reason = rejectConsumers(candidate);
-        if (!reason && !take(candidate))
+    for (PlacementKind placement : placements(requested, warpSpecialize)) {
+      requested.placement = placement;
+      for (int64_t overlap : overlaps(requested))
+        if (!forEachCount(requested, warpSpecialize, overlap, take))
           return;
-        if (reason)
-          rejections.push_back(
-              {llvm::formatv("warp_specialize = {0}, overlap = {1}, consumers = {2}",
-                             warpSpecialize ? "true" : "false", overlap, consumers)
-                   .str(),
-               *reason});
-      }
     }
+}
+
+/// Likewise the candidates with `overlap`; false when `take` returned false.
+bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpecialize,
+                                  int64_t overlap, function_ref<bool(const Candidate &)> take) {
+  OverlapShape shape = makeShape(requested, overlap);
+  if (std::optional<std::string> reason = rejectShape(requested, shape)) {
+    if (rejections.empty())
+      rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
+    return true;
+  }
+  for (int64_t consumers : choices<int64_t>(requested.consumers, model.consumers)) {
+    // A count that the author did not ask for and that the rows forbid is no candidate.
+    if (!requested.consumers && (indivisibleRows(consumers, *requested.placement) ||
+                                 cutsBox(consumers, *requested.placement)))
+      continue;
+    Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
+    candidate.registersNeeded = neededRegisters(candidate);
+    std::optional<std::string> reason = rejectConsumers(candidate);
+    if (!reason && !take(candidate))
+      return false;
+    if (reason)
+      rejections.push_back(
+          {llvm::formatv("warp_specialize = {0}, {1}overlap = {2}, consumers = {3}",
+                         warpSpecialize ? "true" : "false",
+                         candidate.hasReducer() ? "placement = apart, " : "", overlap, consumers)
+               .str(),
+           *reason});
+  }
+  return true;
 }
 
 std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {

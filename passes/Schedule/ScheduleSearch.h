@@ -4,6 +4,7 @@
 #define TESSERA_PASSES_SCHEDULE_SCHEDULESEARCH_H
 
 #include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/ApartSums.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/ResourceModel.h"
@@ -50,6 +51,9 @@ public:
     int64_t registersNeeded = 0;
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
+    bool hasReducer() const { return fields.placement == tile::PlacementKind::apart; }
+    /// Those that compute, load and make sums.
+    int64_t warpgroups() const { return consumers() + isSpecialized() + hasReducer(); }
     int64_t consumers() const { return *fields.consumers; }
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
@@ -71,16 +75,23 @@ private:
   OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
-                            tile::StoreKind store, tile::StagingKind staging) const;
+                            const tile::ScheduleFields &fields) const;
+  llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
+                                                    bool warpSpecialize) const;
+  llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
+  void leaveForReducer(RegisterSplit &split, tile::ScheduleFields &fields) const;
+  bool sumsLeaveInBulk() const;
+  std::optional<std::string> rejectReducer(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   int64_t neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
   Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
-  int64_t indivisibleRows(int64_t consumers) const;
-  bool cutsBox(int64_t consumers) const;
-  const std::optional<std::string> &rejectDivision(int64_t consumers);
+  int64_t indivisibleRows(int64_t consumers, tile::PlacementKind placement) const;
+  bool cutsBox(int64_t consumers, tile::PlacementKind placement) const;
+  const std::optional<std::string> &rejectDivision(int64_t consumers,
+                                                   tile::PlacementKind placement);
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   std::optional<std::string> rejectTurns(const Candidate &candidate) const;
   std::optional<std::string> rejectWriter(const Candidate &candidate) const;
@@ -88,6 +99,8 @@ private:
   bool admits(const tile::ScheduleFields &requested);
   void forEachCandidate(tile::ScheduleFields requested,
                         llvm::function_ref<bool(const Candidate &)> take);
+  bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize, int64_t overlap,
+                    llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
   std::optional<tile::StageCounts> findStages(const Candidate &candidate);
@@ -104,7 +117,9 @@ private:
        severalDots = false;
   bool scalesWideTiles = false;
   /// What tile-warp-specialize would say of each number of consumers.
-  std::map<int64_t, std::optional<std::string>> divisions;
+  std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;
+  /// What a role of its own can sum up.
+  llvm::SmallVector<ApartSum> sums;
   /// Of the loops that run first.
   CycleBudget budget;
   size_t tilesInLoops = 0;

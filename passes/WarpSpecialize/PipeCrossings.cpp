@@ -21,7 +21,7 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   if (assignment.fills(role, load))
     writeFill(load, info, builder);
   if (assignment.reads(role, plan.accesses.lookup(load)))
-    writeWait(load, info, builder);
+    writeWait(load.getResult(), info, builder);
   return success();
 }
 
@@ -41,24 +41,82 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
                           load.getBoxAttr(), load.getAlikeAttr());
 }
 
-void Slicer::writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
-  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info), info.pipe);
-  operands[load.getResult()] = {wait.getTile(), false};
+void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
+  auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info), info.pipe);
+  operands[tile] = {wait.getTile(), false};
   waits.push_back(wait);
 }
 
+/// Makes the tile that another role multiplies, for this role too, and hands it over.
+LogicalResult Slicer::writeOperand(Operation *op, PipeInfo &info, OpBuilder &builder) {
+  Value tile = op->getResult(0);
+  if (rows.getParts() > 1 && !rows.isPartitioned(tile))
+    return op->emitError("makes a tile that each of the ")
+           << rows.getParts()
+           << " consumer warpgroups has as a whole, and a reducer gets the rows of all "
+              "(placement = apart); use placement = rows, or consumers = 1";
+  if (failed(cloneOwn(op, builder)))
+    return failure();
+  return writeTile(op->getLoc(), whole.lookup(tile), info, builder), success();
+}
+
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
-void Slicer::writeResult(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
-  Location loc = store.getLoc();
-  Value value = lookup(store.getValueMutable());
+void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder) {
   Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info), info.pipe);
   hop::StageOp::create(builder, loc, value, sliceOf(slot, /*ofColumns=*/false, loc, builder));
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
+SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder) {
+  tile::StoreOp store = sum.store;
+  SumParts parts = partsOf(sum);
+  SmallVector<Value> indices;
+  for (Value index : store.getIndices())
+    indices.push_back(whole.lookupOrDefault(index));
+  if (number == 0)
+    return indices;
+  Value &moved = indices[indices.size() - (parts.ofRows ? 2 : 1)];
+  Value offset = arith::ConstantIndexOp::create(builder, store.getLoc(),
+                                                number * parts.tile.getDimSize(!parts.ofRows));
+  moved = arith::AddIOp::create(builder, store.getLoc(), moved, offset);
+  return indices;
+}
+
+/// Makes the parts of a sum one after the other, and stores each or hands it to the role that does.
+void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
+  tile::DotOp dot = sum.dot;
+  tile::StoreOp store = sum.store;
+  SumParts parts = partsOf(sum);
+  Operand a = operands.find(dot.getA())->second, b = operands.find(dot.getB())->second;
+  Location loc = dot.getLoc();
+  for (int64_t i = 0; i < parts.count; ++i) {
+    Value number = arith::ConstantIndexOp::create(builder, loc, i), left = a.tile, right = b.tile;
+    if (parts.ofRows)
+      left = partOf(left, a.transposed, parts.count, number, loc, builder);
+    else
+      right = partOf(right, !b.transposed, parts.count, number, loc, builder);
+    Value part = hop::MmaOp::create(builder, loc, parts.tile, left, right, /*acc=*/Value(),
+                                    a.transposed, b.transposed);
+    if (plan.isPiped(store))
+      writeTile(store.getLoc(), part, plan.pipeOf(store), builder);
+    else
+      tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
+                            placeOf(sum, i, builder), store.getBoxAttr(), store.getAdd());
+  }
+}
+
 void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
   Location loc = store.getLoc();
+  if (const ApartSum *sum = plan.sumOf(store)) {
+    for (int64_t i = 0, count = partsOf(*sum).count; i < count; ++i) {
+      auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info), info.pipe);
+      hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
+                               placeOf(*sum, i, builder), store.getBoxAttr(), store.getAdd());
+      waits.push_back(wait);
+    }
+    return;
+  }
   SmallVector<Value> indices;
   for (Value index : store.getIndices())
     indices.push_back(whole.lookupOrDefault(index));

@@ -245,6 +245,59 @@ static LogicalResult checkOrder(tile::KernelOp kernel, const PipePlan &plan) {
   return success(refused.empty());
 }
 
+/// The pipe of the operands of the sums that are added to the view of `sum`.
+static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePlan &plan) {
+  auto type = cast<RankedTensorType>(sum.operand->getResult(0).getType());
+  Value view = tile::StoreOp(sum.store).getView();
+  auto isAlike = [&](const ApartSum &other) {
+    return plan.isPiped(other.operand) && plan.pipeOf(other.operand).tile == type &&
+           tile::StoreOp(other.store).getView() == view;
+  };
+  auto known = llvm::find_if(plan.sums, isAlike);
+  PipeKey key = known == plan.sums.end() ? PipeKey(sum.operand, 0)
+                                         : plan.accesses.lookup(known->operand);
+  plan.accesses[sum.operand] = key;
+  PipeInfo &info = plan.pipes[key];
+  if (!info.tile)
+    info.label = plan.makeLabel(kernel, view) + ".operand";
+  info.tile = type;
+  return info;
+}
+
+LogicalResult tessera::planSums(tile::KernelOp kernel, tile::StoreKind kind, PipePlan &plan) {
+  plan.sums = findApartSums(kernel);
+  if (plan.sums.empty())
+    return kernel.emitError("has no dot of a computed tile, beside other dots of a loop, whose "
+                            "result only leaves by a store that adds it (placement = apart); use "
+                            "placement = rows");
+  for (const ApartSum &sum : plan.sums) {
+    if (!plan.isPiped(sum.operand)) {
+      PipeInfo &info = operandPipe(kernel, sum, plan);
+      info.isComputed = true;
+      info.slots = slotsOfSums;
+    }
+    if (kind != tile::StoreKind::writer)
+      continue;
+    RankedTensorType part = partsOf(sum).tile;
+    if (std::optional<std::string> why = whyNoBulkStore(sum.store, part))
+      return tile::StoreOp(sum.store).emitError(*why);
+    auto known = llvm::find_if(plan.sums, [&](const ApartSum &other) {
+      return plan.isPiped(other.store) && plan.pipeOf(other.store).tile == part &&
+             tile::StoreOp(other.store).getView() == tile::StoreOp(sum.store).getView();
+    });
+    PipeKey key = known == plan.sums.end() ? PipeKey(sum.store, 0)
+                                           : plan.accesses.lookup(known->store);
+    plan.accesses[sum.store] = key;
+    PipeInfo &info = plan.pipes[key];
+    if (!info.tile)
+      info.label = plan.makeLabel(kernel, tile::StoreOp(sum.store).getView());
+    info.tile = part;
+    info.isStored = true;
+    info.slots = slotsOfSums;
+  }
+  return checkOrder(kernel, plan);
+}
+
 LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
   for (const StoredTile &tile : storedTiles(kernel)) {
     PipeKey key(tile.stores.front(), 0);

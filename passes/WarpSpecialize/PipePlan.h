@@ -1,7 +1,7 @@
 //===- PipePlan.h - Which loads and stores share which pipe -----------------===//
 //
-// The pipes that join the roles of a kernel: the loads that fill them, and the stores that
-// a role of its own makes of what others fill in.
+// The pipes that join the roles of a kernel: the loads that fill them, the stores that a
+// role of its own makes of what others fill in, and the computed tiles that a reducer multiplies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,12 +10,13 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/ApartSums.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
 
 /// The pipe that a load and the copies that earlier passes made of it share, or the stores of tiles
-/// of one type to one view.
+/// of one type to one view, or the operands of the dots whose results such stores add.
 struct PipeInfo {
   std::string label;
   mlir::RankedTensorType tile;
@@ -27,18 +28,33 @@ struct PipeInfo {
   /// Results go through it, which a role of its own stores: that one, by number.
   bool isStored = false;
   unsigned writer = 0;
+  /// Computed tiles go through it, to the role that makes sums of them.
+  bool isComputed = false;
+  /// Slots, where the schedule does not say.
+  std::optional<int64_t> slots;
   mlir::Value pipe;
 };
-/// The number that tile-choose-schedule gave the load; or the load itself, or the first store.
+/// The number that tile-choose-schedule gave the load; or the load itself, or the first store, or
+/// the operation that makes the first operand.
 using PipeKey = std::pair<mlir::Operation *, int64_t>;
 
 /// Which loads and stores of a kernel go through which pipe.
 struct PipePlan {
   llvm::MapVector<PipeKey, PipeInfo> pipes;
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
+  /// What a role of its own multiplies and adds to memory.
+  llvm::SmallVector<ApartSum> sums;
 
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
+  /// Whether `op` makes a tile that another role multiplies.
+  bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed; }
+  /// The sum that `op`, its dot or its store, belongs to; null for others.
+  const ApartSum *sumOf(mlir::Operation *op) const {
+    auto found = llvm::find_if(
+        sums, [&](const ApartSum &sum) { return op == sum.store || op == sum.dot; });
+    return found == sums.end() ? nullptr : &*found;
+  }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
 
@@ -56,6 +72,10 @@ void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
 /// Adds the pipes of the results that a role of its own stores in bulk; reports stores that none
 /// can make.
 mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
+
+/// Adds the pipes of the sums that a role of its own makes: of their operands, and, where a writer
+/// stores them, of their parts.
+mlir::LogicalResult planSums(tile::KernelOp kernel, tile::StoreKind store, PipePlan &plan);
 
 } // namespace tessera
 

@@ -14,14 +14,19 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
                                               ArrayRef<RoleSpec> roles, unsigned rest) {
   RoleAssignment assignment(kernel, plan, roles);
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
-    if (!plan.isPiped(op))
+    if (!plan.isPiped(op) || plan.isHandedOver(op))
       return success();
     const PipeInfo &pipe = plan.pipeOf(op);
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return assignment.assignCopy(op, store.getIndices(), pipe.writer);
     return assignment.assignCopy(op, cast<tile::LoadOp>(op).getIndices(), pipe.filler);
   });
-  if (walk.wasInterrupted() || failed(assignment.assignRest(rest)))
+  if (walk.wasInterrupted())
+    return failure();
+  for (auto [number, role] : llvm::enumerate(roles))
+    if (role.sums && failed(assignment.assignSums(number)))
+      return failure();
+  if (failed(assignment.assignRest(rest)))
     return failure();
   return assignment;
 }
@@ -59,10 +64,17 @@ LogicalResult RoleAssignment::assignResult(tile::StoreOp store, unsigned role) {
                  succeeded(assignControl(store->getParentOp(), role)));
 }
 
+LogicalResult RoleAssignment::assignSums(unsigned role) {
+  for (const ApartSum &sum : plan->sums)
+    if (failed(plan->isPiped(sum.store) ? assignResult(sum.store, role) : assign(sum.store, role)))
+      return failure();
+  return success();
+}
+
 /// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are
 /// loaded for other grid points.
-LogicalResult RoleAssignment::assignReads(tile::LoadOp load, unsigned role) {
-  PipeKey pipe = plan->accesses.lookup(load);
+LogicalResult RoleAssignment::assignReads(Operation *access, unsigned role) {
+  PipeKey pipe = plan->accesses.lookup(access);
   if (!insert(readers, pipe, role))
     return success();
   for (auto [other, ofOther] : plan->accesses) {
@@ -82,9 +94,13 @@ LogicalResult RoleAssignment::assignReads(tile::LoadOp load, unsigned role) {
 /// Gives `role` what no role has yet.
 LogicalResult RoleAssignment::assignRest(unsigned role) {
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (plan->isHandedOver(op))
+      return assign(op, role);
+    // Where another role reads the tiles, this one does if it needs them.
     if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
-      return assignReads(load, role);
-    if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
+      return readers.contains(plan->accesses.lookup(load)) ? success() : assignReads(load, role);
+    if (auto store = dyn_cast<tile::StoreOp>(op);
+        store && plan->isPiped(store) && plan->pipeOf(store).filler == role)
       return assignResult(store, role);
     if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
         operations.contains(op))
@@ -150,8 +166,9 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return needArgument(argument, role);
   Operation *op = value.getDefiningOp();
-  if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
-    return assignReads(load, role);
+  bool isLoaded = isa<tile::LoadOp>(op) && plan->isPiped(op);
+  if (isLoaded || (plan->isHandedOver(op) && !fills(role, op)))
+    return assignReads(op, role);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return need(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()), role);
   if (auto conditional = dyn_cast<scf::IfOp>(op)) {

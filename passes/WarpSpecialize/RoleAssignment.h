@@ -5,6 +5,8 @@
 //
 //   * a role that fills a pipe runs what the addresses of its loads are computed from, and one
 //     that stores what comes through a pipe those of its stores;
+//   * a role that makes sums apart runs their dots and stores, and what they need. There what makes
+//     the computed operand is a wait;
 //   * every other operation is of the computing role, with what it needs in turn. There a
 //     load through a pipe is a wait, and a store through one a fill: neither needs an address;
 //   * a loop or conditional is of each role that runs something in it. A role that fills or
@@ -32,6 +34,8 @@ struct RoleSpec {
 
   /// One thread loads, for all blocks of a cluster.
   bool loads = false;
+  /// It makes the sums of the plan.
+  bool sums = false;
 
   bool isElected() const { return !warpgroups; }
 };
@@ -73,7 +77,8 @@ private:
   mlir::LogicalResult assign(mlir::Operation *op, unsigned role);
   mlir::LogicalResult assignCopy(mlir::Operation *access, mlir::ValueRange indices, unsigned role);
   mlir::LogicalResult assignResult(tile::StoreOp store, unsigned role);
-  mlir::LogicalResult assignReads(tile::LoadOp load, unsigned role);
+  mlir::LogicalResult assignReads(mlir::Operation *access, unsigned role);
+  mlir::LogicalResult assignSums(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);

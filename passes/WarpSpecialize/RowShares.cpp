@@ -61,11 +61,13 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
 }
 
 void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
-  if (plan.isPiped(store)) {
-    PipeInfo &info = plan.pipeOf(store);
-    return assignment.fills(role, store) ? writeResult(store, info, builder)
-                                         : writeBulkStore(store, info, builder);
-  }
+  PipeInfo *info = plan.isPiped(store) ? &plan.pipeOf(store) : nullptr;
+  if (info && !assignment.fills(role, store))
+    return writeBulkStore(store, *info, builder);
+  if (const ApartSum *sum = plan.sumOf(store); sum && sum->isDotStored())
+    return writeSum(*sum, builder);
+  if (info)
+    return writeTile(store.getLoc(), lookup(store.getValueMutable()), *info, builder);
   // Each warpgroup adds its part of a partial sum.
   if (rows.isByLayout() || rows.isPartialSum(store.getValue())) {
     cloneGeneric(store, builder);
@@ -107,6 +109,9 @@ LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
 }
 
 LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
+  // The store makes it, part by part.
+  if (const ApartSum *sum = plan.sumOf(dot); sum && sum->isDotStored())
+    return success();
   auto b = operands.find(dot.getB());
   if (b == operands.end())
     return dot.emitError(
@@ -131,17 +136,18 @@ LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
   return success();
 }
 
-/// The warpgroup's part of the rows of a tile in shared memory, or of its columns.
-Value Slicer::sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder) {
-  if (rows.getParts() == 1)
+/// A part of the rows of a tile in shared memory, or of its columns.
+Value Slicer::partOf(Value shared, bool ofColumns, int64_t parts, Value number, Location loc,
+                     OpBuilder &builder) {
+  if (parts == 1)
     return shared;
   auto type = cast<hop::SharedType>(shared.getType());
   SmallVector<int64_t> shape(type.getTile().getShape());
-  shape[ofColumns] /= rows.getParts();
+  shape[ofColumns] /= parts;
   auto part = hop::SharedType::get(type.getContext(),
                                    RankedTensorType::get(shape, type.getTile().getElementType()),
                                    type.getStoredRows());
-  return hop::SliceOp::create(builder, loc, part, shared, warpgroup);
+  return hop::SliceOp::create(builder, loc, part, shared, number);
 }
 
 /// Makes a constant, splat or iota in both forms; what is unused goes away later.

@@ -37,6 +37,15 @@ LogicalResult Slicer::cloneBlock(Block &block, OpBuilder &builder) {
 }
 
 LogicalResult Slicer::clone(Operation *op, OpBuilder &builder) {
+  if (!plan.isHandedOver(op))
+    return cloneOwn(op, builder);
+  PipeInfo &info = plan.pipeOf(op);
+  if (assignment.fills(role, op))
+    return writeOperand(op, info, builder);
+  return writeWait(op->getResult(0), info, builder), success();
+}
+
+LogicalResult Slicer::cloneOwn(Operation *op, OpBuilder &builder) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tile::LoadOp load) { return cloneLoad(load, builder); })
       .Case([&](tile::SkipLoadsOp skip) { return cloneSkip(skip, builder); })

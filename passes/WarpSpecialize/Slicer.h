@@ -8,6 +8,7 @@
 //   |-----------------------|----------------------------|--------------------------------|
 //   | load through a pipe   | hop.pipe.load              | hop.pipe.wait, hop.pipe.release |
 //   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
+//   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
 //   | common bound          | the longest of the cluster | the block's own                |
 //
@@ -54,6 +55,7 @@ private:
   // Structure.
   LogicalResult cloneBlock(mlir::Block &block, OpBuilder &builder);
   LogicalResult clone(mlir::Operation *op, OpBuilder &builder);
+  LogicalResult cloneOwn(mlir::Operation *op, OpBuilder &builder);
   LogicalResult cloneLoop(mlir::scf::ForOp loop, OpBuilder &builder);
   LogicalResult cloneConditional(mlir::scf::IfOp conditional, OpBuilder &builder);
   LogicalResult cloneSpeculation(tile::SpeculateOp speculation, OpBuilder &builder);
@@ -63,9 +65,13 @@ private:
   // What crosses the boundary of a role.
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
-  void writeWait(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
-  void writeResult(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
+  void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
+  LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
+  void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
+  /// The indices from which `number`, one of the parts of a sum, is stored.
+  llvm::SmallVector<Value> placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder);
+  void writeSum(const ApartSum &sum, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void releaseSlots();
 
@@ -78,7 +84,11 @@ private:
   void cloneStore(tile::StoreOp store, OpBuilder &builder);
   LogicalResult cloneTranspose(tile::TransposeOp transpose);
   LogicalResult cloneDot(tile::DotOp dot, OpBuilder &builder);
-  Value sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder);
+  Value sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder) {
+    return partOf(shared, ofColumns, rows.getParts(), warpgroup, loc, builder);
+  }
+  static Value partOf(Value shared, bool ofColumns, int64_t parts, Value number, Location loc,
+                      OpBuilder &builder);
   LogicalResult cloneRematerializable(mlir::Operation *op, OpBuilder &builder);
   Value makeShare(tile::IotaOp iota, mlir::RankedTensorType shareType, OpBuilder &builder);
 

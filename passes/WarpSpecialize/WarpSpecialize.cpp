@@ -47,10 +47,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
-    if (schedule.store == tile::StoreKind::writer &&
-        (failed(checkWriter(kernel, schedule)) || failed(planStores(kernel, *plan))))
+    if (failed(planResults(kernel, schedule, *plan)))
       return failure();
-    FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers);
+    FailureOr<RowPartition> rows = RowPartition::get(
+        kernel, *schedule.consumers, apartOperations(kernel, *schedule.placement));
     if (failed(rows))
       return failure();
     if (failed(checkResults(*plan, *rows)))
@@ -74,6 +74,34 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(checkPipes(target)))
       return failure();
     kernel.erase();
+    return success();
+  }
+
+  /// Adds the pipes of what a role of its own stores or sums up.
+  LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
+                            PipePlan &plan) {
+    bool hasWriter = schedule.store == tile::StoreKind::writer;
+    if (hasWriter && failed(checkWriter(kernel, schedule)))
+      return failure();
+    if (schedule.placement == tile::PlacementKind::apart)
+      return success(succeeded(checkReducer(kernel, schedule)) &&
+                     succeeded(planSums(kernel, *schedule.store, plan)));
+    return hasWriter ? planStores(kernel, plan) : success();
+  }
+
+  /// Refuses a role of sums where no producer loads for two roles, where a grid point may run again,
+  /// and where loops have been rotated, so that operands cross from one step to the next.
+  LogicalResult checkReducer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    if (!*schedule.warpSpecialize)
+      return kernel.emitError("has no producer, which loads for the consumers and for a reducer "
+                              "(placement = apart); use warp_specialize = true or placement = rows");
+    if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
+      return kernel.emitError("speculates, and a reducer (placement = apart) would not know which "
+                              "of its sums come again; use placement = rows or speculate = false");
+    if (*schedule.overlap != 1)
+      return kernel.emitError("has rotated loops, and a reducer (placement = apart) takes the "
+                              "operands of its dots in their own steps; use overlap = 1 or "
+                              "placement = rows");
     return success();
   }
 
@@ -102,15 +130,16 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
-  /// through pipes; and warpgroups that compute, or do all of this. The role of all else is last.
+  /// through pipes; a warpgroup that makes sums; and those that compute, or do all of this. The role
+  /// of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
       return {consumer};
     consumer.registers = schedule.consumerRegisters;
-    auto isLoaded = [](auto &pipe) { return !pipe.second.isStored; };
+    auto isStored = [](auto &pipe) { return pipe.second.isStored; };
+    auto isLoaded = [](auto &pipe) { return !pipe.second.isStored && !pipe.second.isComputed; };
     size_t loaded = llvm::count_if(plan.pipes, isLoaded);
-    bool hasWriter = loaded != plan.pipes.size();
     size_t count = std::clamp<size_t>(loaded, 1, producers);
     SmallVector<RoleSpec> roles;
     for (size_t i = 0; i < count; ++i)
@@ -118,13 +147,20 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        schedule.producerRegisters, /*loads=*/true});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.filler = i % count;
-    if (hasWriter)
+    unsigned writer = roles.size();
+    if (llvm::any_of(plan.pipes, isStored))
       roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
-    for (auto &[key, pipe] : plan.pipes)
-      if (pipe.isStored) {
-        pipe.writer = roles.size() - 1;
+    // Results are those of the role that follows: of a reducer, where there is one.
+    unsigned first = roles.size();
+    if (!plan.sums.empty())
+      roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
+    for (auto &[key, pipe] : plan.pipes) {
+      pipe.writer = writer;
+      if (pipe.isStored)
+        pipe.filler = first;
+      else if (pipe.isComputed)
         pipe.filler = roles.size();
-      }
+    }
     roles.push_back(consumer);
     return roles;
   }
@@ -144,8 +180,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                    OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
       auto type = hop::PipeType::get(builder.getContext(), info.tile,
-                                     info.inLoop ? schedule.stages->of(info.loopIndex)
-                                                 : *schedule.outerStages);
+                                     info.slots    ? *info.slots
+                                     : info.inLoop ? schedule.stages->of(info.loopIndex)
+                                                   : *schedule.outerStages);
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
     }
   }
@@ -164,7 +201,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    return Slicer(plan, assignment, roles, number, rows, warpgroup, arguments)
+    // One warpgroup has all rows of a sum.
+    FailureOr<RowPartition> whole = RowPartition::get(kernel, 1);
+    return Slicer(plan, assignment, roles, number, spec.sums ? *whole : rows, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);
   }
 };

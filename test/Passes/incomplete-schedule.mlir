@@ -23,7 +23,7 @@ tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<overlap = 2, pack = aft
 // PREFETCH: :[[@LINE+8]]:1: error: has a schedule without warp_specialize; run
 // GUARD: :[[@LINE+7]]:1: error: has a schedule without split; run
 // OPERANDS: :[[@LINE+6]]:1: error: has a schedule without operands; run
-// STORES: :[[@LINE+5]]:1: error: has a schedule without store, staging; run
+// STORES: :[[@LINE+5]]:1: error: has a schedule without store, staging, placement; run
 // PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
 // TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run
 // PIN: :[[@LINE+2]]:1: error: has a schedule without pin_waits; run

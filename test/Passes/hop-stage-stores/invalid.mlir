@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -18,7 +18,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -32,7 +32,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -47,7 +47,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // Bulk stores start at a multiple of 16 bytes, and at no negative index.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -61,7 +61,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 128], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = own, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
@@ -19,7 +19,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -40,7 +40,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -58,7 +58,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': it has 2 slots of tensor<64x64xbf16>, and 3 warpgroups take 3}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -84,7 +84,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // Slots that start at multiples of 512 bytes are no place for a swizzle that repeats every 1024.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of tensor<256x32xbf16> has no room for a warpgroup's tensor<64x64xbf16>}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<256x32xbf16>, 2>
@@ -105,7 +105,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of it is held beyond the store}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -126,7 +126,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -152,7 +152,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': it is not filled by one elected role, which could lend slots}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>

@@ -1,0 +1,137 @@
+//===- ApartSums.cpp - Dots that can run in a role of their own ------------===//
+
+#include "passes/Analysis/ApartSums.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/Analysis/OperandBuffers.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Columns of a part of a sum: 64 rows of them take 32 registers of a thread, and a role that has
+/// more takes them from those that compute (docs/lab/backward.md).
+static constexpr int64_t mostColumns = 64;
+
+/// Whether each role can make `value` for itself.
+static bool isMadeAnew(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !isa<RankedTensorType>(value.getType()) ||
+         (op && isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op));
+}
+
+/// The dot of which `store` adds a function of elements, with what stands between them.
+static tile::DotOp findDot(tile::StoreOp store, SmallVector<Operation *> &between) {
+  Value value = store.getValue();
+  while (Operation *op = value.getDefiningOp()) {
+    if (!op->hasOneUse())
+      return {};
+    between.push_back(op);
+    if (auto dot = dyn_cast<tile::DotOp>(op))
+      return dot;
+    SmallVector<Value> tiles;
+    llvm::copy_if(op->getOperands(), std::back_inserter(tiles),
+                  [](Value operand) { return !isMadeAnew(operand); });
+    if (!OpTrait::hasElementwiseMappableTraits(op) || tiles.size() != 1)
+      return {};
+    value = tiles.front();
+  }
+  return {};
+}
+
+/// What makes the computed operand of `dot`, with the transpose that only the dot reads; null where
+/// it is loaded, a constant, or handed on by a loop.
+static Operation *findOperand(tile::DotOp dot, SmallVector<Operation *> &transposes) {
+  Value operand = dot.getA();
+  if (auto transpose = operand.getDefiningOp<tile::TransposeOp>()) {
+    if (!transpose->hasOneUse())
+      return nullptr;
+    transposes.push_back(transpose);
+    operand = transpose.getSource();
+  }
+  Operation *op = operand.getDefiningOp();
+  bool isComputed = op && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
+                    !isa<tile::TransposeOp>(op) && !loadedOperand(operand) && !isMadeAnew(operand);
+  auto type = cast<RankedTensorType>(operand.getType());
+  return isComputed && type.getElementTypeBitWidth() == 16 && hop::getSharedLayout(type) ? op
+                                                                                         : nullptr;
+}
+
+/// Whether the dot starts at zero, and multiplies a loaded tile in a loop.
+static bool isSumOfItsOwn(tile::DotOp dot) {
+  return (!dot.getAcc() || matchPattern(dot.getAcc(), m_AnyZeroFloat())) &&
+         loadedOperand(dot.getB()) && dot->getParentOfType<scf::ForOp>();
+}
+
+/// Whether a slot of shared memory that holds `tile` can be read in `count` parts of its columns,
+/// which are whole chunks of its layout.
+static bool hasColumnParts(RankedTensorType tile, int64_t count) {
+  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile);
+  return layout && layout->chunks() % count == 0;
+}
+
+SumParts tessera::partsOf(const ApartSum &sum) {
+  tile::DotOp dot = sum.dot;
+  auto type = cast<RankedTensorType>(dot.getType());
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  auto part = [&](int64_t count, bool ofRows) -> SumParts {
+    SmallVector<int64_t> shape = {ofRows ? rows / count : rows, ofRows ? columns : columns / count};
+    return {count, ofRows, RankedTensorType::get(shape, type.getElementType())};
+  };
+  if (!sum.isDotStored())
+    return part(1, true);
+  // A part is the product of one wgmma in depth: 64 rows, and as many columns as leave the role
+  // with few accumulators.
+  int64_t ofRows = rows / hopper::mmaRows;
+  auto operand = cast<RankedTensorType>(sum.operand->getResult(0).getType());
+  bool isTransposed = dot.getA() != sum.operand->getResult(0);
+  if (ofRows > 1 && (!isTransposed || hasColumnParts(operand, ofRows)))
+    return part(ofRows, true);
+  tile::LoadOp load = loadedOperand(dot.getB());
+  int64_t ofColumns = columns / std::min(columns, mostColumns);
+  bool isStraight = dot.getB() == load.getResult();
+  if (ofRows == 1 && ofColumns > 1 && columns % ofColumns == 0 && isStraight &&
+      hasColumnParts(cast<RankedTensorType>(load.getType()), ofColumns))
+    return part(ofColumns, false);
+  return part(1, true);
+}
+
+/// Whether nothing but other such sums touches the view, whose elements would be another role's.
+static bool isOnlyAdded(const ApartSum &sum, ArrayRef<ApartSum> sums) {
+  return llvm::all_of(tile::StoreOp(sum.store).getView().getUsers(), [&](Operation *user) {
+    return llvm::any_of(sums, [&](const ApartSum &other) { return other.store == user; });
+  });
+}
+
+SmallVector<ApartSum> tessera::findApartSums(tile::KernelOp kernel) {
+  SmallVector<ApartSum> sums;
+  size_t dots = 0;
+  kernel.walk([&](tile::DotOp) { ++dots; });
+  kernel.walk([&](tile::StoreOp store) {
+    if (!store.getAdd())
+      return;
+    ApartSum sum{store, {}, {store}, nullptr};
+    sum.dot = findDot(store, sum.operations);
+    if (!sum.dot || !isSumOfItsOwn(sum.dot) || sum.dot->getBlock() != store->getBlock())
+      return;
+    sum.operand = findOperand(sum.dot, sum.operations);
+    if (sum.operand)
+      sums.push_back(std::move(sum));
+  });
+  SmallVector<ApartSum> found;
+  llvm::copy_if(sums, std::back_inserter(found),
+                [&](const ApartSum &sum) { return isOnlyAdded(sum, sums); });
+  if (found.size() == dots)
+    found.clear();
+  return found;
+}
+
+llvm::DenseSet<Operation *> tessera::apartOperations(tile::KernelOp kernel,
+                                                     tile::PlacementKind placement) {
+  llvm::DenseSet<Operation *> operations;
+  if (placement == tile::PlacementKind::apart)
+    for (const ApartSum &sum : findApartSums(kernel))
+      operations.insert_range(sum.operations);
+  return operations;
+}

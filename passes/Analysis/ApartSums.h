@@ -1,0 +1,51 @@
+//===- ApartSums.h - Dots that can run in a role of their own --------------===//
+//
+// A sum over grid points: a dot of a computed tile, in a loop with other dots, whose result only
+// leaves by a store that adds it to memory. Nothing in the grid point waits for it, so that
+// another role than that of the other dots can make it (placement = apart).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_APARTSUMS_H
+#define TESSERA_PASSES_ANALYSIS_APARTSUMS_H
+
+#include "dialects/Tile/Tile.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace tessera {
+
+struct ApartSum {
+  tile::StoreOp store;
+  tile::DotOp dot;
+  /// The store, the dot, what stands between them, and the transpose of the computed operand:
+  /// nothing else needs any of them.
+  llvm::SmallVector<mlir::Operation *> operations;
+  /// What makes the computed operand, which other operations may need too.
+  mlir::Operation *operand;
+
+  /// Nothing but the store reads what the dot makes.
+  bool isDotStored() const {
+    return tile::DotOp(dot).getResult() == tile::StoreOp(store).getValue();
+  }
+};
+
+/// The parts of a sum that the role makes one after the other, so that it gets by with fewer
+/// registers: rows of the result, or columns.
+struct SumParts {
+  int64_t count;
+  bool ofRows;
+  mlir::RankedTensorType tile;
+};
+SumParts partsOf(const ApartSum &sum);
+
+/// The sums of `kernel` that a role of its own can make, in program order. Empty where no other dot
+/// would be left.
+llvm::SmallVector<ApartSum> findApartSums(tile::KernelOp kernel);
+
+/// The operations of all sums of `kernel`, where `placement` puts them in a role of their own.
+llvm::DenseSet<mlir::Operation *> apartOperations(tile::KernelOp kernel,
+                                                  tile::PlacementKind placement);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_APARTSUMS_H

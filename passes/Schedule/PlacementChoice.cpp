@@ -1,0 +1,72 @@
+//===- PlacementChoice.cpp - In which role dots run ------------------------===//
+//
+// The part of ScheduleSearch that decides whether sums have a role of their own
+// (placement = apart), and what that leaves to the others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/ScheduleSearch.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// The placements to try, the preferred one first: a sum apart waits for its memory while the other
+/// dots go on.
+SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requested,
+                                                      bool warpSpecialize) const {
+  if (requested.placement)
+    return {*requested.placement};
+  bool isOpen = !sums.empty() && warpSpecialize && requested.overlap.value_or(1) == 1 &&
+                !findSpeculation(kernel);
+  return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
+                : SmallVector<PlacementKind>{PlacementKind::rows};
+}
+
+/// The iterations of a step to try.
+SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) const {
+  if (!requested.overlap && requested.placement == PlacementKind::apart)
+    return {1};
+  return choices<int64_t>(requested.overlap, model.overlaps);
+}
+
+/// Gives the role of the sums what it needs, and takes it from the consumers of `split`.
+void ScheduleSearch::leaveForReducer(RegisterSplit &split, ScheduleFields &fields) const {
+  if (fields.placement != PlacementKind::apart) {
+    fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
+    return;
+  }
+  fields.reducerRegisters = fields.reducerRegisters.value_or(reducerRegisters(kernel, model));
+  int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
+  int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
+  split.consumer = std::clamp<int64_t>(
+      llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
+      hopper::leastRoleRegisters, split.consumer);
+}
+
+/// Whether bulk copies can add all sums to memory.
+bool ScheduleSearch::sumsLeaveInBulk() const {
+  return llvm::none_of(sums, [](const ApartSum &sum) {
+    return whyNoBulkStore(sum.store, partsOf(sum).tile).has_value();
+  });
+}
+
+/// Why `candidate` cannot have a role of its own for sums.
+std::optional<std::string> ScheduleSearch::rejectReducer(const Candidate &candidate) const {
+  if (!candidate.hasReducer())
+    return std::nullopt;
+  if (sums.empty())
+    return "no dot of a computed tile, beside other dots of a loop, has a result that only leaves "
+           "by a store that adds it; use placement = rows";
+  if (!candidate.isSpecialized())
+    return "a reducer gets tiles from a producer; use warp_specialize = true or placement = rows";
+  if (candidate.shape.stages != 1)
+    return "a reducer takes the operands of its dots in their own steps; use overlap = 1 or "
+           "placement = rows";
+  if (*candidate.fields.speculate)
+    return "a reducer would not know which of its sums come again; use placement = rows or "
+           "speculate = false";
+  return std::nullopt;
+}
