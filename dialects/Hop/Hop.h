@@ -45,6 +45,9 @@ mlir::LogicalResult verifyPlace(mlir::Operation *op);
 
 namespace tessera::hop {
 
+/// Whether a slot of `tile` is for one number, of a pipe whose fills are hop.pipe.put.
+bool holdsValue(mlir::RankedTensorType tile);
+
 /// The layout of a tile in registers; null for a tensor without one.
 LayoutAttr getLayout(mlir::Type type);
 

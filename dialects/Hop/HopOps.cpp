@@ -36,7 +36,7 @@ static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
   if (failed(verifyInCluster(op, 1)))
     return failure();
   int64_t size = op->getParentOfType<KernelOp>().getClusterSize();
-  if (tile.getRank() == 2 && !splitAmong(*getSharedLayout(tile), size))
+  if (!holdsValue(tile) && !splitAmong(*getSharedLayout(tile), size))
     return op->emitOpError("cannot divide ")
            << tile << " among " << size
            << " blocks in whole chunks of columns or in multiples of 8 rows";
@@ -72,12 +72,12 @@ constexpr int64_t valueBytes = 4, valueAlignment = 8;
 int64_t BufferOp::getSharedBytes() {
   BufferType type = getBuffer().getType();
   return type.getSlots() *
-         (type.getTile().getRank() == 2 ? getSharedLayout(type.getTile())->bytes() : valueBytes);
+         (holdsValue(type.getTile()) ? valueBytes : getSharedLayout(type.getTile())->bytes());
 }
 
 int64_t BufferOp::getSharedAlignment() {
   RankedTensorType tile = getBuffer().getType().getTile();
-  return tile.getRank() == 2 ? getSharedLayout(tile)->atomBytes() : valueAlignment;
+  return holdsValue(tile) ? valueAlignment : getSharedLayout(tile)->atomBytes();
 }
 
 int64_t StagingOp::getSharedBytes() {
@@ -148,7 +148,7 @@ LogicalResult BulkStoreOp::verify() {
 
 /// The tile in one slot of a pipe or buffer of `tile`.
 static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
-  if (tile.getRank() != 2)
+  if (holdsValue(tile))
     return op->emitOpError("gives the tile of a slot, and one of ") << tile << " holds a value";
   SharedType expected = SharedType::get(op->getContext(), tile, tile.getDimSize(0));
   if (type != expected)
@@ -230,6 +230,15 @@ LogicalResult PipeCommitOp::verify() {
   if (!acquire || acquire.getPipe() != getPipe())
     return emitOpError("takes the result of a hop.pipe.acquire on the same pipe");
   return verifyUsesDone(*this, getTile());
+}
+
+LogicalResult FetchOp::verify() {
+  RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
+  if (source.getRank() != 1 || source.getShape() != tile.getShape() ||
+      source.getElementType() != tile.getElementType())
+    return emitOpError("reads a tile of rank 1 as it is in shared memory, ")
+           << source << ", got " << tile;
+  return success();
 }
 
 LogicalResult StageOp::verify() {

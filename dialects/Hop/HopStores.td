@@ -27,6 +27,24 @@ def Hop_StagingOp : Hop_Op<"staging", [
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";
 }
 
+def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> {
+  let summary = "Reads a tile of rank 1 from shared memory into registers";
+  let description = [{
+    Each thread reads the elements that it has of the result, whose layout is that of columns. `source` is a whole slot;
+    others are refused when they are lowered. On all threads of a role with warpgroups, each of which gives the slot back
+    for itself (`hop.pipe.release`).
+
+    ```mlir
+    %t = hop.pipe.wait %l : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    ```
+  }];
+  let arguments = (ins Hop_SharedType:$source);
+  let results = (outs AnyRankedTensor:$tile);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source)) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
 def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
@@ -99,15 +117,19 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
     rank 2 or more and of the tile's element type, is an argument of the kernel. With `add` the copy adds elements of f32
     to those of the view (cp.reduce.async.bulk.tensor, PTX ISA 9.7.9.27.1.3).
 
+    With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of
+    one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`.
+
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
     hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
     ```
   }];
   let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add,
+                       DefaultValuedAttr<I64Attr, "0">:$in_flight);
   let assemblyFormat =
-    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` qualified(type($source)) `,` "
+    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? (`in_flight` $in_flight^)? attr-dict `:` qualified(type($source)) `,` "
     "qualified(type($view))";
   let hasVerifier = 1;
 }
@@ -120,6 +142,20 @@ def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
     hop.bulk_store_wait
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarpgroups]> {
+  let summary = "Waits until the bulk stores of this thread have read shared memory";
+  let description = [{
+    PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group.read`. Behind stores that leave copies `in_flight`.
+
+    ```mlir
+    hop.bulk_store %part, %S[%row, %c0] add in_flight 1 : !hop.shared<tensor<64x64xf32>, rows = 64>,
+      !tile.view<[M, 64], f32>
+    hop.bulk_read_wait
     ```
   }];
   let assemblyFormat = "attr-dict";

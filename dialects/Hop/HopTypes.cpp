@@ -24,22 +24,22 @@ static LogicalResult verifyStored(function_ref<InFlightDiagnostic()> emitError,
   if (!getSharedLayout(tile, rows) || tile.getDimSize(0) > rows)
     return emitError()
            << "a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple "
-              "of 32 bytes and a multiple of 8 of them; got "
+              "of 32 bytes and a multiple of 8 of them, or rank 1 and 32 to 256 elements of 4 "
+              "bytes, a multiple of 32; got "
            << tile << " in " << rows << " rows";
-  if (rows > tile::kMostTileElements / tile.getDimSize(1))
+  if (tile.getRank() == 2 && rows > tile::kMostTileElements / tile.getDimSize(1))
     return emitError() << "a slot has at most " << tile::kMostTileElements << " elements, got "
                        << rows << " rows of " << tile;
   return success();
 }
 
-/// A slot for one number, of a pipe whose fills are hop.pipe.put.
-static bool isValue(RankedTensorType tile) {
+bool hop::holdsValue(RankedTensorType tile) {
   return tile.getShape() == ArrayRef<int64_t>(1) && tile.getElementType().isSignlessInteger(32);
 }
 
 LogicalResult PipeType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tile,
                                int64_t slots) {
-  if (isValue(tile))
+  if (holdsValue(tile))
     return verifySlots(emitError, slots);
   return success(succeeded(verifySlots(emitError, slots)) &&
                  succeeded(verifyStored(emitError, tile, tile.getRank() ? tile.getDimSize(0) : 0)));

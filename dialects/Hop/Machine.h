@@ -95,6 +95,8 @@ constexpr int64_t tensorAlignment = 16;
 constexpr int64_t mostBoxExtent = 256;
 /// A bulk copy moves multiples of so many bytes (PTX ISA 9.7.9.25.4).
 constexpr int64_t bulkUnit = 16;
+/// Alignment in shared memory of what a bulk tensor copy moves (PTX ISA 5.5.7).
+constexpr int64_t bulkAlignment = 128;
 
 //===----------------------------------------------------------------------===//
 // Rates

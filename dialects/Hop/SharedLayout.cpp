@@ -8,6 +8,12 @@ using namespace tessera;
 using namespace tessera::hop;
 
 std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile, int64_t rows) {
+  if (tile.getRank() == 1 && tile.hasStaticShape() && tile.getDimSize(0) == rows) {
+    int64_t bytes = 4 * rows;
+    bool fits = tile.getElementType().isIntOrFloat() && tile.getElementTypeBitWidth() == 32 &&
+                rows > 0 && rows <= hopper::mostBoxExtent && bytes % hopper::bulkAlignment == 0;
+    return fits ? std::optional(SharedLayout{1, rows, 4, 0}) : std::nullopt;
+  }
   if (tile.getRank() != 2 || !tile.hasStaticShape() || tile.getNumElements() == 0 ||
       rows < hopper::swizzleRows || rows % hopper::swizzleRows != 0 ||
       !tile.getElementType().isIntOrFloat())
@@ -30,6 +36,8 @@ int64_t tessera::hop::tilesInSlot(const SharedLayout &slot, const SharedLayout &
 }
 
 std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, int64_t blocks) {
+  if (blocks == 1)
+    return TileParts{1, 1};
   TileParts parts;
   parts.ofChunks = std::gcd(layout.chunks(), blocks);
   parts.ofRows = blocks / parts.ofChunks;

@@ -21,6 +21,11 @@ def Tile_StagingKind : I32EnumAttr<"StagingKind", "Whose shared memory holds res
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_VectorKind : I32EnumAttr<"VectorKind", "How tiles of rank 1 are loaded in loops", [
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"pipe", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
     I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
   let cppNamespace = "::tessera::tile";
@@ -188,11 +193,16 @@ defvar Tile_ScheduleFields = [
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
     "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
-    "warpgroup, which gets the tile through a pipe. There `store = writer` is for these sums alone; `apart` takes "
+    "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. `apart` takes "
     "`warp_specialize = true` and `overlap = 1`">,
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
     Chosen<"with `placement = apart` what its sums take, else 24">,
-    "registers per thread of the reducer">
+    "registers per thread of the reducer">,
+  ScheduleField<"vectors", CaseOf<Tile_VectorKind>, Chosen<"`pipe` with `placement = apart`, else `direct`">,
+    "how a row of values that a loop with dots loads for the columns of its tiles comes: each thread loads what it needs, or "
+    "a producer loads it ahead of time, through a pipe. `pipe` is for tiles of rank 1 of 32 to 256 elements of 4 bytes "
+    "that are only broadcast along axis 0, from a column that is a multiple of 4 on; others are `direct` whatever the field. "
+    "The strides of their tensors are multiples of 16 bytes"> 
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

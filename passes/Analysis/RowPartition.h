@@ -22,9 +22,8 @@ class RowPartition {
 public:
   /// Analyses `kernel` for `parts` consumers; reports what cannot be divided. They do not run the
   /// operations `elsewhere`.
-  static mlir::FailureOr<RowPartition>
-  get(tile::KernelOp kernel, int64_t parts,
-      const llvm::DenseSet<mlir::Operation *> &elsewhere = {});
+  static mlir::FailureOr<RowPartition> get(tile::KernelOp kernel, int64_t parts,
+                                           const llvm::DenseSet<mlir::Operation *> &elsewhere = {});
 
   int64_t getParts() const { return parts; }
 

@@ -59,7 +59,8 @@ std::optional<Cursor> cursorOf(Operation *op) {
 /// nothing.
 bool isJoined(hop::PipeReleaseOp release) {
   Operation *wait = release.getTile().getDefiningOp();
-  if (!wait)
+  // What threads read themselves, they have read one by one.
+  if (!wait || llvm::any_of(wait->getUsers(), llvm::IsaPred<hop::FetchOp>))
     return false;
   DenseSet<Value> issued;
   SmallVector<Operation *> way = {release};
@@ -465,7 +466,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
     hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());
-    bool isTile = type.getTile().getRank() == 2;
+    bool isTile = !hop::holdsValue(type.getTile());
     if (isTile == isa<hop::PipePutOp, hop::PipeGetOp>(op))
       return op->emitError("takes a pipe of ")
              << (isTile ? "values, tensor<1xi32>" : "tiles") << ", got " << type;
@@ -496,7 +497,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     std::string label = pipe.getLabel().str();
     Ring ring;
     ring.slots = slots;
-    ring.isTile = tile.getRank() == 2;
+    ring.isTile = !hop::holdsValue(tile);
     ring.multicast = pipe.getMulticast();
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
@@ -537,7 +538,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
   /// for it. Otherwise, and a value, by every thread of the role: a warp that comes late would find
   /// the barrier two phases on, which its parity cannot tell from none.
   static bool isReleasedByAll(hop::PipeCreateOp pipe, hop::RoleOp role) {
-    if (role.isElected() || pipe.getPipe().getType().getTile().getRank() != 2)
+    if (role.isElected() || hop::holdsValue(pipe.getPipe().getType().getTile()))
       return true;
     return llvm::any_of(pipe.getPipe().getUsers(), [&](Operation *user) {
       auto release = dyn_cast<hop::PipeReleaseOp>(user);

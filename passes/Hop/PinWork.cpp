@@ -52,8 +52,7 @@ bool isUsedFrom(Value value, Operation *op) {
 /// What is computed without being a tile of its own: masks, and what scalars are spread to.
 bool isFree(Operation *op) {
   return isa<tile::SplatOp, tile::IotaOp, tile::BroadcastOp>(op) ||
-         op->hasTrait<OpTrait::ConstantLike>() ||
-         llvm::all_of(op->getResultTypes(), [](Type type) {
+         op->hasTrait<OpTrait::ConstantLike>() || llvm::all_of(op->getResultTypes(), [](Type type) {
            auto tile = dyn_cast<RankedTensorType>(type);
            return tile && tile.getElementType().isInteger();
          });

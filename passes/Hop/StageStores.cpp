@@ -6,8 +6,8 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "passes/Analysis/BulkStores.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/BulkStores.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
@@ -84,24 +84,41 @@ public:
   explicit OwnMemory(hop::KernelOp kernel) : kernel(kernel) {}
 
   void stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part, RankedTensorType whole);
+  /// The same for a sum that a loop stores again and again. Where a step stores an even number of
+  /// them, two places take turns, so that a copy reads one while the other is written.
+  void stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
+                RankedTensorType whole);
 
 private:
   hop::StagingOp stagingOf(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole);
+  hop::StagingOp createStaging(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole);
 
   hop::KernelOp kernel;
   /// The shared memory of the stores of a region to a view, in order.
   std::map<std::pair<Region *, void *>, SmallVector<hop::StagingOp>> stagings;
+  /// The places of the sums of a role, by view.
+  std::map<std::pair<Operation *, void *>, SmallVector<hop::StagingOp, 2>> ofSums;
+  /// How many sums of a block have been staged, by view.
+  std::map<std::pair<Block *, void *>, size_t> staged;
 };
 
-/// Replaces `store` by a write into `memory` and a copy from there.
-void storeThrough(Value memory, tile::StoreOp store) {
+/// Replaces `store` by a write into `memory` and a copy from there, which leaves `inFlight` copies.
+void storeThrough(Value memory, tile::StoreOp store, int64_t inFlight = 0) {
   OpBuilder builder(store);
   Location loc = store.getLoc();
   hop::StageOp::create(builder, loc, store.getValue(), memory);
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::BulkStoreOp::create(builder, loc, memory, store.getView(), store.getIndices(),
-                           store.getBoxAttr(), store.getAdd());
+                           store.getBoxAttr(), store.getAdd(), inFlight);
   store.erase();
+}
+
+/// The tiles of one type that a block adds to the view of `store`.
+size_t countSums(tile::StoreOp store) {
+  return llvm::count_if(store->getBlock()->getOps<tile::StoreOp>(), [&](tile::StoreOp other) {
+    return other.getAdd() && other.getView() == store.getView() &&
+           other.getValue().getType() == store.getValue().getType();
+  });
 }
 
 void OwnMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
@@ -116,12 +133,28 @@ void OwnMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType par
   storeThrough(slice, store);
 }
 
+void OwnMemory::stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
+                         RankedTensorType whole) {
+  void *view = store.getView().getAsOpaquePointer();
+  size_t &number = staged[{store->getBlock(), view}];
+  size_t places = (number + countSums(store)) % 2 == 0 ? 2 : 1;
+  SmallVector<hop::StagingOp, 2> &own = ofSums[{role, view}];
+  while (own.size() < places)
+    own.push_back(createStaging(role, store, whole));
+  auto type = hop::SharedType::get(store.getContext(), part.getTile(), whole.getDimSize(0));
+  OpBuilder builder(store);
+  Value slice = hop::SliceOp::create(builder, store.getLoc(), type, own[number % places].getTile(),
+                                     role.getBody().getArgument(0));
+  ++number;
+  // The copy before the last one has read this place.
+  hop::WarpgroupSyncOp::create(builder, store.getLoc());
+  storeThrough(slice, store, places - 1);
+}
+
 /// Shared memory for the store. Regions of an attempt exclude each other, so that the n-th store
 /// to a view in one has that of the n-th in the other.
 hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, RankedTensorType whole) {
-  // The sums of a loop take turns at one place.
-  bool isSum = store.getAdd() && isa<scf::ForOp>(store->getParentOp());
-  Region *region = isSum ? &role.getBody() : store->getParentRegion();
+  Region *region = store->getParentRegion();
   SmallVector<hop::StagingOp> &ofRegion = stagings[{region, store.getView().getAsOpaquePointer()}];
   if (auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp())) {
     SmallVector<hop::StagingOp> &ofFast =
@@ -130,14 +163,16 @@ hop::StagingOp OwnMemory::stagingOf(hop::RoleOp role, tile::StoreOp store, Ranke
         ofFast[ofRegion.size()].getTile().getType().getTile() == whole)
       return ofRegion.emplace_back(ofFast[ofRegion.size()]);
   }
-  if (isSum && !ofRegion.empty() && ofRegion.front().getTile().getType().getTile() == whole)
-    return ofRegion.front();
+  return ofRegion.emplace_back(createStaging(role, store, whole));
+}
+
+hop::StagingOp OwnMemory::createStaging(hop::RoleOp role, tile::StoreOp store,
+                                        RankedTensorType whole) {
   OpBuilder builder(role);
   unsigned argument = cast<BlockArgument>(store.getView()).getArgNumber();
   auto type = hop::SharedType::get(store.getContext(), whole, whole.getDimSize(0));
-  return ofRegion.emplace_back(hop::StagingOp::create(builder, store.getLoc(), type,
-                                                      kernel.getArgumentName(argument),
-                                                      /*offset=*/IntegerAttr()));
+  return hop::StagingOp::create(builder, store.getLoc(), type, kernel.getArgumentName(argument),
+                                /*offset=*/IntegerAttr());
 }
 
 /// The program of `filler` whose fills the block of `store` reads; null when there is none.
@@ -227,9 +262,8 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
-    if (failed(
-            schedule.require(kernel, &tile::ScheduleFields::store, &tile::ScheduleFields::staging,
-                             &tile::ScheduleFields::placement)))
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::store,
+                                &tile::ScheduleFields::staging, &tile::ScheduleFields::placement)))
       return signalPassFailure();
     if (schedule.store != tile::StoreKind::tma)
       return;
@@ -243,13 +277,18 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
           stores.push_back(store);
       });
       for (tile::StoreOp store : stores)
-        if (failed(stage(role, store, own, isLent)))
+        if (failed(stage(role, store, own, isLent, sumsAlone)))
           return signalPassFailure();
+      if (sumsAlone && !stores.empty()) {
+        OpBuilder builder = OpBuilder::atBlockEnd(&role.getBody().front());
+        hop::BulkReadWaitOp::create(builder, role.getLoc());
+      }
     }
   }
 
   /// Gives `store` memory that is lent, or its own.
-  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent) {
+  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent,
+                      bool isSum) {
     auto type = cast<RankedTensorType>(store.getValue().getType());
     if (!leavesInBulk(type)) {
       store.emitRemark(
@@ -269,7 +308,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
                                      type.getDimSize(0));
     if (isLent)
       return stageLent(role, store, part);
-    own.stage(role, store, part, whole);
+    isSum ? own.stageSum(role, store, part, whole) : own.stage(role, store, part, whole);
     return success();
   }
 };

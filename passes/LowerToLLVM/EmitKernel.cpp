@@ -228,6 +228,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       })
       .Case([&](hop::MmaIssueOp issue) { return emitIssue(issue); })
       .Case([&](hop::MmaWaitOp wait) { return emitWait(wait); })
+      .Case([&](hop::FetchOp fetch) { return emitFetch(fetch); })
       .Case([&](hop::PinOp pin) { return emitBlockEnd(pin.getTiles()), success(); })
       .Default([&](Operation *other) {
         if (isa<hop::HopDialect>(other->getDialect()))

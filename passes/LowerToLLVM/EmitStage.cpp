@@ -22,6 +22,29 @@ void Emitter::emitStage(hop::StageOp op) {
     stageWords(op, target);
 }
 
+/// Reads two neighbours at a time, as lanes hold the columns of an accumulator.
+LogicalResult Emitter::emitFetch(hop::FetchOp op) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  if (hop::getLayout(type) != hop::LayoutAttr::getAccumulator(op.getContext()).getSlice(1))
+    return op.emitError("reads a tile of rank 1 for the columns of accumulators (vectors = pipe), "
+                        "and here it is laid out as ")
+           << type << "; use vectors = direct";
+  hop::FragmentLayout layout(type);
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  Value first =
+      add(sharedTiles.find(op.getSource())->second.address, mul(thread.firstColumn, bytes));
+  Type element = type.getElementType();
+  std::string constraint = element.isF32() ? "=f" : "=r";
+  Values results;
+  for (int64_t i = 0; i < layout.size(); i += 2)
+    llvm::append_range(
+        results,
+        assembly("ld.shared.v2.b32 {$0, $1}, [$2+" + Twine(layout.offset(i, 0) * bytes) + "];",
+                 constraint + "," + constraint + ",r", {first}, {element, element}));
+  bind(op, std::move(results));
+  return success();
+}
+
 /// The warp's first row, without the lane's part of it.
 Value Emitter::warpRow() {
   return LLVM::SubOp::create(builder, loc, thread.firstRow,

@@ -51,6 +51,10 @@ LogicalResult Emitter::emitSync(Operation *op) {
         assembly("fence.acq_rel.cluster;", "", {}, {});
         return success();
       })
+      .Case([&](hop::BulkReadWaitOp) {
+        assembly("cp.async.bulk.wait_group.read 0;", "", {}, {});
+        return success();
+      })
       .Case([&](hop::BulkStoreWaitOp) {
         assembly("cp.async.bulk.wait_group 0;", "", {}, {});
         return success();
@@ -257,7 +261,9 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
              constraints, operands, {});
   }
   // The kernel may not end, nor its shared memory be written again, before the copy has read it.
-  assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;", "", {}, {});
+  assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read " + Twine(op.getInFlight()) +
+               ";",
+           "", {}, {});
   if (!after)
     return;
   LLVM::BrOp::create(builder, loc, after);

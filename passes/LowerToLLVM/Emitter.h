@@ -217,6 +217,7 @@ private:
 
   // Tiles of registers in shared memory: EmitStage.cpp.
   void emitStage(hop::StageOp op);
+  mlir::LogicalResult emitFetch(hop::FetchOp op);
   void stageRows(hop::StageOp op, const SharedPlace &target);
   void stageColumns(hop::StageOp op, const SharedPlace &target);
   void stageWords(hop::StageOp op, const SharedPlace &target);

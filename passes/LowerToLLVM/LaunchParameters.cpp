@@ -229,7 +229,9 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
     SmallVector<int64_t> box(dims.size(), 1);
     box[0] = map.layout.chunkColumns();
-    for (int64_t dim = map.box.getFirstRowDim(); dim <= map.box.getLastRowDim(); ++dim)
+    // The elements of a tile of rank 1 are a row.
+    for (int64_t dim = map.box.getFirstRowDim();
+         map.tile.getRank() == 2 && dim <= map.box.getLastRowDim(); ++dim)
       box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
     if (map.chunked)
       box[map.chunkPosition()] = map.boxChunks();
@@ -238,7 +240,8 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     entry.set("element", b.getStringAttr(spell(view.getElementType())));
     entry.set("dims", dims);
     entry.set("box", b.getI64ArrayAttr(box));
-    entry.set("swizzle", b.getStringAttr(Twine(map.layout.swizzle) + "B"));
+    entry.set("swizzle", b.getStringAttr(map.layout.swizzle ? Twine(map.layout.swizzle) + "B"
+                                                            : Twine("none")));
     break;
   }
   case LaunchParameter::Workspace:
@@ -417,7 +420,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
   };
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
     RankedTensorType tile = buffer.getBuffer().getType().getTile();
-    int64_t bytes = tile.getRank() == 2 ? hop::getSharedLayout(tile)->bytes() : 4;
+    int64_t bytes = hop::holdsValue(tile) ? 4 : hop::getSharedLayout(tile)->bytes();
     for (int64_t i = 0; i < buffer.getBuffer().getType().getSlots(); ++i)
       addRange(sharedMap, buffer.getLabel() + "[" + Twine(i) + "]", *buffer.getOffset() + i * bytes,
                bytes);

@@ -51,6 +51,9 @@ void tessera::numberPipes(KernelOp kernel) {
       }
       pipe->push_back(load);
     }
+  // Each of these has a pipe of its own, which the copies that later passes make of it share.
+  for (LoadOp load : pipedVectors(kernel))
+    pipes.push_back({load});
   for (auto [number, loads] : llvm::enumerate(pipes))
     for (LoadOp load : loads)
       load.setPipe(number);

@@ -41,9 +41,9 @@ void ScheduleSearch::leaveForReducer(RegisterSplit &split, ScheduleFields &field
   fields.reducerRegisters = fields.reducerRegisters.value_or(reducerRegisters(kernel, model));
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
-  split.consumer = std::clamp<int64_t>(
-      llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
-      hopper::leastRoleRegisters, split.consumer);
+  split.consumer =
+      std::clamp<int64_t>(llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
+                          hopper::leastRoleRegisters, split.consumer);
 }
 
 /// Whether bulk copies can add all sums to memory.
@@ -62,6 +62,8 @@ std::optional<std::string> ScheduleSearch::rejectReducer(const Candidate &candid
            "by a store that adds it; use placement = rows";
   if (!candidate.isSpecialized())
     return "a reducer gets tiles from a producer; use warp_specialize = true or placement = rows";
+  if (candidate.fields.store == StoreKind::writer)
+    return "a reducer adds its sums itself; use store = tma or direct, or placement = rows";
   if (candidate.shape.stages != 1)
     return "a reducer takes the operands of its dots in their own steps; use overlap = 1 or "
            "placement = rows";

@@ -8,6 +8,7 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -52,6 +53,30 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
+/// Whether a producer can load the tile ahead of time, for every warpgroup.
+static bool isPipedVector(LoadOp load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  auto loop = load->getParentOfType<scf::ForOp>();
+  constexpr int64_t unit = 8 * hop::bulkStartBytes / 32;
+  return type && type.getRank() == 1 && hop::getSharedLayout(type) && loop &&
+         loop.getBody()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted() &&
+         cast<ViewType>(load.getView().getType()).getRank() > 1 && !load.getBox() &&
+         isMultipleOf(load.getIndices().back(), unit) &&
+         llvm::all_of(load->getUsers(), [](Operation *user) {
+           auto broadcast = dyn_cast<BroadcastOp>(user);
+           return broadcast && broadcast.getAxis() == 0;
+         });
+}
+
+SmallVector<LoadOp> tessera::pipedVectors(KernelOp kernel) {
+  SmallVector<LoadOp> loads;
+  kernel.walk([&](LoadOp load) {
+    if (isPipedVector(load))
+      loads.push_back(load);
+  });
+  return loads;
+}
+
 SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
   SmallVector<StoredTile> tiles;
   kernel.walk([&](StoreOp store) {
@@ -70,33 +95,41 @@ SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
 }
 
 /// What a role that makes sums gets and hands on: a pipe for the operands of those that are added
-/// to one view, and one for their results where a writer stores them.
+/// to one view, and room for their parts where they leave in bulk.
 static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
-  llvm::SetVector<std::pair<Value, Type>> operands, results;
+  llvm::SetVector<std::pair<Value, Type>> operands;
+  llvm::SmallDenseSet<Value> staged;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
-    if (store != StoreKind::direct)
-      results.insert({sum.store.getView(), partsOf(sum).tile});
+    if (store == StoreKind::direct || !staged.insert(sum.store.getView()).second)
+      continue;
+    SumParts parts = partsOf(sum); // an even number takes turns at two places
+    use.staging += (parts.count % 2 == 0 ? 2 : 1) *
+                   llvm::alignTo(tileBytes(parts.tile), hopper::tileAlignment);
   }
-  auto add = [&](int64_t &bytes, auto &tiles, int64_t slots) {
-    for (auto [view, type] : tiles) {
-      bytes += slots * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
-      use.barriers += slots * 2 * hopper::mbarrierBytes;
-    }
-  };
-  add(use.operands, operands, slotsOfSums);
-  add(use.staging, results, store == StoreKind::writer ? slotsOfSums : 1);
+  for (auto [view, type] : operands) {
+    use.operands += slotsOfSums * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
+    use.barriers += slotsOfSums * 2 * hopper::mbarrierBytes;
+  }
 }
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
                                          int64_t outerStages, StoreKind store,
-                                         PlacementKind placement) {
+                                         PlacementKind placement, VectorKind vectors) {
   SharedMemoryUse use;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.inLoop ? stages.of(loopTiles++) : outerStages;
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 2 * hopper::mbarrierBytes;
+  }
+  if (vectors == VectorKind::pipe) {
+    llvm::SmallDenseSet<Attribute> pipes;
+    for (LoadOp load : pipedVectors(kernel))
+      if (!load.getPipeAttr() || pipes.insert(load.getPipeAttr()).second) {
+        use.tiles += stages.of(0) * llvm::alignTo(tileBytes(load.getType()), hopper::bulkAlignment);
+        use.barriers += stages.of(0) * 2 * hopper::mbarrierBytes;
+      }
   }
   if (findSpeculation(kernel))
     use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;

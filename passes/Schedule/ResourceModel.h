@@ -38,6 +38,10 @@ struct PipedTile {
 /// The tiles of `kernel` that live in shared memory, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
+/// The tiles of rank 1 that loops with dots of `kernel` load for all rows of their tiles, which can
+/// come through a pipe (vectors = pipe), in program order.
+llvm::SmallVector<tile::LoadOp> pipedVectors(tile::KernelOp kernel);
+
 /// Stores of tiles of one type to one view, which share a pipe to the role that makes them
 /// (store = writer).
 struct StoredTile {
@@ -79,7 +83,7 @@ ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind opera
 /// tiles that are loaded in loops, and `outerStages` for each other one.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
                                 int64_t outerStages, tile::StoreKind store,
-                                tile::PlacementKind placement);
+                                tile::PlacementKind placement, tile::VectorKind vectors);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.

@@ -91,8 +91,8 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
                                           const ScheduleFields &fields) const {
-  SharedMemoryUse use =
-      sharedMemoryUse(kernel, stages, outerStages, *fields.store, *fields.placement);
+  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, *fields.store,
+                                        *fields.placement, *fields.vectors);
   use.operands += operandBytes;
   if (fields.staging == StagingKind::shared)
     use.staging = 0;
@@ -116,9 +116,9 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   ScheduleFields withWriter = fields;
   withWriter.store = StoreKind::writer;
   withWriter.staging = StagingKind::own;
-  bool fits = sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1),
-                        withWriter)
-                  .total() <= hopper::sharedMemoryOfBlock;
+  bool fits =
+      sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1), withWriter)
+          .total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {
     return llvm::none_of(tile.stores,
@@ -147,6 +147,9 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   leaveForReducer(split, fields);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   fields.warpSpecialize = warpSpecialize;
+  if (!fields.vectors)
+    fields.vectors =
+        fields.placement == PlacementKind::apart ? VectorKind::pipe : VectorKind::direct;
   fields.overlap = shape.stages;
   fields.lead = shape.lead;
   fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
@@ -162,8 +165,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
                    : fields.placement == PlacementKind::apart
                        ? (sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
-                   : writerPays(fields)                  ? StoreKind::writer
-                                                         : StoreKind::direct;
+                   : writerPays(fields) ? StoreKind::writer
+                                        : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
@@ -303,6 +306,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   PlacementKind placement = *candidate.fields.placement;
   if (std::optional<std::string> reason = rejectReducer(candidate))
     return reason;
+  if (candidate.fields.vectors == VectorKind::pipe && !candidate.isSpecialized())
+    return "vectors = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
+           "or vectors = direct";
   if (int64_t indivisible = indivisibleRows(consumers, placement))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",
@@ -492,8 +498,7 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
   ScheduleFields fields = candidate.fields;
-  operandBytes =
-      computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
+  operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers());
   fields.stages = findStages(candidate);
   if (!fields.stages)

@@ -21,7 +21,7 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   if (assignment.fills(role, load))
     writeFill(load, info, builder);
   if (assignment.reads(role, plan.accesses.lookup(load)))
-    writeWait(load.getResult(), info, builder);
+    info.isVector() ? writeFetch(load, info, builder) : writeWait(load.getResult(), info, builder);
   return success();
 }
 
@@ -45,6 +45,14 @@ void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
   auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info), info.pipe);
   operands[tile] = {wait.getTile(), false};
   waits.push_back(wait);
+}
+
+/// Takes a tile of rank 1 from its slot.
+void Slicer::writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
+  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info), info.pipe);
+  waits.push_back(wait);
+  Value tile = hop::FetchOp::create(builder, load.getLoc(), info.tile, wait.getTile());
+  whole.map(load.getResult(), tile);
 }
 
 /// Makes the tile that another role multiplies, for this role too, and hands it over.
@@ -83,7 +91,7 @@ SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilde
   return indices;
 }
 
-/// Makes the parts of a sum one after the other, and stores each or hands it to the role that does.
+/// Makes the parts of a sum one after the other, and adds each to memory.
 void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
   tile::DotOp dot = sum.dot;
   tile::StoreOp store = sum.store;
@@ -98,25 +106,13 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
       right = partOf(right, !b.transposed, parts.count, number, loc, builder);
     Value part = hop::MmaOp::create(builder, loc, parts.tile, left, right, /*acc=*/Value(),
                                     a.transposed, b.transposed);
-    if (plan.isPiped(store))
-      writeTile(store.getLoc(), part, plan.pipeOf(store), builder);
-    else
-      tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
-                            placeOf(sum, i, builder), store.getBoxAttr(), store.getAdd());
+    tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
+                          placeOf(sum, i, builder), store.getBoxAttr(), store.getAdd());
   }
 }
 
 void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
   Location loc = store.getLoc();
-  if (const ApartSum *sum = plan.sumOf(store)) {
-    for (int64_t i = 0, count = partsOf(*sum).count; i < count; ++i) {
-      auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info), info.pipe);
-      hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
-                               placeOf(*sum, i, builder), store.getBoxAttr(), store.getAdd());
-      waits.push_back(wait);
-    }
-    return;
-  }
   SmallVector<Value> indices;
   for (Value index : store.getIndices())
     indices.push_back(whole.lookupOrDefault(index));

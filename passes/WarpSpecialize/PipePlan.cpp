@@ -50,12 +50,17 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
   return count ? (name + "." + Twine(count)).str() : name.str();
 }
 
-FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
+FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::VectorKind vectors) {
   PipePlan plan;
+  llvm::DenseSet<Operation *> ofRows;
+  if (vectors == tile::VectorKind::pipe)
+    for (tile::LoadOp load : pipedVectors(kernel))
+      ofRows.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
-    if (!feedsDot(load.getResult()))
+    bool isVector = ofRows.contains(load);
+    if (!isVector && !feedsDot(load.getResult()))
       return success();
-    if (failed(checkPipedUses(load, load.getResult())))
+    if (!isVector && failed(checkPipedUses(load, load.getResult())))
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
@@ -81,7 +86,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel) {
   // Earlier passes may have changed the order of the loads, which the numbers remember.
   SmallVector<std::pair<int64_t, PipeInfo *>> inLoops;
   for (auto &[key, info] : plan.pipes)
-    if (info.inLoop)
+    if (info.inLoop && !info.isVector())
       inLoops.emplace_back(key.second, &info);
   llvm::stable_sort(inLoops, llvm::less_first());
   for (auto [i, entry] : llvm::enumerate(inLoops))
@@ -254,8 +259,8 @@ static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePla
            tile::StoreOp(other.store).getView() == view;
   };
   auto known = llvm::find_if(plan.sums, isAlike);
-  PipeKey key = known == plan.sums.end() ? PipeKey(sum.operand, 0)
-                                         : plan.accesses.lookup(known->operand);
+  PipeKey key =
+      known == plan.sums.end() ? PipeKey(sum.operand, 0) : plan.accesses.lookup(known->operand);
   plan.accesses[sum.operand] = key;
   PipeInfo &info = plan.pipes[key];
   if (!info.tile)
@@ -264,38 +269,20 @@ static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePla
   return info;
 }
 
-LogicalResult tessera::planSums(tile::KernelOp kernel, tile::StoreKind kind, PipePlan &plan) {
+LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.sums = findApartSums(kernel);
   if (plan.sums.empty())
     return kernel.emitError("has no dot of a computed tile, beside other dots of a loop, whose "
                             "result only leaves by a store that adds it (placement = apart); use "
                             "placement = rows");
   for (const ApartSum &sum : plan.sums) {
-    if (!plan.isPiped(sum.operand)) {
-      PipeInfo &info = operandPipe(kernel, sum, plan);
-      info.isComputed = true;
-      info.slots = slotsOfSums;
-    }
-    if (kind != tile::StoreKind::writer)
+    if (plan.isPiped(sum.operand))
       continue;
-    RankedTensorType part = partsOf(sum).tile;
-    if (std::optional<std::string> why = whyNoBulkStore(sum.store, part))
-      return tile::StoreOp(sum.store).emitError(*why);
-    auto known = llvm::find_if(plan.sums, [&](const ApartSum &other) {
-      return plan.isPiped(other.store) && plan.pipeOf(other.store).tile == part &&
-             tile::StoreOp(other.store).getView() == tile::StoreOp(sum.store).getView();
-    });
-    PipeKey key = known == plan.sums.end() ? PipeKey(sum.store, 0)
-                                           : plan.accesses.lookup(known->store);
-    plan.accesses[sum.store] = key;
-    PipeInfo &info = plan.pipes[key];
-    if (!info.tile)
-      info.label = plan.makeLabel(kernel, tile::StoreOp(sum.store).getView());
-    info.tile = part;
-    info.isStored = true;
+    PipeInfo &info = operandPipe(kernel, sum, plan);
+    info.isComputed = true;
     info.slots = slotsOfSums;
   }
-  return checkOrder(kernel, plan);
+  return success();
 }
 
 LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {

@@ -30,6 +30,8 @@ struct PipeInfo {
   unsigned writer = 0;
   /// Computed tiles go through it, to the role that makes sums of them.
   bool isComputed = false;
+  /// A tile of rank 1, which the roles that read it take into registers.
+  bool isVector() const { return tile.getRank() == 1; }
   /// Slots, where the schedule does not say.
   std::optional<int64_t> slots;
   mlir::Value pipe;
@@ -51,8 +53,8 @@ struct PipePlan {
   bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed; }
   /// The sum that `op`, its dot or its store, belongs to; null for others.
   const ApartSum *sumOf(mlir::Operation *op) const {
-    auto found = llvm::find_if(
-        sums, [&](const ApartSum &sum) { return op == sum.store || op == sum.dot; });
+    auto found =
+        llvm::find_if(sums, [&](const ApartSum &sum) { return op == sum.store || op == sum.dot; });
     return found == sums.end() ? nullptr : &*found;
   }
   /// A name for another pipe of tiles of `view`.
@@ -62,8 +64,9 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> labels;
 };
 
-/// The pipes of a kernel's loads that feed dots; reports uses that shared memory cannot serve.
-mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel);
+/// The pipes of a kernel's loads that feed dots, and of tiles of rank 1 where `vectors` says so;
+/// reports uses that shared memory cannot serve.
+mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::VectorKind vectors);
 
 /// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
 /// became one after the pipes were numbered.
@@ -73,9 +76,8 @@ void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
 /// can make.
 mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
 
-/// Adds the pipes of the sums that a role of its own makes: of their operands, and, where a writer
-/// stores them, of their parts.
-mlir::LogicalResult planSums(tile::KernelOp kernel, tile::StoreKind store, PipePlan &plan);
+/// Adds the pipes of the operands of the sums that a role of its own makes.
+mlir::LogicalResult planSums(tile::KernelOp kernel, PipePlan &plan);
 
 } // namespace tessera
 

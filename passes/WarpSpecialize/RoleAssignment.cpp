@@ -66,7 +66,7 @@ LogicalResult RoleAssignment::assignResult(tile::StoreOp store, unsigned role) {
 
 LogicalResult RoleAssignment::assignSums(unsigned role) {
   for (const ApartSum &sum : plan->sums)
-    if (failed(plan->isPiped(sum.store) ? assignResult(sum.store, role) : assign(sum.store, role)))
+    if (failed(assign(sum.store, role)))
       return failure();
   return success();
 }
@@ -99,8 +99,7 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     // Where another role reads the tiles, this one does if it needs them.
     if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
       return readers.contains(plan->accesses.lookup(load)) ? success() : assignReads(load, role);
-    if (auto store = dyn_cast<tile::StoreOp>(op);
-        store && plan->isPiped(store) && plan->pipeOf(store).filler == role)
+    if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
       return assignResult(store, role);
     if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
         operations.contains(op))

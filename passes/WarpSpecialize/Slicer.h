@@ -66,6 +66,7 @@ private:
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
+  void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);

@@ -43,14 +43,14 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     tile::ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel)))
       return failure();
-    FailureOr<PipePlan> plan = planPipes(kernel);
+    FailureOr<PipePlan> plan = planPipes(kernel, *schedule.vectors);
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
-    FailureOr<RowPartition> rows = RowPartition::get(
-        kernel, *schedule.consumers, apartOperations(kernel, *schedule.placement));
+    FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers,
+                                                     apartOperations(kernel, *schedule.placement));
     if (failed(rows))
       return failure();
     if (failed(checkResults(*plan, *rows)))
@@ -80,24 +80,27 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   /// Adds the pipes of what a role of its own stores or sums up.
   LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                             PipePlan &plan) {
-    bool hasWriter = schedule.store == tile::StoreKind::writer;
-    if (hasWriter && failed(checkWriter(kernel, schedule)))
-      return failure();
     if (schedule.placement == tile::PlacementKind::apart)
       return success(succeeded(checkReducer(kernel, schedule)) &&
-                     succeeded(planSums(kernel, *schedule.store, plan)));
-    return hasWriter ? planStores(kernel, plan) : success();
+                     succeeded(planSums(kernel, plan)));
+    if (schedule.store != tile::StoreKind::writer)
+      return success();
+    return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
   }
 
-  /// Refuses a role of sums where no producer loads for two roles, where a grid point may run again,
-  /// and where loops have been rotated, so that operands cross from one step to the next.
+  /// Refuses a role of sums where no producer loads for two roles, where a grid point may run
+  /// again, and where loops have been rotated, so that operands cross from one step to the next.
   LogicalResult checkReducer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
     if (!*schedule.warpSpecialize)
-      return kernel.emitError("has no producer, which loads for the consumers and for a reducer "
-                              "(placement = apart); use warp_specialize = true or placement = rows");
+      return kernel.emitError(
+          "has no producer, which loads for the consumers and for a reducer "
+          "(placement = apart); use warp_specialize = true or placement = rows");
     if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
       return kernel.emitError("speculates, and a reducer (placement = apart) would not know which "
                               "of its sums come again; use placement = rows or speculate = false");
+    if (schedule.store == tile::StoreKind::writer)
+      return kernel.emitError("has a reducer (placement = apart), which adds its sums itself; use "
+                              "store = tma or direct, or placement = rows");
     if (*schedule.overlap != 1)
       return kernel.emitError("has rotated loops, and a reducer (placement = apart) takes the "
                               "operands of its dots in their own steps; use overlap = 1 or "
@@ -130,8 +133,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
-  /// through pipes; a warpgroup that makes sums; and those that compute, or do all of this. The role
-  /// of all else is last.
+  /// through pipes; a warpgroup that makes sums; and those that compute, or do all of this. The
+  /// role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
@@ -150,15 +153,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     unsigned writer = roles.size();
     if (llvm::any_of(plan.pipes, isStored))
       roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
-    // Results are those of the role that follows: of a reducer, where there is one.
-    unsigned first = roles.size();
     if (!plan.sums.empty())
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
     for (auto &[key, pipe] : plan.pipes) {
       pipe.writer = writer;
-      if (pipe.isStored)
-        pipe.filler = first;
-      else if (pipe.isComputed)
+      if (pipe.isStored || pipe.isComputed)
         pipe.filler = roles.size();
     }
     roles.push_back(consumer);

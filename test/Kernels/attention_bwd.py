@@ -1,5 +1,6 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/attention_bwd.tile %t
+# RUN: %python %s %source/kernels/attention_bwd_deterministic.tile %t
 """Compares the gradients of attention on the interpreter with the formulas, over masks, head groups, awkward lengths,
 queries that see nothing and gradients of LSE; and the formulas with central differences."""
 

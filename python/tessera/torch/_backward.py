@@ -31,13 +31,20 @@ def find_problem(q, v, alibi, variant):
     return None
 
 
+def _choose_source(scale):
+    """The source of the kernels: that with dQ in sums over blocks, whose order differs from run to run, unless torch is
+    asked for the same results in each run, or the scores have no scale that LSE could be divided by."""
+    fixed = torch.are_deterministic_algorithms_enabled() or scale == 0
+    return "attention_bwd_deterministic" if fixed else "attention_bwd"
+
+
 @functools.lru_cache(maxsize=None)
-def _find(kind, variant, element_type, d, dv, has_lse_gradient):
+def _find(kind, source, variant, element_type, d, dv, has_lse_gradient):
     """The kernels, or the interpreter's form, for tensors of head dimensions d and dv."""
     widths = [next(width for width in WIDTHS if size <= width) for size in (d, dv)]
     parameters = dict(field.split("=", 1) for field in variant.split()[1:])
     parameters.update(T=element_type, D=widths[0], DV=widths[1], DLSE=has_lse_gradient, PADDED=widths != [d, dv])
-    return kind(_library.find_source("attention_bwd"), **parameters)
+    return kind(_library.find_source(source), **parameters)
 
 
 def _is_taken(x):
@@ -56,7 +63,8 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
     if not _is_taken(grad):
         grad = torch.empty_like(out).copy_(grad)
     gradients = [] if grad_lse is None else [grad_lse.contiguous()]
-    kernel = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
+    source = _choose_source(scale)
+    kernel = _find(kind, source, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
     arguments = q, k, v, out, grad, lse, *gradients, *results, scale
     if kind is Program:
         kernel(*arguments)

@@ -219,9 +219,11 @@ def attention_bwd():
         attention_shape(2, 1, 63, 256),
     ]  # fmt: skip
     bshd = [part for name in ("q", "k", "v", "o", "do", "dq", "dk", "dv") for part in ("--order", f"{name}=0,2,1,3")]
-    for (d, dv), causal, dtype in itertools.product(((64, 64), (96, 96), (128, 128), (128, 64)), ("false", "true"), ("bf16", "f16")):
+    sources, dims = ("attention_bwd", "attention_bwd_deterministic"), ((64, 64), (96, 96), (128, 128), (128, 64))
+    for source, (d, dv), causal in itertools.product(sources, dims, ("false", "true")):
+        dtype = "f16" if d == 96 or causal == "true" else "bf16"
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}", f"-DDLSE={causal}"]
-        arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
+        arguments = [f"{source}.tile", *defines, "--set", "scale=0.1"]
         for shape in shapes:
             arguments += ["--shape", shape]
         yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
