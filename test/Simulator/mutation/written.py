@@ -30,6 +30,21 @@ def tensor(name, rows, columns=64, extents=(64, KEYS, 1), element=2):
     return {"tensor_map": view}
 
 
+def chunks(name, rows, box, element=2, columns=128):
+    """Boxes of whole rows of `columns` elements, in chunks of 128 bytes."""
+    inner = 128 // element
+    view = {
+        "buffer": name, "dims": [inner, rows, columns // inner], "strides": [columns * element, 128],
+        "box": [inner, box, min(columns, 64 if element == 4 else columns) // inner], "swizzle": 128,
+    }  # fmt: skip
+    return {"tensor_map": view}
+
+
+def row(name, extent, box):
+    view = {"buffer": name, "dims": [extent, 1], "strides": [4 * extent], "box": [box, 1], "swizzle": 0}
+    return {"tensor_map": view}
+
+
 def attention_buffers(kind, inputs="bf16"):
     inputs = {name: {"type": inputs, "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
     return {**inputs, "o": {"type": kind, "shape": [KEYS, 64], "fill": "nan"}}
@@ -63,6 +78,13 @@ def wait_less(text):
 def release_early(text):
     """A slot is given back while the copy still reads it."""
     changed = text.replace("cp.async.bulk.wait_group.read 0;", "")
+    assert changed != text
+    return changed
+
+
+def read_late(text):
+    """One more copy than there are places may still read them."""
+    changed = text.replace("cp.async.bulk.wait_group.read 1;", "")
     assert changed != text
     return changed
 
@@ -153,6 +175,31 @@ CASES = {
             "fence": FENCE,
             "barrier": BARRIER,
             "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
+        },
+    },
+    # A tile that the consumers hand to a reducer, which adds two parts of its product to memory in turns, and a row of values
+    # that each thread reads from its slot: 128 rows against 320 in steps of 64.
+    "reducer": {
+        "defines": ["-DFORM=1"],
+        "schedule": "placement=apart,persistent=none,consumers=2,stages=2",
+        "blocks": 1,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [128, 128], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
+            "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
+            "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
+            "o": {"type": "bf16", "shape": [128, 128], "fill": "nan"},
+        },
+        "params": [
+            chunks("a", 128, 128), chunks("b", KEYS, 64), row("r", KEYS, 64), chunks("columns", KEYS, 64, 4), {"buffer": "o"}, {"value": 128}, {"value": KEYS}, {"value": 128},
+        ],
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "sum fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v2"), {"missing-proxy-fence"}),
+            "read": (read_late, {"slot-overwritten", "race"}),
+            "taken": (without_wait("stmatrix"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "row": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
         },
     },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
