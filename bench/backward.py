@@ -7,11 +7,14 @@
 All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
 forward pass, 4 q s d h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
 FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
-heads. --kernels also times each kernel of ours alone.
+heads. Ours are attention_bwd and, as variant "deterministic", attention_bwd_deterministic, whose results are the same in each
+run. --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
+--list writes.
 """
 
 import ctypes
 import dataclasses
+import json
 import os
 
 import common
@@ -22,7 +25,7 @@ TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
 GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8)}
 PEERS = ("fa3", "cudnn", "fa2")
-KERNELS = ("attention_bwd_statistics", "attention_bwd_kv", "attention_bwd_q")
+SEQUENCES = {"default": "attention_bwd", "deterministic": "attention_bwd_deterministic"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,7 @@ def parse_arguments():
     parser.add_argument("--groups", default=",".join(GROUPS), help="of points (default: all)")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
     return parser.parse_args()
 
@@ -159,7 +163,12 @@ def find_peers(problem, options, expected):
 
 def configurations(point, schedules):
     parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
-    return [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
+    found = []
+    for variant, sequence in SEQUENCES.items():
+        for schedule in schedules:
+            configuration = cases.configuration(sequence, parameters, schedule, point.shape)
+            found.append({**configuration, "variant": variant if not schedule else f"{variant} {schedule}"})
+    return found
 
 
 def time_kernels(kernel, problem, tensors, stopwatch):
@@ -167,12 +176,13 @@ def time_kernels(kernel, problem, tensors, stopwatch):
     import torch
 
     q, k, v, o, do, lse, dq, dk, dv = tensors
-    lse2, delta = torch.empty_like(lse), torch.empty_like(lse)
-    loaded = kernel.bundle.kernels
+    shift, delta = torch.empty_like(lse), torch.empty_like(lse)
+    sums = torch.empty((*lse.shape, problem.point.d), device="cuda")
+    loaded, scale = kernel.bundle.kernels, problem.scale
     calls = {
-        KERNELS[0]: lambda: loaded[KERNELS[0]](o, do, lse, lse2, delta),
-        KERNELS[1]: lambda: loaded[KERNELS[1]](q, k, v, do, lse2, delta, dk, dv, problem.scale),
-        KERNELS[2]: lambda: loaded[KERNELS[2]](q, k, v, do, lse2, delta, dq, problem.scale),
+        "statistics": lambda: loaded["attention_bwd_statistics"](o, do, lse, sums, shift, delta, scale),
+        "gradients": lambda: loaded["attention_bwd_gradients"](q, k, v, do, shift, delta, sums, dk, dv, scale),
+        "convert": lambda: loaded["attention_bwd_convert"](sums, dq, scale),
     }
     for name, timing in stopwatch.compare(calls).items():
         print(f"  {name}: {timing['ms']:.4f} ms", flush=True)
@@ -199,7 +209,7 @@ def measure(point, source, options, stopwatch):
         return lambda: kernel(*tensors, problem.scale), lambda: worst_error(tensors[6:], expected)
 
     if options.kernels:
-        time_kernels(next(iter(kernels.values())), problem, make_tensors(), stopwatch)
+        time_kernels(kernels["default"], problem, make_tensors(), stopwatch)
     rivals = lambda: find_peers(problem, options, expected)  # noqa: E731
     return common.measure_kernels(dataclasses.asdict(point), point.flops, kernels, prepare, rivals, stopwatch)
 
@@ -211,6 +221,11 @@ def to_row(record):
 
 def main():
     options = parse_arguments()
+    if options.list:
+        schedules = common.wanted_schedules(options)
+        with open(options.list, "w") as file:
+            json.dump([c for point in points(options) for c in configurations(point, schedules)], file, indent=1)
+        return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = (
