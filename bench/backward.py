@@ -70,6 +70,10 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def forward_configuration(point):
+    return cases.attention("bf16", point.d, point.d, point.mask == "causal", shape=point.shape)
+
+
 class Problem:
     """Tensors of a point, [B, S, H, D], and the gradients that PyTorch gives."""
 
@@ -93,7 +97,7 @@ class Problem:
         import torch
 
         point = self.point
-        kernel = source.load(cases.attention("bf16", point.d, point.d, self.causal, shape=point.shape))
+        kernel = source.load(forward_configuration(point))
         self.o = torch.empty_like(self.q)
         self.lse = torch.empty((point.batch, point.heads, point.seqlen), device="cuda", dtype=torch.float32)
         views = [x.detach().transpose(1, 2) for x in (self.q, self.k, self.v, self.o)]
@@ -224,7 +228,8 @@ def main():
     if options.list:
         schedules = common.wanted_schedules(options)
         with open(options.list, "w") as file:
-            json.dump([c for point in points(options) for c in configurations(point, schedules)], file, indent=1)
+            wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules))]
+            json.dump(wanted, file, indent=1)
         return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
