@@ -84,6 +84,32 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
       hop.pipe.commit %y, %slot : !Results, !Slot
     }
     ```
+
+    With `placement = apart` a role of one warpgroup, the reducer, makes the sums over grid points: a dot of a computed tile
+    whose result only leaves by a store that adds it, that store, and the loops around them. The consumers write the
+    computed operand into a slot where they make it, and the reducer multiplies it from there, transposed or not. It makes
+    64 rows or columns of the result at a time, where the slots can be read in such parts. Sums that are added to one view
+    share a pipe of two slots. Refused without such a sum, without a producer, with a writer or a `tile.speculate`, in
+    rotated loops, and where each consumer has all of the operand.
+
+    ```mlir
+    !P = !hop.pipe<tensor<128x64xbf16>, 2>
+    !Slot = !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %p_t = tile.transpose %p : tensor<128x64xbf16> -> tensor<64x128xbf16>
+    %c = tile.dot %p_t, %a : tensor<64x128xbf16>, tensor<128x64xbf16> -> tensor<64x64xf32>
+    tile.store %c, %Y[%j, %c0] add : tensor<64x64xf32>, !tile.view<[N, 64], f32>
+    // becomes
+    hop.role @reducer warpgroups(1) registers(72) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %operand : !P -> !Slot
+      %c = hop.mma %slot, %a {transpose_a} : !Slot, !Slot -> tensor<64x64xf32>
+      hop.pipe.release %operand, %slot : !P, !Slot
+      tile.store %c, %Y[%j, %c0] add : tensor<64x64xf32>, !tile.view<[N, 64], f32>
+    }
+    ```
+
+    With `vectors = pipe` tiles of rank 1 that loops with dots load for the columns of their tiles come through pipes too. A
+    consumer waits for the slot, takes its elements into registers (`hop.fetch`) and gives the slot back.
   }];
   let options = [
     Option<"producers", "producers", "int64_t", "1", "Roles that load, where the schedule has any; 1 to 4">];
@@ -515,16 +541,19 @@ def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !P = tensor<64x64xbf16, #hop.layout<accumulator>>
+    !V = !hop.shared<tensor<64x64xbf16>, rows = 64>
     %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
     %e = math.exp2 %s : !S
     %p = arith.truncf %e : !S to !P
-    %g = hop.mma_issue %v, %o {transpose_b} : !V, !O -> !hop.flight<!S>
+    %g = hop.mma_issue %v, %o {transpose_b} : !V, !V -> !hop.flight<!S>
+    %dp = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
     // becomes
     %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
     %e = math.exp2 %s : !S
     %p = arith.truncf %e : !S to !P
     hop.pin %p : !P
-    %g = hop.mma_issue %v, %o {transpose_b} : !V, !O -> !hop.flight<!S>
+    %g = hop.mma_issue %v, %o {transpose_b} : !V, !V -> !hop.flight<!S>
+    %dp = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];

@@ -94,6 +94,10 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     hop.bulk_store %s, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
     ```
 
+    With `placement = apart` only stores that add go this way. Where a step of the loop makes an even number of them to a
+    view, two places take turns: a copy reads one while the other is written (`in_flight 1`), and the role waits for all at
+    its end.
+
     With `staging = own` the shared memory is the store's own. With `shared` it is that of slots of the pipe that the
     program reads last, of those that have room: as many as hold the rows of every warpgroup, of which none lies in
     two slots. The producer lends them after its last load, when their readers are done, and the next load into

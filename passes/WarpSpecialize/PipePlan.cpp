@@ -279,6 +279,11 @@ LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
     if (plan.isPiped(sum.operand))
       continue;
     PipeInfo &info = operandPipe(kernel, sum, plan);
+    if (!info.isComputed)
+      tile::DotOp(sum.dot).emitRemark("runs in a role of its own, a reducer, as its result only "
+                                      "leaves by a store that adds it; its computed operand "
+                                      "crosses from the consumers as '")
+          << info.label << "', in " << slotsOfSums << " slots of " << info.tile;
     info.isComputed = true;
     info.slots = slotsOfSums;
   }

@@ -143,6 +143,8 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "argument 'fallback' is 'slow'", *tensors, fallback="slow")
         self.refuse(ValueError, "argument 'alibi' is torch.float32 of shape (3,)", *tensors, alibi=torch.ones(3))
         self.refuse(ValueError, "one float32 slope for each of the 2 heads", *tensors, alibi=torch.ones(2).half())
+        self.refuse(ValueError, "argument 'scale' is 0, and kernels divide by it", *tensors, scale=0.0)
+        self.assertTrue(attention(*tensors, scale=0.0, fallback="torch").isfinite().all())
         self.refuse(NotImplementedError, "argument 'bias' is given", *tensors, bias=torch.zeros(70, 90))
 
     def test_gradients(self):

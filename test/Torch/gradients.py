@@ -2,6 +2,7 @@
 """Gradients of attention, by the interpreter on the CPU, against those in float64."""
 
 import unittest
+import unittest.mock
 
 import problems
 import torch
@@ -9,7 +10,7 @@ from problems import make
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils.checkpoint import checkpoint
 
-from tessera.torch import attention
+from tessera.torch import _backward, attention
 
 
 def expected_gradients(tensors, grad, grad_lse, visible=None):
@@ -67,6 +68,23 @@ class Gradients(unittest.TestCase):
         leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=5, keys=0)]
         found = torch.autograd.grad(attention(*leaves).sum(), leaves)
         self.assertTrue(all((gradient == 0).all() for gradient in found))
+
+    def test_which_kernels(self):
+        """Sums over blocks are in no order; where torch wants one, others are taken."""
+        find, found = _backward._find, []
+
+        def note(kind, source, *rest):
+            found.append(source)
+            return find(kind, source, *rest)
+
+        with unittest.mock.patch.object(_backward, "_find", note):
+            self.check(make(batch=1, rows=16, keys=16))
+            torch.use_deterministic_algorithms(True)
+            try:
+                self.check(make(batch=1, rows=16, keys=16), causal=True, lse=True)
+            finally:
+                torch.use_deterministic_algorithms(False)
+        self.assertEqual(found, ["attention_bwd", "attention_bwd_deterministic"])
 
     def test_transformations(self):
         tensors = make(batch=1, rows=32, keys=32)

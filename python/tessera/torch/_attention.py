@@ -55,7 +55,7 @@ def attention(
     softcap:  scores become softcap * tanh(score / softcap); 0 for none.
     alibi:    a float32 slope for each head of q; scores fall by it with each key of distance.
     bias:     added to the scores; only with fallback="torch".
-    scale:    1 / sqrt(head dimension) when not given.
+    scale:    1 / sqrt(head dimension) when not given; not 0.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
     A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
@@ -71,7 +71,7 @@ def attention(
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     left, right = _variants.read_window(causal, window)
     variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    if fallback and _needs_fallback(q, k, v, alibi, bias, variant):
+    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias, variant)):
         out, lse = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
@@ -92,6 +92,10 @@ def _needs_fallback(q, k, v, alibi, bias, variant):
 def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse):
     if bias is not None:
         raise NotImplementedError("argument 'bias' is given, and no kernel adds one; pass fallback=\"torch\"")
+    if scale == 0:
+        raise ValueError(
+            "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
+        )
     if _needs_gradient(q, k, v, alibi):
         problem = _backward.find_problem(q, v, alibi, variant)
         if problem is not None:

@@ -31,11 +31,10 @@ def find_problem(q, v, alibi, variant):
     return None
 
 
-def _choose_source(scale):
+def _choose_source():
     """The source of the kernels: that with dQ in sums over blocks, whose order differs from run to run, unless torch is
-    asked for the same results in each run, or the scores have no scale that LSE could be divided by."""
-    fixed = torch.are_deterministic_algorithms_enabled() or scale == 0
-    return "attention_bwd_deterministic" if fixed else "attention_bwd"
+    asked for the same results in each run."""
+    return "attention_bwd_deterministic" if torch.are_deterministic_algorithms_enabled() else "attention_bwd"
 
 
 @functools.lru_cache(maxsize=None)
@@ -63,8 +62,7 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
     if not _is_taken(grad):
         grad = torch.empty_like(out).copy_(grad)
     gradients = [] if grad_lse is None else [grad_lse.contiguous()]
-    source = _choose_source(scale)
-    kernel = _find(kind, source, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
+    kernel = _find(kind, _choose_source(), variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
     arguments = q, k, v, out, grad, lse, *gradients, *results, scale
     if kind is Program:
         kernel(*arguments)
