@@ -53,6 +53,8 @@ class Gradients(unittest.TestCase):
     def test_head_dimensions(self):
         self.check(make(batch=1, heads=1, rows=20, keys=24, d=40, dv=72))
         self.check(make(batch=1, heads=1, rows=20, keys=24, d=128), causal=True)
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=136, dv=64), causal=True)
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=256), lse=True)
 
     def test_layout_and_groups(self):
         self.check(make(batch=2, heads=4, kv_heads=2, rows=20, keys=24, layout="BSHD"), layout="BSHD")

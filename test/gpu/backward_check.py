@@ -1,4 +1,4 @@
-"""Checks kernels/attention_bwd.tile and attention_bwd_deterministic.tile on the GPU against gradients in f64: errors at
+"""Checks kernels/attention_bwd.tile, attention_bwd_deterministic.tile and attention_bwd_wide.tile on the GPU against gradients in f64: errors at
 most twice those of PyTorch in the same type, plus two units of the last place at 0.3.
 
     backward_check.py [--bundles DIR] [--quick]
@@ -105,8 +105,9 @@ def main():
     lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
     dims = (64, 128) if options.quick else (64, 96, 128)
     failures = count = 0
-    sequences = ("attention_bwd", "attention_bwd_deterministic")
-    for sequence, name, d, causal in itertools.product(sequences, TYPES, dims, (False, True)):
+    forms = [(sequence, d) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
+    forms += [("attention_bwd_wide", d) for d in (192, 256)]
+    for (sequence, d), name, causal in itertools.product(forms, TYPES, (False, True)):
         for sq, sk in lengths:
             for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False)):
                 # A contiguous LSE: its strides are those of an odd length.

@@ -86,7 +86,7 @@ def attention(
 def _needs_fallback(q, k, v, alibi, bias, variant):
     if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
         return True
-    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(q, v, alibi, variant) is not None
+    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(alibi, variant) is not None
 
 
 def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse):
@@ -97,7 +97,7 @@ def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_
             "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
         )
     if _needs_gradient(q, k, v, alibi):
-        problem = _backward.find_problem(q, v, alibi, variant)
+        problem = _backward.find_problem(alibi, variant)
         if problem is not None:
             _refuse_gradient(problem, q=q, k=k, v=v, alibi=alibi)
         return _backward.attention(q, k, v, variant, q.shape[-1] ** -0.5 if scale is None else float(scale))

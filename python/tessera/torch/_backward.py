@@ -11,8 +11,9 @@ from .._program import Program
 from . import _native, _op
 from ._types import TYPES
 
-#: Widths of tiles that kernels of the backward pass have.
-WIDTHS = (64, 96, 128)
+#: Widths of tiles that kernels of the backward pass have, and the widest of one kernel for dK and dV.
+WIDTHS = (64, 96, 128, 192, 256)
+NARROW = 128
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
@@ -22,18 +23,18 @@ _op._library.define(
 backward = torch.ops.tessera.attention_backward.default
 
 
-def find_problem(q, v, alibi, variant):
+def find_problem(alibi, variant):
     """What keeps the kernels of the backward pass from a call that the forward pass takes, or None."""
     if not variant.startswith("attention_fwd") or alibi is not None:
         return "of windows, soft caps and slopes"
-    if max(q.shape[3], v.shape[3]) > WIDTHS[-1]:
-        return f"of head dimensions above {WIDTHS[-1]}"
     return None
 
 
-def _choose_source():
+def _choose_source(widths):
     """The source of the kernels: that with dQ in sums over blocks, whose order differs from run to run, unless torch is
-    asked for the same results in each run."""
+    asked for the same results in each run, or heads are wide."""
+    if max(widths) > NARROW:
+        return "attention_bwd_wide"
     return "attention_bwd_deterministic" if torch.are_deterministic_algorithms_enabled() else "attention_bwd"
 
 
@@ -62,7 +63,7 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
     if not _is_taken(grad):
         grad = torch.empty_like(out).copy_(grad)
     gradients = [] if grad_lse is None else [grad_lse.contiguous()]
-    kernel = _find(kind, _choose_source(), variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
+    kernel = _find(kind, _choose_source((q.shape[3], v.shape[3])), variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
     arguments = q, k, v, out, grad, lse, *gradients, *results, scale
     if kind is Program:
         kernel(*arguments)
