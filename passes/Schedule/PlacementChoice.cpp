@@ -19,6 +19,8 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
                                                       bool warpSpecialize) const {
   if (requested.placement)
     return {*requested.placement};
+  if (requested.reducerRegisters)
+    return {PlacementKind::apart};
   bool isOpen = !sums.empty() && warpSpecialize && requested.overlap.value_or(1) == 1 &&
                 !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}

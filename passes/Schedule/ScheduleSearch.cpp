@@ -2,7 +2,6 @@
 
 #include "passes/Schedule/ScheduleSearch.h"
 #include "dialects/Hop/RegisterPool.h"
-#include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
@@ -108,31 +107,6 @@ static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
   if (left >= split.producer)
     split.consumer = std::min(split.consumer, left);
   return split;
-}
-
-/// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk fits
-/// beside two slots of each loaded tile.
-bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
-  ScheduleFields withWriter = fields;
-  withWriter.store = StoreKind::writer;
-  withWriter.staging = StagingKind::own;
-  bool fits =
-      sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1), withWriter)
-          .total() <= hopper::sharedMemoryOfBlock;
-  SmallVector<StoredTile> stored = storedTiles(kernel);
-  auto isBulk = [](StoredTile &tile) {
-    return llvm::none_of(tile.stores,
-                         [&](StoreOp store) { return whyNoBulkStore(store, tile.type); });
-  };
-  bool adds = llvm::any_of(stored, [](StoredTile &tile) { return tile.stores.front().getAdd(); });
-  // Of a partial sum each warpgroup has a tile of its own.
-  bool isPartial =
-      kernel
-          ->walk([](DotOp dot) {
-            return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
-          })
-          .wasInterrupted();
-  return fits && adds && !isPartial && *fields.warpSpecialize && llvm::all_of(stored, isBulk);
 }
 
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &requested,
@@ -268,35 +242,6 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
     return worksBetweenDots
                ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
                : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
-  return std::nullopt;
-}
-
-/// Why no role of one thread can store the results of `candidate`.
-std::optional<std::string> ScheduleSearch::rejectWriter(const Candidate &candidate) const {
-  if (candidate.fields.staging == StagingKind::shared)
-    return "staging = shared lends slots to the consumers' stores, and a writer has a pipe of its "
-           "own; use store = tma or staging = own";
-  if (!candidate.isSpecialized())
-    return "store = writer needs a producer, beside which the writer runs; use warp_specialize = "
-           "true or store = tma";
-  if (*candidate.fields.speculate)
-    return "store = writer stores while the program goes on, and would not know which stores come "
-           "again; use store = tma or speculate = false";
-  return std::nullopt;
-}
-
-/// Why the results of `candidate` cannot leave as it says.
-std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candidate) const {
-  if (candidate.fields.store == StoreKind::writer)
-    return rejectWriter(candidate);
-  if (candidate.fields.staging != StagingKind::shared)
-    return std::nullopt;
-  if (candidate.fields.store == StoreKind::direct)
-    return "staging = shared is for results that leave through shared memory; use store = tma or "
-           "staging = own";
-  if (!candidate.isSpecialized())
-    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
-           "or staging = own";
   return std::nullopt;
 }
 
