@@ -4,7 +4,8 @@
     TESSERA_LIBRARY=BUILD_TREE/lib scripts/compile_bundles.py OUTPUT_DIRECTORY [--only TEXT]
 
 Attention of both types, all widths of tiles, the usual masks, with and without the LSE and with head dimensions between the
-widths: for the class of most shapes, and without padding for each class that the database has. Needs ptxas.
+widths: for the class of most shapes, and without padding for each class that the database has. And their gradients. Needs
+ptxas.
 """
 
 import argparse
@@ -44,6 +45,10 @@ def list_requests():
             classes |= find_classes(_compile.to_texts(variant.parameters))
         for shape_class in sorted(classes):
             yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class)
+    for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
+        size = width - 8 if padded else width
+        source, parameters = _variants.describe_gradients(text, kind, size, size)
+        yield source, _compile.make_request(parameters)
 
 
 def write_bundle(directory, source, request):
@@ -51,7 +56,7 @@ def write_bundle(directory, source, request):
     assembler = {"ptxas": _compile.find_own_ptxas()}
     bundle = _compile.compile_bundle(text, os.path.basename(source), {**request, **assembler}, None)
     bundle = json.dumps(json.loads(bundle), separators=(",", ":")).encode()
-    _cache.write(directory, _compile.make_own_key(text, request), bundle)
+    _cache.write(directory, _compile.make_own_key(text, str(source), request), bundle)
     return len(bundle)
 
 

@@ -322,18 +322,18 @@ def _make_key(identity, source):
     return hashlib.sha256(json.dumps(identity).encode() + b"\0" + source).hexdigest()
 
 
-def make_own_key(source, request):
+def make_own_key(source, file_name, request):
     """The key of a bundle of the package itself: its compiler made it, with a ptxas that need not be here."""
-    return _make_key(["own", request], source)
+    return _make_key(["own", request], source + _read_imports(source, file_name))
 
 
-def _find_own(source, request):
+def _find_own(source, file_name, request):
     """The bundle of the package for a request, None when it has none."""
     # Another compiler may make something else, as may another ptxas or another database.
     is_plain = request["image"] == "cubin" and request["ptxas"] is None and request["database"] is None
-    if not is_plain or "TESSERA_LIBRARY" in os.environ or b"$import" in source:
+    if not is_plain or "TESSERA_LIBRARY" in os.environ:
         return None
-    key = make_own_key(source, request)
+    key = make_own_key(source, file_name, request)
     bundle = _find_bundle([_cache.OWN_BUNDLES], key)
     if bundle is not None:
         _remember(key, bundle)
@@ -417,7 +417,7 @@ def compile(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
         shape_class=shape_class,
     )  # fmt: skip
-    bundle = _find_own(source, request) if cache else None
+    bundle = _find_own(source, file_name, request) if cache else None
     if bundle is None:
         bundle = _find_or_compile(source, file_name, request, cache, on_diagnostic)
     return bundle.kernel(kernel)
@@ -425,8 +425,8 @@ def compile(
 
 def find_own(path, shape_class, parameters):
     """The kernel that the package has of a source, None when it has none."""
-    source, _ = _read_source(path)
-    bundle = _find_own(source, make_request(parameters, shape_class=shape_class))
+    source, file_name = _read_source(path)
+    bundle = _find_own(source, file_name, make_request(parameters, shape_class=shape_class))
     return bundle and bundle.kernel(None)
 
 

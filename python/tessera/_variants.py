@@ -9,6 +9,8 @@ from ._program import Program
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
+#: The widest tiles of which one kernel makes dK and dV.
+WIDEST_OF_BOTH = 128
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -162,6 +164,19 @@ class Variant:
 
 _executor = None
 _variants, _by_sizes, _lock = {}, {}, threading.Lock()
+
+
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
+    """(path of the source, parameters) of the gradients of a variant, for tensors of head dimensions d and dv.
+
+    lse:   with the gradient of the LSE.
+    fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where heads are wide.
+    """
+    fields = dict(field.split("=", 1) for field in text.split()[1:])
+    widths = [next(width for width in WIDTHS if size <= width) for size in (d, dv)]
+    parameters = {**fields, "T": element_type, "D": widths[0], "DV": widths[1], "DLSE": lse, "PADDED": widths != [d, dv]}
+    form = "_wide" if max(widths) > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
+    return _library.find_source("attention_bwd" + form), parameters
 
 
 def _background():

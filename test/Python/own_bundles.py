@@ -1,5 +1,6 @@
 # REQUIRES: ptxas
 # RUN: rm -rf %t && env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'"
+# RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DLSE': 'false', 'DV': '64', 'PADDED': 'false', 'T': 'bf16'"
 # RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %t
 """Bundles that a wheel has: a first call takes them and compiles nothing."""
 
@@ -56,6 +57,15 @@ class OwnBundles(unittest.TestCase):
                 self.find(MANY_LONG, lse=True)
             with unittest.mock.patch.dict(os.environ, {"TESSERA_LIBRARY": "another"}), self.assertRaises(CompileError):
                 self.find(MANY_LONG)
+
+    def test_gradients(self):
+        """Of a source with imports, whose texts count."""
+        source, parameters = _variants.describe_gradients(TEXT, "bf16", 64, 64)
+        self.assertEqual(_compile.compile(source, **parameters).description["name"], "attention_bwd")
+        source, parameters = _variants.describe_gradients(TEXT, "bf16", 64, 64, fixed=True)
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+            with self.assertRaisesRegex(CompileError, "TESSERA_JIT=0 forbids to compile"):
+                _compile.compile(source, **parameters)
 
     def test_options_that_make_something_else(self):
         source = _library.find_source("attention_fwd")

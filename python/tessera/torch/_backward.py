@@ -6,14 +6,10 @@ import functools
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _compile, _library, _variants
+from .. import _compile, _variants
 from .._program import Program
 from . import _native, _op
 from ._types import TYPES
-
-#: Widths of tiles that kernels of the backward pass have, and the widest of one kernel for dK and dV.
-WIDTHS = (64, 96, 128, 192, 256)
-NARROW = 128
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
@@ -30,21 +26,11 @@ def find_problem(alibi, variant):
     return None
 
 
-def _choose_source(widths):
-    """The source of the kernels: that with dQ in sums over blocks, whose order differs from run to run, unless torch is
-    asked for the same results in each run, or heads are wide."""
-    if max(widths) > NARROW:
-        return "attention_bwd_wide"
-    return "attention_bwd_deterministic" if torch.are_deterministic_algorithms_enabled() else "attention_bwd"
-
-
 @functools.lru_cache(maxsize=None)
-def _find(kind, source, variant, element_type, d, dv, has_lse_gradient):
+def _find(kind, variant, element_type, d, dv, has_lse_gradient, fixed):
     """The kernels, or the interpreter's form, for tensors of head dimensions d and dv."""
-    widths = [next(width for width in WIDTHS if size <= width) for size in (d, dv)]
-    parameters = dict(field.split("=", 1) for field in variant.split()[1:])
-    parameters.update(T=element_type, D=widths[0], DV=widths[1], DLSE=has_lse_gradient, PADDED=widths != [d, dv])
-    return kind(_library.find_source(source), **parameters)
+    source, parameters = _variants.describe_gradients(variant, element_type, d, dv, has_lse_gradient, fixed)
+    return kind(source, **parameters)
 
 
 def _is_taken(x):
@@ -63,7 +49,8 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
     if not _is_taken(grad):
         grad = torch.empty_like(out).copy_(grad)
     gradients = [] if grad_lse is None else [grad_lse.contiguous()]
-    kernel = _find(kind, _choose_source((q.shape[3], v.shape[3])), variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None)
+    fixed = torch.are_deterministic_algorithms_enabled()
+    kernel = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed)
     arguments = q, k, v, out, grad, lse, *gradients, *results, scale
     if kind is Program:
         kernel(*arguments)
