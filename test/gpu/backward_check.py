@@ -109,7 +109,7 @@ def main():
     forms += [("attention_bwd_wide", d) for d in (192, 256)]
     for (sequence, d), name, causal in itertools.product(forms, TYPES, (False, True)):
         for sq, sk in lengths:
-            for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False)):
+            for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False), (1, False, 16.0, True)):
                 # A contiguous LSE: its strides are those of an odd length.
                 failures += not check(source, sequence, name, d, causal, has_dlse, (2, 3, hk, sq, sk), factor, bshd)
                 count += 1
