@@ -55,6 +55,20 @@ bool ScheduleSearch::sumsLeaveInBulk() const {
   });
 }
 
+/// Why rows of values cannot come through pipes.
+std::optional<std::string> ScheduleSearch::rejectVectors(const Candidate &candidate) const {
+  if (candidate.fields.vectors != VectorKind::pipe)
+    return std::nullopt;
+  if (!candidate.isSpecialized())
+    return "vectors = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
+           "or vectors = direct";
+  // tile-even-loops lets the tiles of dots pass that only other blocks need.
+  if (!evened.empty())
+    return "vectors = pipe has no room for loops that run longer in other blocks of a cluster; use "
+           "vectors = direct or cluster = 1";
+  return std::nullopt;
+}
+
 /// Why `candidate` cannot have a role of its own for sums.
 std::optional<std::string> ScheduleSearch::rejectReducer(const Candidate &candidate) const {
   if (!candidate.hasReducer())

@@ -122,8 +122,9 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   fields.warpSpecialize = warpSpecialize;
   if (!fields.vectors)
-    fields.vectors =
-        fields.placement == PlacementKind::apart ? VectorKind::pipe : VectorKind::direct;
+    fields.vectors = fields.placement == PlacementKind::apart && evened.empty()
+                         ? VectorKind::pipe
+                         : VectorKind::direct;
   fields.overlap = shape.stages;
   fields.lead = shape.lead;
   fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
@@ -251,9 +252,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   PlacementKind placement = *candidate.fields.placement;
   if (std::optional<std::string> reason = rejectReducer(candidate))
     return reason;
-  if (candidate.fields.vectors == VectorKind::pipe && !candidate.isSpecialized())
-    return "vectors = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
-           "or vectors = direct";
+  if (std::optional<std::string> reason = rejectVectors(candidate))
+    return reason;
   if (int64_t indivisible = indivisibleRows(consumers, placement))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
                          "of 64",

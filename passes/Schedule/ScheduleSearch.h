@@ -81,6 +81,7 @@ private:
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
   void leaveForReducer(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
+  std::optional<std::string> rejectVectors(const Candidate &candidate) const;
   std::optional<std::string> rejectReducer(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   int64_t neededRegisters(const Candidate &candidate);
