@@ -49,6 +49,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   pm.addPass(createWarpSpecialize(options));
   addCleanup(pm);
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
+  pm.addNestedPass<hop::KernelOp>(createLoadScalarsAhead());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
   pm.addNestedPass<hop::KernelOp>(createConvertFp8Layouts());

@@ -1,11 +1,13 @@
 // Passes from the tile dialect to hop and on hop; those that write tiles to shared memory are in
-// StagingPasses.td, those from pipes to mbarriers and LLVM in BarrierPasses.td.
+// StagingPasses.td, those that pin work in PinPasses.td, those from pipes to mbarriers and LLVM in BarrierPasses.td.
 
 #ifndef TESSERA_PASSES_HOPPASSES_TD
 #define TESSERA_PASSES_HOPPASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/Hop/AheadPasses.td"
 include "passes/Hop/BarrierPasses.td"
+include "passes/Hop/PinPasses.td"
 include "passes/Hop/StagingPasses.td"
 
 def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
@@ -85,6 +87,28 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
+    With `transpose = apart` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
+    a dot reads along their columns, beside a computed operand. It transposes each tile once, into a pipe of two slots from
+    which the consumers read it. Refused without such a tile, without a producer, with a reducer, and where something else
+    reads the tile as it is loaded.
+
+    ```mlir
+    !V = !hop.pipe<tensor<64x128xf8E4M3FN>, 2>
+    !T = !hop.pipe<tensor<128x64xf8E4M3FN>, 2>
+    %v = tile.load %values[%j, %c0] : !tile.view<[N, 128], f8E4M3FN> -> tensor<64x128xf8E4M3FN>
+    // becomes in this role, and a wait on %turned in the consumers
+    hop.role @transposer warpgroups(1) registers(48) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %loaded : !V -> !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
+      %own = hop.pipe.acquire %turned : !T -> !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+      hop.transpose %slot, %own : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>,
+        !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+      hop.warpgroup_sync
+      hop.pipe.commit %turned, %own : !T, !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>
+      hop.pipe.release %loaded, %slot : !V, !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
+    }
+    ```
+
     With `placement = apart` a role of one warpgroup, the reducer, makes the sums over grid points: a dot of a computed tile
     whose result only leaves by a store that adds it, that store, and the loops around them. The consumers write the
     computed operand into a slot where they make it, and the reducer multiplies it from there, transposed or not. It makes
@@ -114,51 +138,6 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
   let options = [
     Option<"producers", "producers", "int64_t", "1", "Roles that load, where the schedule has any; 1 to 4">];
   let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
-def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
-  let summary = "Start the loads of a loop iterations ahead, without a producer";
-  let description = [{
-    Only for `warp_specialize = false`. A load that one thread of the role starts in each iteration of a loop is
-    started as many iterations before as its pipe has slots that the role does not hold, less one, if there are
-    two or more: the slot that comes free last waits for the slowest warpgroup. The first loads come before the
-    loop, and an iteration loads only for an iteration that the loop runs, so the fills keep their order.
-
-    The address of a later iteration is written anew from the induction variable, from values outside the loop
-    and from what iter_args will be. A load whose address takes anything else, or that shares its pipe with
-    another load of the loop, stays where it is; a remark says why.
-
-    ```mlir
-    !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
-    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    scf.for %j = %c0 to %n step %c1 {
-      %elected = hop.elected %wg
-      scf.if %elected {
-        hop.pipe.load %k, %K[%j, %c0] : !Pipe, !tile.view<[N, 64], bf16>
-      }
-      %t = hop.pipe.wait %k : !Pipe -> !Shared
-      hop.pipe.release %k, %t : !Pipe, !Shared
-    }
-    // becomes
-    %elected = hop.elected %wg
-    %runs = arith.cmpi slt, %c0, %n : index
-    %first = arith.andi %elected, %runs : i1
-    scf.if %first {
-      hop.pipe.load %k, %K[%c0, %c0] : !Pipe, !tile.view<[N, 64], bf16>
-    }
-    scf.for %j = %c0 to %n step %c1 {
-      %next = arith.addi %j, %c1 : index
-      %again = arith.cmpi slt, %next, %n : index
-      %ahead = arith.andi %elected, %again : i1
-      scf.if %ahead {
-        hop.pipe.load %k, %K[%next, %c0] : !Pipe, !tile.view<[N, 64], bf16>
-      }
-      %t = hop.pipe.wait %k : !Pipe -> !Shared
-      hop.pipe.release %k, %t : !Pipe, !Shared
-    }
-    ```
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
@@ -495,65 +474,6 @@ def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
       %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
       %e = math.exp2 %s : !S
     }
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
-def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
-  let summary = "Keep work under the product that it was placed under";
-  let description = [{
-    Only with `pin_waits = true`. The work between two waits of a block depends on the first one's tiles and not on the
-    second one's product, which runs meanwhile (FlashAttention-3, section 3.2, Figure 2). An assembler that sees no
-    dependence from the work to the second wait moves that wait up, to before the work, and the tensor cores are idle
-    during it. This pass names at each wait the tiles that the work before it yields; lowered, the wait is in a block of
-    its own behind them. Of those tiles the ones that others are computed from are left out.
-
-    ```mlir
-    !S = tensor<64x64xf32, #hop.layout<accumulator>>
-    !Row = tensor<64xf32, #hop.layout<row_partial>>
-    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
-    %p = math.exp2 %s : !S
-    %sum = tile.reduce sum %p axis 1 : !S -> !Row
-    %o = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
-    // becomes
-    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
-    %p = math.exp2 %s : !S
-    %sum = tile.reduce sum %p axis 1 : !S -> !Row
-    %o = hop.mma_wait %g behind %sum pending 0 : !hop.flight<!S> behind !Row -> !S
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
-def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
-  let summary = "Keep work before a product that would need more registers beside it";
-  let description = [{
-    Where the work on a tile stands before a product that does not depend on it, an assembler runs the two side by side, so
-    that the tile and the accumulator of the product live at once. That is welcome as long as the role has the registers. The
-    gradients of attention at d = 128 have not: dK, dV, S and dP take 192 of 208, and the assembler then serialises all
-    products of the kernel (C7512) instead of changing its mind.
-
-    So the pass counts what lives across each product that begins in new registers and has no other in flight: all
-    tiles, the accumulator, what the work has still to read, and what a thread needs beside tiles. Where that is more than
-    the role's `registers`, the tiles that the work yields are pinned before the product (`hop.pin`).
-
-    ```mlir
-    !S = tensor<64x64xf32, #hop.layout<accumulator>>
-    !P = tensor<64x64xbf16, #hop.layout<accumulator>>
-    !V = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-    %e = math.exp2 %s : !S
-    %p = arith.truncf %e : !S to !P
-    %g = hop.mma_issue %v, %o {transpose_b} : !V, !V -> !hop.flight<!S>
-    %dp = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
-    // becomes
-    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-    %e = math.exp2 %s : !S
-    %p = arith.truncf %e : !S to !P
-    hop.pin %p : !P
-    %g = hop.mma_issue %v, %o {transpose_b} : !V, !V -> !hop.flight<!S>
-    %dp = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];

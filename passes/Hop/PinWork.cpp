@@ -7,6 +7,7 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
@@ -18,10 +19,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-/// Registers of a thread beside tiles, where ptxas keeps none of an accumulator: it begins those at
-/// R24.
-constexpr int64_t besideTiles = 24;
 
 /// Registers of a thread that `type` takes; 0 for what is no tile in registers.
 int64_t registersOf(Type type) {
@@ -141,7 +138,7 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
     llvm::SetVector<Value> results = work.results();
     int64_t excess = registersOf(work.sources()) - registersOf(results),
             needed = livingAcross(issue) + registersOf(issue.getFlight().getType()) +
-                     std::max<int64_t>(excess, 0) + besideTiles;
+                     std::max<int64_t>(excess, 0) + h200CostModel.belowAccumulators;
     if (results.empty() || needed <= registers)
       return;
     // What the accumulator begins with is loaded behind it.

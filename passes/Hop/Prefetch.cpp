@@ -1,14 +1,13 @@
 //===- Prefetch.cpp - Loads ahead of their use without a producer ---------===//
 //
-// Implements hop-prefetch. See HopPasses.td.
+// Implements hop-prefetch. See AheadPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Hop/FutureValues.h"
 #include "passes/Hop/HopPasses.h"
 
 namespace tessera {
@@ -20,63 +19,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-/// Writes values of a loop body as they will be some iterations on.
-class FutureValues {
-public:
-  /// Iteration 0 is that of `induction`, in which the loop's arguments have the values `arguments`.
-  FutureValues(scf::ForOp loop, OpBuilder &builder, Value induction, ValueRange arguments)
-      : loop(loop), builder(builder), induction(induction), arguments(arguments) {}
-
-  /// `value` in iteration `ahead`; null when it takes more than index arithmetic.
-  Value get(Value value, int64_t ahead) {
-    auto key = std::make_pair(value, ahead);
-    if (auto known = made.find(key); known != made.end())
-      return known->second;
-    Value result = make(value, ahead);
-    return made[key] = result;
-  }
-
-  Value inductionAt(int64_t ahead) {
-    Location loc = loop.getLoc();
-    Value result = induction;
-    for (int64_t i = 0; i < ahead; ++i)
-      result = arith::AddIOp::create(builder, loc, result, loop.getStep());
-    return result;
-  }
-
-private:
-  Value make(Value value, int64_t ahead) {
-    if (loop.isDefinedOutsideOfLoop(value))
-      return value;
-    if (value == loop.getInductionVar())
-      return inductionAt(ahead);
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (argument.getOwner() != loop.getBody())
-        return {};
-      if (ahead == 0)
-        return arguments[argument.getArgNumber() - 1];
-      return get(loop.getTiedLoopYieldedValue(argument)->get(), ahead - 1);
-    }
-    Operation *op = value.getDefiningOp();
-    if (op->getBlock() != loop.getBody() || !isPure(op) || op->getNumRegions() != 0)
-      return {};
-    IRMapping mapping;
-    for (Value operand : op->getOperands()) {
-      Value mapped = get(operand, ahead);
-      if (!mapped)
-        return {};
-      mapping.map(operand, mapped);
-    }
-    return builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
-  }
-
-  scf::ForOp loop;
-  OpBuilder &builder;
-  Value induction;
-  SmallVector<Value> arguments;
-  DenseMap<std::pair<Value, int64_t>, Value> made;
-};
 
 /// The slots of `pipe` that a role holds at once at most: those of a block between a wait and its
 /// release, and those that the blocks around it hold meanwhile.
@@ -151,8 +93,8 @@ private:
       return;
     }
     for (int64_t ahead = 0; ahead < distance; ++ahead)
-      startLoad(own, first.inductionAt(ahead), addresses[ahead], before);
-    startLoad(own, later.inductionAt(distance), addresses[distance], inside);
+      startLoad(own, first.isRun(ahead), addresses[ahead], before);
+    startLoad(own, later.isRun(distance), addresses[distance], inside);
     own.load.erase();
     if (own.guard.thenBlock()->without_terminator().empty())
       own.guard.erase();
@@ -167,11 +109,9 @@ private:
     return address;
   }
 
-  /// Starts the load of the iteration of `induction`, if the loop runs it.
-  void startLoad(OwnLoad own, Value induction, ValueRange address, OpBuilder &builder) {
+  /// Starts the load of an iteration, if the loop runs it.
+  void startLoad(OwnLoad own, Value runs, ValueRange address, OpBuilder &builder) {
     Location loc = own.load.getLoc();
-    auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
-    Value runs = arith::CmpIOp::create(builder, loc, predicate, induction, loop.getUpperBound());
     auto elected = own.guard.getCondition().getDefiningOp<hop::ElectedOp>();
     Value isElected =
         hop::ElectedOp::create(builder, loc, builder.getI1Type(), elected.getWarpgroup());
