@@ -143,6 +143,16 @@ LogicalResult BulkStoreOp::verify() {
   Type element = getSource().getType().getTile().getElementType();
   if (getAdd() && !element.isF32())
     return emitOpError("adds elements of f32, got ") << element;
+  int64_t inFlight = getInFlight();
+  if (inFlight < 0 || inFlight > 7)
+    return emitOpError("leaves 0 to 7 copies in flight, got ") << inFlight;
+  Value source = getSource();
+  while (auto slice = source.getDefiningOp<SliceOp>())
+    source = slice.getSource();
+  if (inFlight && !source.getDefiningOp<StagingOp>())
+    return emitOpError(
+        "leaves copies in flight that read a slot, which is given back when they are "
+        "done; copy from hop.staging");
   return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
 }
 

@@ -185,8 +185,8 @@ def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
       -> !hop.shared<tensor<32x64xbf16>, rows = 32>
     ```
   }];
-  let arguments = (ins Hop_SharedType:$source, Index:$index);
-  let results = (outs Hop_SharedType:$result);
+  let arguments = (ins Hop_SharedMatrix:$source, Index:$index);
+  let results = (outs Hop_SharedMatrix:$result);
   let extraClassDeclaration = [{
     /// Whether the parts are columns of all rows.
     bool isOfColumns() {
@@ -210,8 +210,8 @@ def Hop_OverlayOp : Hop_Op<"overlay", [Pure]> {
       !hop.shared<tensor<80x256xbf16>, rows = 80> -> !hop.shared<tensor<64x256xbf16>, rows = 64>
     ```
   }];
-  let arguments = (ins Variadic<Hop_SharedType>:$slots, Index:$index);
-  let results = (outs Hop_SharedType:$result);
+  let arguments = (ins Variadic<Hop_SharedMatrix>:$slots, Index:$index);
+  let results = (outs Hop_SharedMatrix:$result);
   let assemblyFormat =
     "$slots `[` $index `]` attr-dict `:` qualified(type($slots)) `->` qualified(type($result))";
   let hasVerifier = 1;

@@ -33,7 +33,7 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]>
       !hop.shared<tensor<128x64xbf16>, rows = 128> -> tensor<64x128xf32, #hop.layout<accumulator>>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+  let arguments = (ins AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$a, Hop_SharedMatrix:$b,
                        Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b,
                        UnitAttr:$in_accumulator_order);
   let results = (outs Hop_Fragment:$result);
@@ -56,7 +56,7 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
       -> tensor<64x128xf32, #hop.layout<accumulator>>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Hop_SharedType, Hop_Fragment]>:$a, Hop_SharedType:$b,
+  let arguments = (ins AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$a, Hop_SharedMatrix:$b,
                        Optional<AnyTypeOf<[Hop_Fragment, Hop_FlightType]>>:$acc,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b,
                        UnitAttr:$in_accumulator_order);
@@ -163,7 +163,7 @@ def Hop_TransposeOp : Hop_Op<"transpose", [Hop_OnWarpgroups]> {
       !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
     ```
   }];
-  let arguments = (ins Hop_SharedType:$source, Hop_SharedType:$destination);
+  let arguments = (ins Hop_SharedMatrix:$source, Hop_SharedMatrix:$destination);
   let assemblyFormat =
     "$source `,` $destination attr-dict `:` qualified(type($source)) `,` qualified(type($destination))";
   let hasVerifier = 1;

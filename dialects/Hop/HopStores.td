@@ -23,7 +23,7 @@ def Hop_StagingOp : Hop_Op<"staging", [
     ```
   }];
   let arguments = (ins StrAttr:$label, OptionalAttr<I64Attr>:$offset);
-  let results = (outs Hop_SharedType:$tile);
+  let results = (outs Hop_SharedMatrix:$tile);
   let assemblyFormat = "$label (`at` $offset^)? attr-dict `:` qualified(type($tile))";
 }
 
@@ -60,7 +60,7 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
       !hop.shared<tensor<32x64xbf16>, rows = 32>
     ```
   }];
-  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination, UnitAttr:$transposed);
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedMatrix:$destination, UnitAttr:$transposed);
   let assemblyFormat =
     "$tile `,` $destination (`transposed` $transposed^)? attr-dict `:` type($tile) `,` qualified(type($destination))";
   let hasVerifier = 1;
@@ -118,19 +118,20 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
     to those of the view (cp.reduce.async.bulk.tensor, PTX ISA 9.7.9.27.1.3).
 
     With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of
-    one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`.
+    one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`. From `hop.staging`
+    alone, at most 7: a slot is given back as soon as its copy is done.
 
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
     hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
     ```
   }];
-  let arguments = (ins Hop_SharedType:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
+  let arguments = (ins Hop_SharedMatrix:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
                        OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add,
                        DefaultValuedAttr<I64Attr, "0">:$in_flight);
   let assemblyFormat =
-    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? (`in_flight` $in_flight^)? attr-dict `:` qualified(type($source)) `,` "
-    "qualified(type($view))";
+    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? (`in_flight` $in_flight^)? attr-dict `:` "
+    "qualified(type($source)) `,` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -153,8 +154,6 @@ def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarpgroups]> {
     PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group.read`. Behind stores that leave copies `in_flight`.
 
     ```mlir
-    hop.bulk_store %part, %S[%row, %c0] add in_flight 1 : !hop.shared<tensor<64x64xf32>, rows = 64>,
-      !tile.view<[M, 64], f32>
     hop.bulk_read_wait
     ```
   }];

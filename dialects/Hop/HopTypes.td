@@ -131,7 +131,8 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
     for a swizzle of `s` = 128, 64 or 32 bytes, where a chunk is `s` bytes of a row, `unit` counts its 16-byte
     units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
     is R0: a slice of rows keeps the buffer's chunk stride. Elements have 1, 2 or 4 bytes, a row a multiple of 32 bytes,
-    and R0 is a multiple of 8; other tiles are refused.
+    and R0 is a multiple of 8. Of a tile of rank 1 the elements lie side by side: 32 to 256 of 4 bytes, a multiple of 32,
+    which a bulk copy fills and `hop.fetch` reads. Other tiles are refused.
 
     ```mlir
     !hop.shared<tensor<64x64xbf16>, rows = 128>
@@ -141,6 +142,11 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
   let assemblyFormat = "`<` $tile `,` `rows` `=` $storedRows `>`";
   let genVerifyDecl = 1;
 }
+
+/// A tile of rows and columns, as products and stores have it.
+def Hop_SharedMatrix : Type<
+    And<[Hop_SharedType.predicate, CPred<"::llvm::cast<::tessera::hop::SharedType>($_self).getTile().getRank() == 2">]>,
+    "a tile of rank 2 in shared memory", "::tessera::hop::SharedType">;
 
 def Hop_FlightType : TypeDef<Hop_Dialect, "Flight"> {
   let mnemonic = "flight";

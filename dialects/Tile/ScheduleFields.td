@@ -26,6 +26,11 @@ def Tile_VectorKind : I32EnumAttr<"VectorKind", "How tiles of rank 1 are loaded 
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_TransposeKind : I32EnumAttr<"TransposeKind", "Which role transposes loaded tiles of 8-bit elements", [
+    I32EnumAttrCase<"own", 0>, I32EnumAttrCase<"apart", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
     I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
   let cppNamespace = "::tessera::tile";
@@ -187,22 +192,28 @@ defvar Tile_ScheduleFields = [
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
   ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
-    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer what it leaves">,
+    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer or a transposer what it leaves">,
     "registers per thread of each consumer">,
   ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
     "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
-    "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. `apart` takes "
-    "`warp_specialize = true` and `overlap = 1`">,
+    "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. "
+    "`apart` takes `warp_specialize = true` and `overlap = 1`">,
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
-    Chosen<"with `placement = apart` what its sums take, else 24">,
-    "registers per thread of the reducer">,
+    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, else 24">,
+    "registers per thread of the reducer, or of the transposer">,
   ScheduleField<"vectors", CaseOf<Tile_VectorKind>, Chosen<"`pipe` with `placement = apart`, else `direct`">,
-    "how a row of values that a loop with dots loads for the columns of its tiles comes: each thread loads what it needs, or "
-    "a producer loads it ahead of time, through a pipe. `pipe` is for tiles of rank 1 of 32 to 256 elements of 4 bytes "
-    "that are only broadcast along axis 0, from a column that is a multiple of 4 on; others are `direct` whatever the field. "
-    "The strides of their tensors are multiples of 16 bytes"> 
+    "how a row of values that a loop with dots loads for the columns of its tiles comes: each thread loads what it needs, "
+    "or a producer loads it ahead of time, through a pipe. `pipe` is for tiles of rank 1 of 32 to 256 elements of 4 bytes, "
+    "a multiple of 32, that are only broadcast along axis 0, from a column on that is a multiple of 4, of views that the "
+    "kernel does not store to; others are `direct` whatever the field. The strides of their tensors are multiples of 16 "
+    "bytes">,
+  ScheduleField<"transpose", CaseOf<Tile_TransposeKind>,
+    Chosen<"`apart` where a loaded tile has to be transposed and it fits, else `own`">,
+    "which role transposes loaded tiles of 8-bit elements that a dot reads along the other dimension. `own`: each consumer "
+    "all of each tile, for itself. `apart`: a role of its own, a `transposer` of one warpgroup, each tile once, which it "
+    "hands on through a pipe. `apart` takes `warp_specialize = true` and `placement = rows`">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

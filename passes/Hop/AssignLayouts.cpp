@@ -322,6 +322,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
   }
 
   LogicalResult assign(hop::RoleOp role) {
+    if (!hasTiles(role))
+      return success();
     rematerialize(role);
     bool multiplies =
         role.walk([](hop::MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -338,6 +340,16 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     PartialReductions partial(role);
     LayoutAssigner(role, layout, axes, partial).run();
     return success();
+  }
+
+  /// Whether threads of the role hold tiles; one that transposes in shared memory has none.
+  static bool hasTiles(hop::RoleOp role) {
+    auto visit = [](Operation *op) {
+      bool has = llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
+                 llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
+      return has ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return role.walk(visit).wasInterrupted();
   }
 
   LayoutAttr chooseLayout(hop::RoleOp role, const VectorAxes &axes) {

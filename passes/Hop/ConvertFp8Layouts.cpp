@@ -36,6 +36,9 @@ public:
 
 private:
   LogicalResult convert(hop::MmaOp mma) {
+    // A transposer has made b.
+    if (mma.getInAccumulatorOrder())
+      return success();
     auto fragment = dyn_cast<RankedTensorType>(mma.getA().getType());
     if (mma.getTransposeA())
       return refuse(mma, "a is stored as KxM and would have to be MxK");

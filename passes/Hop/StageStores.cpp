@@ -6,7 +6,6 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -96,10 +95,10 @@ private:
   hop::KernelOp kernel;
   /// The shared memory of the stores of a region to a view, in order.
   std::map<std::pair<Region *, void *>, SmallVector<hop::StagingOp>> stagings;
-  /// The places of the sums of a role, by view.
-  std::map<std::pair<Operation *, void *>, SmallVector<hop::StagingOp, 2>> ofSums;
-  /// How many sums of a block have been staged, by view.
-  std::map<std::pair<Block *, void *>, size_t> staged;
+  /// The places of the sums of a role, by view and type.
+  std::map<std::tuple<Operation *, void *, const void *>, SmallVector<hop::StagingOp, 2>> ofSums;
+  /// How many sums of a block have been staged, likewise.
+  std::map<std::tuple<Block *, void *, const void *>, size_t> staged;
 };
 
 /// Replaces `store` by a write into `memory` and a copy from there, which leaves `inFlight` copies.
@@ -136,9 +135,10 @@ void OwnMemory::stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType par
 void OwnMemory::stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
                          RankedTensorType whole) {
   void *view = store.getView().getAsOpaquePointer();
-  size_t &number = staged[{store->getBlock(), view}];
+  const void *tile = whole.getAsOpaquePointer();
+  size_t &number = staged[{store->getBlock(), view, tile}];
   size_t places = (number + countSums(store)) % 2 == 0 ? 2 : 1;
-  SmallVector<hop::StagingOp, 2> &own = ofSums[{role, view}];
+  SmallVector<hop::StagingOp, 2> &own = ofSums[{role, view, tile}];
   while (own.size() < places)
     own.push_back(createStaging(role, store, whole));
   auto type = hop::SharedType::get(store.getContext(), part.getTile(), whole.getDimSize(0));

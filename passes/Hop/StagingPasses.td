@@ -13,7 +13,8 @@ def ConvertFp8Layouts : Pass<"hop-convert-fp8-layouts", "::tessera::hop::KernelO
 
     A second operand that does not have that dimension innermost is transposed: each warpgroup writes it to shared
     memory of its own (`hop.transpose`), which it reads in the product. The transposition puts the contracted elements
-    in the order in which the lanes of an accumulator's row hold them, so that a fragment is multiplied as it is.
+    in the order in which the lanes of an accumulator's row hold them, so that a fragment is multiplied as it is. What a
+    transposer has made (`tile-warp-specialize`) is in this order, and stays.
 
     Where the second operand is read as it was loaded, the lanes of a row exchange the columns of a fragment
     (`hop.rearrange`). A first operand that does not have the contracted dimension innermost is an error, as is a second

@@ -184,8 +184,8 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
 }
 
 /// Ends the block behind a branch that is never taken, to a block that uses `tiles`. ptxas moves
-/// wgmma.wait_group up over arithmetic, but not into another block, and the use keeps the
-/// arithmetic in this one. The other block has a wait of its own, and each place another block:
+/// wgmma.wait_group and products up over arithmetic, but not into another block, and the use keeps
+/// the arithmetic in this one. The other block has a wait of its own, and each place another block:
 /// ptxas serialises the products of a loop that it can leave with some in flight (C7515).
 void Emitter::emitBlockEnd(ValueRange tiles) {
   std::string text = "wgmma.wait_group.sync.aligned 0;", constraints = "r";

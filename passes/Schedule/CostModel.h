@@ -69,6 +69,10 @@ struct CostModel {
   /// functions, and these less than so many times those of the dots. `tessera tune --fields
   /// pingpong`, record 2026-11-21-nvidia-h200-d54605e-tuning (docs/lab/schedules.md).
   double mostDotsForTurns = 3.0, mostFunctionsForTurns = 2.5;
+  /// The same of the special functions beside a transposer, which fills the gaps of the others too:
+  /// kernels/attention_fp8.tile at d = 64 and 128, record
+  /// 2026-11-23-nvidia-h200-6bf1e89-schedules-fp8 (docs/lab/fp8.md).
+  double mostFunctionsBesideTransposer = 1.5;
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
   /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
   /// dimension.
@@ -113,9 +117,14 @@ struct CostModel {
   /// Registers that ptxas wants at entry beside the accumulators of the widest wgmma (C7602): of
   /// 64x160 and 64x256 with both operands in shared memory.
   int64_t besideAccumulators = 26;
+  /// Registers of a thread below its accumulators, which ptxas begins at R24: nvdisasm of the
+  /// gradients of attention.
+  int64_t belowAccumulators = 24;
   /// Registers of a thread of a reducer beside the part of a sum that it makes: descriptors, the
   /// places of that part in shared memory, and counters. ptxas keeps 32 accumulators within 72.
   int64_t besideSums = 40;
+  /// Registers of a thread of a transposer: ptxas -v of kernels/attention_fp8.tile.
+  int64_t transposerRegisters = 48;
 };
 
 /// What the passes ask when nobody gives them another one.

@@ -45,6 +45,7 @@ static ScheduleFields fixedWithoutDots() {
   fields.cluster = 1;
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
+  fields.transpose = TransposeKind::own;
   fields.vectors = VectorKind::direct;
   fields.reducerRegisters = hopper::leastRoleRegisters;
   return fields;

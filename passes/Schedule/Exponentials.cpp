@@ -161,7 +161,29 @@ static void followUse(OpOperand &use, SmallVectorImpl<Value> &values) {
     llvm::append_range(values, op->getResults());
 }
 
+/// True when tile `value` is computed, element by element, from a product of 8-bit elements.
+static bool isOfByteProduct(Value value) {
+  SmallVector<Value> pending = {value};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value tile = pending.pop_back_val();
+    Operation *op = tile.getDefiningOp();
+    if (!op || !elementsOfTile(tile) || !seen.insert(tile).second)
+      continue;
+    if (auto dot = dyn_cast<DotOp>(op))
+      if (isByteFloat(dot.getB().getType().getElementType()))
+        return true;
+    if (OpTrait::hasElementwiseMappableTraits(op))
+      llvm::append_range(pending, op->getOperands());
+  }
+  return false;
+}
+
 bool tessera::staysPrecise(Operation *op) {
+  // Tensor cores keep about 14 bits of sums of 8-bit products: exponents are off by as much as the
+  // cheaper polynomial is.
+  if (isOfByteProduct(op->getOperand(0)))
+    return false;
   SmallVector<Value> pending;
   for (Operation *user : op->getUsers())
     if (isa<ReduceOp>(user))

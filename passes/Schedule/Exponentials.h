@@ -43,8 +43,9 @@ bool isExponential(mlir::Operation *op);
 /// when `op` may be a polynomial.
 mlir::Operation *findExactUse(mlir::Operation *op);
 
-/// True when results of the exponential `op`, of which it has sums, reach an output as f32. Then
-/// its polynomials are those of `tile.polynomial_precise`.
+/// True when results of the exponential `op`, of which it has sums, reach an output as f32, and
+/// exponents are precise enough for it. Then its polynomials are those of
+/// `tile.polynomial_precise`.
 bool staysPrecise(mlir::Operation *op);
 
 /// The exponentials of tiles in the loops with dots of `kernel`.

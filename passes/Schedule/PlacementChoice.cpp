@@ -1,7 +1,8 @@
-//===- PlacementChoice.cpp - In which role dots run ------------------------===//
+//===- PlacementChoice.cpp - What runs in roles of its own -----------------===//
 //
 // The part of ScheduleSearch that decides whether sums have a role of their own
-// (placement = apart), and what that leaves to the others.
+// (placement = apart), or transpositions (transpose = apart), and what that
+// leaves to the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
                                                       bool warpSpecialize) const {
   if (requested.placement)
     return {*requested.placement};
-  if (requested.reducerRegisters)
+  if (requested.reducerRegisters && loadsToTranspose(kernel).empty())
     return {PlacementKind::apart};
   bool isOpen = !sums.empty() && warpSpecialize && requested.overlap.value_or(1) == 1 &&
                 !findSpeculation(kernel);
@@ -34,13 +35,31 @@ SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) c
   return choices<int64_t>(requested.overlap, model.overlaps);
 }
 
-/// Gives the role of the sums what it needs, and takes it from the consumers of `split`.
-void ScheduleSearch::leaveForReducer(RegisterSplit &split, ScheduleFields &fields) const {
-  if (fields.placement != PlacementKind::apart) {
+/// Who transposes loaded tiles, the preferred first: apart each tile is transposed once, and under
+/// the products.
+SmallVector<TransposeKind> ScheduleSearch::transposes(const ScheduleFields &requested,
+                                                      bool warpSpecialize) const {
+  if (requested.transpose)
+    return {*requested.transpose};
+  bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows &&
+                !loadsToTranspose(kernel).empty();
+  return isOpen ? SmallVector<TransposeKind>{TransposeKind::apart, TransposeKind::own}
+                : SmallVector<TransposeKind>{TransposeKind::own};
+}
+
+/// Gives the role of the sums or of the transpositions what it needs, and takes it from the
+/// consumers of `split`.
+void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
+  bool sumsApart = fields.placement == PlacementKind::apart;
+  if (!sumsApart && fields.transpose != TransposeKind::apart) {
     fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
     return;
   }
-  fields.reducerRegisters = fields.reducerRegisters.value_or(reducerRegisters(kernel, model));
+  // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
+  if (!sumsApart)
+    split.producer = fields.producerRegisters.value_or(hopper::leastRoleRegisters);
+  fields.reducerRegisters = fields.reducerRegisters.value_or(
+      sumsApart ? reducerRegisters(kernel, model) : model.transposerRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
   split.consumer =
@@ -86,5 +105,19 @@ std::optional<std::string> ScheduleSearch::rejectReducer(const Candidate &candid
   if (*candidate.fields.speculate)
     return "a reducer would not know which of its sums come again; use placement = rows or "
            "speculate = false";
+  return std::nullopt;
+}
+
+/// Why `candidate` cannot have a role of its own that transposes.
+std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &candidate) const {
+  if (!candidate.hasTransposer())
+    return std::nullopt;
+  if (loadsToTranspose(kernel).empty())
+    return "no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; "
+           "use transpose = own";
+  if (!candidate.isSpecialized())
+    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
+  if (candidate.hasReducer())
+    return "a kernel has a reducer or a transposer; use placement = rows or transpose = own";
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,7 +54,8 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
-/// Whether a producer can load the tile ahead of time, for every warpgroup.
+/// Whether a producer can load the tile ahead of time, for every warpgroup: nothing of its view is
+/// stored before.
 static bool isPipedVector(LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   auto loop = load->getParentOfType<scf::ForOp>();
@@ -62,6 +64,7 @@ static bool isPipedVector(LoadOp load) {
          loop.getBody()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted() &&
          cast<ViewType>(load.getView().getType()).getRank() > 1 && !load.getBox() &&
          isMultipleOf(load.getIndices().back(), unit) &&
+         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp>) &&
          llvm::all_of(load->getUsers(), [](Operation *user) {
            auto broadcast = dyn_cast<BroadcastOp>(user);
            return broadcast && broadcast.getAxis() == 0;
@@ -98,15 +101,18 @@ SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
 /// to one view, and room for their parts where they leave in bulk.
 static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
   llvm::SetVector<std::pair<Value, Type>> operands;
-  llvm::SmallDenseSet<Value> staged;
+  // Parts of one type that a block adds to one view: an even number takes turns at two places.
+  llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
-    if (store == StoreKind::direct || !staged.insert(sum.store.getView()).second)
-      continue;
-    SumParts parts = partsOf(sum); // an even number takes turns at two places
-    use.staging += (parts.count % 2 == 0 ? 2 : 1) *
-                   llvm::alignTo(tileBytes(parts.tile), hopper::tileAlignment);
+    SumParts own = partsOf(sum);
+    parts[{sum.store.getView(), own.tile}][sum.store->getBlock()] += own.count;
   }
+  for (auto &[place, counts] : parts)
+    if (store == StoreKind::tma)
+      use.staging +=
+          (llvm::any_of(counts, [](auto &count) { return count.second % 2 == 0; }) ? 2 : 1) *
+          llvm::alignTo(tileBytes(place.second), hopper::tileAlignment);
   for (auto [view, type] : operands) {
     use.operands += slotsOfSums * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
     use.barriers += slotsOfSums * 2 * hopper::mbarrierBytes;
@@ -189,17 +195,27 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   return refusal;
 }
 
-int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers) {
-  llvm::SetVector<Type> types;
+SmallVector<LoadOp> tessera::loadsToTranspose(KernelOp kernel) {
+  llvm::SetVector<LoadOp> loads;
   kernel.walk([&](DotOp dot) {
     LoadOp load = loadedOperand(dot.getB());
-    auto b = cast<RankedTensorType>(dot.getB().getType());
-    if (isByteFloat(b.getElementType()) && load && dot.getB() == load.getResult())
-      types.insert(b);
+    if (load && dot.getB() == load.getResult() && !loadedOperand(dot.getA()) &&
+        isByteFloat(cast<RankedTensorType>(load.getType()).getElementType()))
+      loads.insert(load);
   });
+  return loads.takeVector();
+}
+
+int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKind transpose) {
+  bool isApart = transpose == TransposeKind::apart;
+  llvm::MapVector<std::pair<Attribute, Type>, int64_t> tiles;
+  for (LoadOp load : loadsToTranspose(kernel))
+    tiles[{isApart ? load.getPipeAttr() : Attribute(), load.getType()}] = tileBytes(load.getType());
   int64_t bytes = 0;
-  for (Type type : types)
-    bytes += llvm::alignTo(consumers * tileBytes(type), hopper::tileAlignment);
+  for (auto &[key, size] : tiles)
+    bytes += isApart ? slotsOfTransposed *
+                           (llvm::alignTo(size, hopper::tileAlignment) + 2 * hopper::mbarrierBytes)
+                     : llvm::alignTo(consumers * size, hopper::tileAlignment);
   return bytes;
 }
 

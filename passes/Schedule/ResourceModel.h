@@ -24,6 +24,8 @@ constexpr int64_t kRetryTiles = 512;
 /// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
 /// filled.
 constexpr int64_t slotsOfSums = 2;
+/// Slots of the pipes of a role that transposes (transpose = apart), likewise.
+constexpr int64_t slotsOfTransposed = 2;
 
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
@@ -66,8 +68,13 @@ struct SharedMemoryUse {
   int64_t total() const { return tiles + operands + staging + barriers + retries; }
 };
 
-/// Shared memory in which each of `consumers` warpgroups transposes loaded operands of 8 bits.
-int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers);
+/// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
+/// computed a: these have to be transposed.
+llvm::SmallVector<tile::LoadOp> loadsToTranspose(tile::KernelOp kernel);
+
+/// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
+/// warpgroups for itself, or on their way from a role of its own.
+int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::TransposeKind transpose);
 
 /// Whether the computed operands of the dots of `kernel` that are in shared memory with `operands`
 /// can be there, and their bytes: with `shared` all of them, else those that are transposed.

@@ -5,7 +5,6 @@
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
-#include "passes/Schedule/EvenLoops.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -41,6 +40,8 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   CycleBudget all = cycleBudget(loopsWithDots(kernel), model);
   turnsPay = all.dots < model.mostDotsForTurns * all.functions &&
              all.functions < model.mostFunctionsForTurns * all.dots;
+  turnsPayBesideTransposer =
+      turnsPay && all.functions < model.mostFunctionsBesideTransposer * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel), model);
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
   sums = findApartSums(kernel);
@@ -118,7 +119,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     split = takeProducer(split, consumers, requested.producerRegisters);
   ScheduleFields fields = requested;
   fields.consumers = consumers;
-  leaveForReducer(split, fields);
+  leaveForHelper(split, fields);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   fields.warpSpecialize = warpSpecialize;
   if (!fields.vectors)
@@ -134,8 +135,10 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   if (!fields.pingpong)
-    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && turnsPay &&
-                      shape.lead == 0 && fields.placement == PlacementKind::rows;
+    fields.pingpong =
+        warpSpecialize && consumers > 1 && canTakeTurns && shape.lead == 0 &&
+        fields.placement == PlacementKind::rows &&
+        (fields.transpose == TransposeKind::apart ? turnsPayBesideTransposer : turnsPay);
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
                    : fields.placement == PlacementKind::apart
@@ -210,8 +213,9 @@ static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidat
   SmallVector<hop::RegisterRequest> requests = {
       {"the producer", 1, split.producer},
       {"the consumers", candidate.consumers(), split.consumer}};
-  if (candidate.hasReducer())
-    requests.push_back({"the reducer", 1, candidate.fields.reducerRegisters});
+  if (candidate.hasReducer() || candidate.hasTransposer())
+    requests.push_back({candidate.hasReducer() ? "the reducer" : "the transposer", 1,
+                        candidate.fields.reducerRegisters});
   if (candidate.isSpecialized())
     return hop::whyPoolTooSmall(requests);
   if (split.consumer <= candidate.entryRegisters())
@@ -251,6 +255,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   int64_t consumers = candidate.consumers();
   PlacementKind placement = *candidate.fields.placement;
   if (std::optional<std::string> reason = rejectReducer(candidate))
+    return reason;
+  if (std::optional<std::string> reason = rejectTransposer(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectVectors(candidate))
     return reason;
@@ -309,12 +315,6 @@ static std::string describe(const SharedMemoryUse &shared) {
       .str();
 }
 
-/// Whether the producer can go on while a block of the cluster that has left its loop still waits
-/// for tiles of up to `overlap` iterations before.
-bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const {
-  return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
-}
-
 /// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
 /// of what is loaded before the loop, so it is taken only beside that.
 std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate) {
@@ -370,46 +370,6 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
       .str();
 }
 
-/// Why no tile is the same for the blocks of a cluster; nothing when one is.
-std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
-  IndexDependence dependence(kernel.getGridIndex(0));
-  std::string reasons;
-  bool any = false, anyWithoutProducer = false;
-  SmallVector<scf::ForOp> uneven;
-  for (const PipedTile &tile : pipedTiles(kernel)) {
-    SharedTile shared = shareTile(kernel, dependence, tile, cluster);
-    if (!shared.refusal) {
-      any = true;
-      anyWithoutProducer |= shared.uneven.empty();
-      llvm::append_range(uneven, shared.uneven);
-      continue;
-    }
-    LoadOp first = tile.loads.front();
-    auto view = cast<BlockArgument>(first.getView());
-    reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
-                             kernel.getArgumentName(view.getArgNumber()), *shared.refusal);
-  }
-  sharesByProducer = any && !anyWithoutProducer;
-  noteEvened(uneven);
-  if (any)
-    return std::nullopt;
-  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
-         "); use cluster = 1";
-}
-
-void ScheduleSearch::noteEvened(ArrayRef<scf::ForOp> loops) {
-  size_t number = 0;
-  for (const PipedTile &tile : pipedTiles(kernel)) {
-    if (!tile.inLoop)
-      continue;
-    if (llvm::any_of(tile.loads, [&](LoadOp load) {
-          return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
-        }))
-      evened.push_back(number);
-    ++number;
-  }
-}
-
 /// Tiles of unequal work are handed out one by one, the longest first.
 void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
   Trend trend = workTrend(kernel, 0);
@@ -444,7 +404,7 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
   ScheduleFields fields = candidate.fields;
   operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
-  operandBytes += transposedBytes(kernel, candidate.consumers());
+  operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
   fields.stages = findStages(candidate);
   if (!fields.stages)
     return std::nullopt;
@@ -518,10 +478,14 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
     specialized = true;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
     for (PlacementKind placement : placements(requested, warpSpecialize)) {
-      requested.placement = placement;
-      for (int64_t overlap : overlaps(requested))
-        if (!forEachCount(requested, warpSpecialize, overlap, take))
-          return;
+      ScheduleFields placed = requested;
+      placed.placement = placement;
+      for (TransposeKind transpose : transposes(placed, warpSpecialize)) {
+        placed.transpose = transpose;
+        for (int64_t overlap : overlaps(placed))
+          if (!forEachCount(placed, warpSpecialize, overlap, take))
+            return;
+      }
     }
 }
 
@@ -546,9 +510,10 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       return false;
     if (reason)
       rejections.push_back(
-          {llvm::formatv("warp_specialize = {0}, {1}overlap = {2}, consumers = {3}",
+          {llvm::formatv("warp_specialize = {0}, {1}{2}overlap = {3}, consumers = {4}",
                          warpSpecialize ? "true" : "false",
-                         candidate.hasReducer() ? "placement = apart, " : "", overlap, consumers)
+                         candidate.hasReducer() ? "placement = apart, " : "",
+                         candidate.hasTransposer() ? "transpose = apart, " : "", overlap, consumers)
                .str(),
            *reason});
   }

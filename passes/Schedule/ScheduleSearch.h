@@ -52,8 +52,11 @@ public:
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     bool hasReducer() const { return fields.placement == tile::PlacementKind::apart; }
-    /// Those that compute, load and make sums.
-    int64_t warpgroups() const { return consumers() + isSpecialized() + hasReducer(); }
+    bool hasTransposer() const { return fields.transpose == tile::TransposeKind::apart; }
+    /// Those that compute, load, and make sums or transpose.
+    int64_t warpgroups() const {
+      return consumers() + isSpecialized() + (hasReducer() || hasTransposer());
+    }
     int64_t consumers() const { return *fields.consumers; }
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
@@ -78,11 +81,14 @@ private:
                             const tile::ScheduleFields &fields) const;
   llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
                                                     bool warpSpecialize) const;
+  llvm::SmallVector<tile::TransposeKind> transposes(const tile::ScheduleFields &requested,
+                                                    bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
-  void leaveForReducer(RegisterSplit &split, tile::ScheduleFields &fields) const;
+  void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
   std::optional<std::string> rejectVectors(const Candidate &candidate) const;
   std::optional<std::string> rejectReducer(const Candidate &candidate) const;
+  std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   int64_t neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
@@ -115,7 +121,7 @@ private:
   const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool multiplies = false, worksBetweenDots = false, canTakeTurns = false, turnsPay = false,
-       severalDots = false;
+       turnsPayBesideTransposer = false, severalDots = false;
   bool scalesWideTiles = false;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;

@@ -10,8 +10,9 @@
 using namespace mlir;
 using namespace tessera;
 
-static hop::SharedType slotType(const PipeInfo &info) {
-  return hop::SharedType::get(info.tile.getContext(), info.tile, info.tile.getDimSize(0));
+static hop::SharedType slotType(Value pipe) {
+  RankedTensorType tile = cast<hop::PipeType>(pipe.getType()).getTile();
+  return hop::SharedType::get(pipe.getContext(), tile, tile.getDimSize(0));
 }
 
 LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
@@ -20,8 +21,14 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   PipeInfo &info = plan.pipeOf(load);
   if (assignment.fills(role, load))
     writeFill(load, info, builder);
-  if (assignment.reads(role, plan.accesses.lookup(load)))
-    info.isVector() ? writeFetch(load, info, builder) : writeWait(load.getResult(), info, builder);
+  if (!assignment.reads(role, plan.accesses.lookup(load)))
+    return success();
+  if (info.isTransposed)
+    writeTransposed(load, info, builder);
+  else if (info.isVector())
+    writeFetch(load, info, builder);
+  else
+    writeWait(load.getResult(), info, builder);
   return success();
 }
 
@@ -42,14 +49,33 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
 }
 
 void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
-  auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info), info.pipe);
+  auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info.pipe), info.pipe);
   operands[tile] = {wait.getTile(), false};
   waits.push_back(wait);
 }
 
+/// Transposes a tile on its way, or takes what a transposer has made of it.
+void Slicer::writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
+  Location loc = load.getLoc();
+  hop::SharedType slot = slotType(info.transposed);
+  if (info.transposer != role) {
+    auto wait = hop::PipeWaitOp::create(builder, loc, slot, info.transposed);
+    operands[load.getResult()] = {wait.getTile(), /*transposed=*/true, /*inAccumulatorOrder=*/true};
+    waits.push_back(wait);
+    return;
+  }
+  Value tile = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
+  Value own = hop::PipeAcquireOp::create(builder, loc, slot, info.transposed);
+  hop::TransposeOp::create(builder, loc, tile, own);
+  // All threads have read and written.
+  hop::WarpgroupSyncOp::create(builder, loc);
+  hop::PipeCommitOp::create(builder, loc, info.transposed, own);
+  hop::PipeReleaseOp::create(builder, loc, info.pipe, tile);
+}
+
 /// Takes a tile of rank 1 from its slot.
 void Slicer::writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
-  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info), info.pipe);
+  auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info.pipe), info.pipe);
   waits.push_back(wait);
   Value tile = hop::FetchOp::create(builder, load.getLoc(), info.tile, wait.getTile());
   whole.map(load.getResult(), tile);
@@ -70,7 +96,7 @@ LogicalResult Slicer::writeOperand(Operation *op, PipeInfo &info, OpBuilder &bui
 
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
 void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder) {
-  Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info), info.pipe);
+  Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
   hop::StageOp::create(builder, loc, value, sliceOf(slot, /*ofColumns=*/false, loc, builder));
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
@@ -116,7 +142,7 @@ void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &buil
   SmallVector<Value> indices;
   for (Value index : store.getIndices())
     indices.push_back(whole.lookupOrDefault(index));
-  auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info), info.pipe);
+  auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
   hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()), indices,
                            store.getBoxAttr(), store.getAdd());
   waits.push_back(wait);
@@ -141,9 +167,9 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
     if (info.filler == role)
       return skip.emitError("skips tiles that a producer loads for other grid points, and "
                             "warp_specialize = false has none; use warp_specialize = true");
-    if (!assignment.reads(role, pipe->first))
+    if (!assignment.reads(role, pipe->first) || (info.isTransposed && info.transposer != role))
       continue;
-    Value tile = hop::PipeWaitOp::create(inner, loc, slotType(info), info.pipe);
+    Value tile = hop::PipeWaitOp::create(inner, loc, slotType(info.pipe), info.pipe);
     hop::WarpgroupSyncOp::create(inner, loc);
     hop::PipeReleaseOp::create(inner, loc, info.pipe, tile);
   }

@@ -100,7 +100,8 @@ class Reloader {
 public:
   Reloader(tile::KernelOp kernel, PipePlan &plan) : plan(plan) {
     kernel.walk([&](Operation *op) {
-      if (plan.isPiped(op))
+      // A tile of rank 1 leaves its slot at once.
+      if (plan.isPiped(op) && !plan.pipeOf(op).isVector())
         loads.push_back(cast<tile::LoadOp>(op));
       else if (auto store = dyn_cast<tile::StoreOp>(op))
         stored.insert(store.getView());
@@ -309,4 +310,32 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
           "goes from registers: a writer stores tiles of rank 2, of floats of 16 or 32 bits");
   });
   return checkOrder(kernel, plan);
+}
+
+LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
+  SmallVector<tile::LoadOp> loads = loadsToTranspose(kernel);
+  if (loads.empty())
+    return kernel.emitError("has no dot that reads a loaded tile of 8-bit elements along its "
+                            "columns, for a transposer (transpose = apart); use transpose = own");
+  for (tile::LoadOp load : loads) {
+    PipeInfo &info = plan.pipeOf(load);
+    if (!info.isTransposed)
+      load.emitRemark("is transposed by a role of its own, a transposer, and goes on to the "
+                      "consumers as '")
+          << info.label << ".transposed', in " << slotsOfTransposed << " slots";
+    info.isTransposed = true;
+  }
+  // In program order, for the first error.
+  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+    if (!plan.isPiped(load) || !plan.pipeOf(load).isTransposed)
+      return success();
+    for (OpOperand &use : load.getResult().getUses()) {
+      auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+      if (!dot || use.getOperandNumber() != 1 || loadedOperand(dot.getA()))
+        return use.getOwner()->emitError("reads a tile as it is loaded that a transposer hands on "
+                                         "to another dot (transpose = apart); use transpose = own");
+    }
+    return success();
+  });
+  return failure(walk.wasInterrupted());
 }

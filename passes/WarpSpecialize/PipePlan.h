@@ -30,6 +30,10 @@ struct PipeInfo {
   unsigned writer = 0;
   /// Computed tiles go through it, to the role that makes sums of them.
   bool isComputed = false;
+  /// A role of its own transposes its tiles, that one by number, and hands them on through a pipe.
+  bool isTransposed = false;
+  unsigned transposer = 0;
+  mlir::Value transposed;
   /// A tile of rank 1, which the roles that read it take into registers.
   bool isVector() const { return tile.getRank() == 1; }
   /// Slots, where the schedule does not say.
@@ -75,6 +79,10 @@ void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
 /// Adds the pipes of the results that a role of its own stores in bulk; reports stores that none
 /// can make.
 mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
+
+/// Marks the pipes whose tiles a role of its own transposes; reports tiles that have other uses
+/// too.
+mlir::LogicalResult planTransposes(tile::KernelOp kernel, PipePlan &plan);
 
 /// Adds the pipes of the operands of the sums that a role of its own makes.
 mlir::LogicalResult planSums(tile::KernelOp kernel, PipePlan &plan);

@@ -24,7 +24,8 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
   if (walk.wasInterrupted())
     return failure();
   for (auto [number, role] : llvm::enumerate(roles))
-    if (role.sums && failed(assignment.assignSums(number)))
+    if ((role.sums && failed(assignment.assignSums(number))) ||
+        (role.transposes && failed(assignment.assignTransposes(number))))
       return failure();
   if (failed(assignment.assignRest(rest)))
     return failure();
@@ -69,6 +70,14 @@ LogicalResult RoleAssignment::assignSums(unsigned role) {
     if (failed(assign(sum.store, role)))
       return failure();
   return success();
+}
+
+LogicalResult RoleAssignment::assignTransposes(unsigned role) {
+  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+    bool isTransposed = plan->isPiped(load) && plan->pipeOf(load).isTransposed;
+    return isTransposed ? assignReads(load, role) : success();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 /// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are

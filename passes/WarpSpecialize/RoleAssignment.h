@@ -7,6 +7,7 @@
 //     that stores what comes through a pipe those of its stores;
 //   * a role that makes sums apart runs their dots and stores, and what they need. There what makes
 //     the computed operand is a wait;
+//   * a role that transposes tiles takes part in their loads alone;
 //   * every other operation is of the computing role, with what it needs in turn. There a
 //     load through a pipe is a wait, and a store through one a fill: neither needs an address;
 //   * a loop or conditional is of each role that runs something in it. A role that fills or
@@ -36,6 +37,8 @@ struct RoleSpec {
   bool loads = false;
   /// It makes the sums of the plan.
   bool sums = false;
+  /// It transposes the tiles of the plan's pipes that are to be transposed.
+  bool transposes = false;
 
   bool isElected() const { return !warpgroups; }
 };
@@ -79,6 +82,7 @@ private:
   mlir::LogicalResult assignResult(tile::StoreOp store, unsigned role);
   mlir::LogicalResult assignReads(mlir::Operation *access, unsigned role);
   mlir::LogicalResult assignSums(unsigned role);
+  mlir::LogicalResult assignTransposes(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);

@@ -132,6 +132,7 @@ LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
   Value acc = dot.getAcc() ? lookup(dot.getAccMutable()[0]) : Value();
   auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left, right, acc,
                                 transposeA, b->second.transposed);
+  mma.setInAccumulatorOrder(b->second.inAccumulatorOrder);
   whole.map(dot.getResult(), mma.getResult());
   return success();
 }

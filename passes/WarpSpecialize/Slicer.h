@@ -7,6 +7,7 @@
 //   | operation             | a role that fills the pipe | a role that reads it           |
 //   |-----------------------|----------------------------|--------------------------------|
 //   | load through a pipe   | hop.pipe.load              | hop.pipe.wait, hop.pipe.release |
+//   | load, transposed      | hop.pipe.load              | hop.transpose to another pipe   |
 //   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
 //   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
@@ -47,6 +48,8 @@ private:
   struct Operand {
     Value tile;
     bool transposed = false;
+    /// A transposer has put its rows into the order of an accumulator's columns.
+    bool inAccumulatorOrder = false;
   };
 
   Value lookup(mlir::OpOperand &operand);
@@ -67,6 +70,7 @@ private:
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
   void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);

@@ -9,6 +9,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
 namespace tessera {
@@ -77,9 +78,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
-  /// Adds the pipes of what a role of its own stores or sums up.
+  /// Adds the pipes of what a role of its own transposes, stores or sums up.
   LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                             PipePlan &plan) {
+    if (schedule.transpose == tile::TransposeKind::apart &&
+        (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
+      return failure();
     if (schedule.placement == tile::PlacementKind::apart)
       return success(succeeded(checkReducer(kernel, schedule)) &&
                      succeeded(planSums(kernel, plan)));
@@ -108,6 +112,17 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
+  /// Refuses a role that transposes where no producer loads for it, or a reducer is.
+  LogicalResult checkTransposer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    if (!*schedule.warpSpecialize)
+      return kernel.emitError("has no producer, which loads for a transposer (transpose = apart); "
+                              "use warp_specialize = true or transpose = own");
+    if (schedule.placement == tile::PlacementKind::apart)
+      return kernel.emitError("has a reducer (placement = apart) and no room for a transposer "
+                              "(transpose = apart); use placement = rows or transpose = own");
+    return success();
+  }
+
   /// Refuses a role that stores where there is no warpgroup of such roles, or where a grid point
   /// may run again after it.
   LogicalResult checkWriter(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
@@ -133,8 +148,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
-  /// through pipes; a warpgroup that makes sums; and those that compute, or do all of this. The
-  /// role of all else is last.
+  /// through pipes; a warpgroup that makes sums, or one that transposes; and those that compute, or
+  /// do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
@@ -155,7 +170,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
     if (!plan.sums.empty())
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
+    unsigned transposer = roles.size();
+    if (schedule.transpose == tile::TransposeKind::apart)
+      roles.push_back({"transposer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
+                       /*transposes=*/true});
     for (auto &[key, pipe] : plan.pipes) {
+      pipe.transposer = transposer;
       pipe.writer = writer;
       if (pipe.isStored || pipe.isComputed)
         pipe.filler = roles.size();
@@ -183,6 +203,13 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                                      : info.inLoop ? schedule.stages->of(info.loopIndex)
                                                    : *schedule.outerStages);
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
+      if (!info.isTransposed)
+        continue;
+      auto turned = RankedTensorType::get({info.tile.getDimSize(1), info.tile.getDimSize(0)},
+                                          info.tile.getElementType());
+      info.transposed = hop::PipeCreateOp::create(
+          builder, loc, hop::PipeType::get(builder.getContext(), turned, slotsOfTransposed),
+          info.label + ".transposed");
     }
   }
 
@@ -200,9 +227,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    // One warpgroup has all rows of a sum.
-    FailureOr<RowPartition> whole = RowPartition::get(kernel, 1);
-    return Slicer(plan, assignment, roles, number, spec.sums ? *whole : rows, warpgroup, arguments)
+    // One warpgroup has all rows of a sum or of a tile to transpose, which cannot fail.
+    RowPartition divided = spec.sums || spec.transposes ? *RowPartition::get(kernel, 1) : rows;
+    return Slicer(plan, assignment, roles, number, divided, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);
   }
 };

@@ -151,3 +151,32 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
     hop.bulk_store %st, %x[%m, %m, %m] box [4, 16, 64] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[H, M, 64], bf16>
   }
 }
+
+// CHECK-LABEL: hop.kernel @rows
+hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!tile.view<[B, M], f32>, !tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, vectors = pipe, transpose = own>} {
+^bb0(%l: !tile.view<[B, M], f32>, %s: !tile.view<[M, 64], f32>, %m: index):
+  // CHECK: hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
+  %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
+  %st = hop.staging "s" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // CHECK: hop.pipe.load %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+    hop.pipe.load %p, %l[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+  }
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    // CHECK: %[[ROW:.*]] = hop.fetch %{{.*}} : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    %row = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64xf32>, 2>, !hop.shared<tensor<64xf32>, rows = 64>
+    // CHECK: hop.pin %[[ROW]] : tensor<64xf32, #hop.layout<column>>
+    hop.pin %row : tensor<64xf32, #hop.layout<column>>
+    // CHECK: hop.bulk_store %{{.*}} add in_flight 1 : !hop.shared
+    hop.bulk_store %st, %s[%m, %c0] add in_flight 1 : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+    // CHECK-NEXT: hop.bulk_read_wait
+    hop.bulk_read_wait
+  }
+}

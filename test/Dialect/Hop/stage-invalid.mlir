@@ -46,3 +46,112 @@ hop.kernel @add attributes {argument_names = ["y"], argument_types = [!tile.view
     hop.bulk_store %s, %y[%m, %c0] add : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+// What a tile of rank 1 in shared memory is not for.
+func.func @slice_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
+  // expected-error@+1 {{operand #0 must be a tile of rank 2 in shared memory}}
+  %s = hop.slice %t[%i] : !hop.shared<tensor<64xf32>, rows = 64> -> !hop.shared<tensor<32xf32>, rows = 32>
+  func.return
+}
+
+// -----
+
+func.func @overlay_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
+  // expected-error@+1 {{must be variadic of a tile of rank 2 in shared memory}}
+  %s = hop.overlay %t[%i] : !hop.shared<tensor<64xf32>, rows = 64> -> !hop.shared<tensor<32xf32>, rows = 32>
+  func.return
+}
+
+// -----
+
+!Row = !hop.shared<tensor<64xf32>, rows = 64>
+!Matrix = !hop.shared<tensor<64x64xbf16>, rows = 64>
+func.func @product_of_row(%a: !Row, %b: !Matrix) {
+  // expected-error@+1 {{operand #0 must be a tile of rank 2 in shared memory or}}
+  %d = hop.mma %a, %b : !Row, !Matrix -> tensor<64x64xf32, #hop.layout<accumulator>>
+  func.return
+}
+
+// -----
+
+!Row = !hop.shared<tensor<64xf32>, rows = 64>
+func.func @stage_to_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row) {
+  // expected-error@+1 {{operand #1 must be a tile of rank 2 in shared memory}}
+  hop.stage %t, %to : tensor<64xf32, #hop.layout<row>>, !Row
+  func.return
+}
+
+// -----
+
+func.func @fetch_matrix(%t: !hop.shared<tensor<64x64xf32>, rows = 64>) {
+  // expected-error@+1 {{reads a tile of rank 1 as it is in shared memory, 'tensor<64x64xf32>', got 'tensor<64xf32, #hop.layout<column>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+  func.return
+}
+
+// -----
+
+func.func @fetch_length(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
+  // expected-error@+1 {{reads a tile of rank 1 as it is in shared memory, 'tensor<64xf32>', got 'tensor<32xf32, #hop.layout<column>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<32xf32, #hop.layout<column>>
+  func.return
+}
+
+// -----
+
+func.func @fetch_type(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
+  // expected-error@+1 {{got 'tensor<64xi32, #hop.layout<column>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xi32, #hop.layout<column>>
+  func.return
+}
+
+// -----
+
+!View = !tile.view<[M, 64], f32>
+!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
+hop.kernel @too_many attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  %s = hop.staging "y" : !Part
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{leaves 0 to 7 copies in flight, got 8}}
+    hop.bulk_store %s, %y[%m, %c0] add in_flight 8 : !Part, !View
+  }
+}
+
+// -----
+
+!View = !tile.view<[M, 64], f32>
+!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
+hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  %s = hop.staging "y" : !Part
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{leaves 0 to 7 copies in flight, got -1}}
+    hop.bulk_store %s, %y[%m, %c0] add in_flight -1 : !Part, !View
+  }
+}
+
+// -----
+
+!View = !tile.view<[M, 64], f32>
+!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
+hop.kernel @from_slot attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 1>
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xf32>, 1> -> !Part
+    // expected-error@+1 {{leaves copies in flight that read a slot, which is given back when they are done; copy from hop.staging}}
+    hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Part, !View
+  }
+}

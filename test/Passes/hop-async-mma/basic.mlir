@@ -126,6 +126,27 @@ hop.kernel @pack attributes {argument_names = ["x", "y"], argument_types = [!til
   }
 }
 
+// Not behind a product of tiles in shared memory alone: packing holds up nothing there, and across that product the packed
+// tile takes half the registers.
+// CHECK-LABEL: hop.kernel @pack_before
+// CHECK: math.exp2
+// CHECK-NEXT: %[[P:.*]] = arith.truncf
+// CHECK-NEXT: hop.mma_issue
+// CHECK: hop.mma_issue %[[P]]
+hop.kernel @pack_before attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<1.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    %e = math.exp2 %t : tensor<64x64xf32, #hop.layout<accumulator>>
+    %p = arith.truncf %e : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
+    %a = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %b = hop.mma %p, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
 // A wait leaves at most seven groups in flight: wgmma.wait_group takes no more.
 // CHECK-LABEL: hop.kernel @many
 // CHECK-COUNT-10: hop.mma_issue

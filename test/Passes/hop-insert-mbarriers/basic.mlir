@@ -266,3 +266,27 @@ hop.kernel @joined attributes {argument_names = ["x"], argument_types = [!tile.v
     hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// Each thread reads a row of values for itself, and gives the slot back for itself.
+// PLACES-LABEL: hop.kernel @fetched
+// PLACES: %[[EMPTY:.*]] = hop.barriers "l.empty" count 256
+// PLACES: hop.fetch
+// PLACES-NEXT: hop.pin
+// PLACES: hop.barrier.arrive %[[EMPTY]][{{.*}}] all
+hop.kernel @fetched attributes {argument_names = ["l"], argument_types = [!tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%l: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %l[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+  }
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    hop.pin %r : tensor<64xf32, #hop.layout<column>>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64xf32>, 2>, !hop.shared<tensor<64xf32>, rows = 64>
+  }
+}

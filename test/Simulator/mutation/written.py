@@ -98,12 +98,14 @@ def lend_early(text):
     return changed
 
 
-def without_wait(before):
-    """Goes on without the last wait before the first `before`."""
+def without_wait(before, number=1):
+    """Goes on without the last wait before the first `before`, or the one of this number from there."""
 
     def damage(text):
         head, behind = text.split(before, 1)
-        place = head.rindex("@!done bra again;")
+        place = len(head)
+        for _ in range(number):
+            place = head.rindex("@!done bra again;", 0, place)
         return head[:place] + head[place:].replace("@!done bra again;", "", 1) + before + behind
 
     return damage
@@ -113,6 +115,15 @@ FENCE = (without(r"fence\.proxy\.async\.shared::cta;"), {"missing-proxy-fence"})
 STALE = {"race", "missing-proxy-fence", "stale-data"}
 BARRIER = (without(r"bar(rier)?\.sync\s+%r\d+, 128;"), STALE)
 ATTENTION = [tensor("q", 128), tensor("k", 64), tensor("v", 64)]
+BYTES = {
+    "defines": ["-DT=f32", "-DIN=f8E4M3FN"],
+    "blocks": -(-KEYS // 128),
+    "buffers": attention_buffers("f32", "e4m3"),
+    "params": [
+        tensor("q", 128, element=1), tensor("k", 64, element=1), tensor("v", 64, element=1),
+        {"buffer": "o"}, {"value": KEYS}, {"value": 64},
+    ],
+}  # fmt: skip
 CASES = {
     # A computed operand.
     "operand": {
@@ -127,19 +138,23 @@ CASES = {
             "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
         },
     },
-    # A loaded operand of 8 bits that each warpgroup transposes.
+    # A loaded operand of 8 bits that each warpgroup transposes, or a role of its own.
     "bytes": {
-        "defines": ["-DT=f32", "-DIN=f8E4M3FN"],
-        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true",
-        "blocks": -(-KEYS // 128),
-        "buffers": attention_buffers("f32", "e4m3"),
-        "params": [
-            tensor("q", 128, element=1), tensor("k", 64, element=1), tensor("v", 64, element=1),
-            {"buffer": "o"}, {"value": KEYS}, {"value": 64},
-        ],
+        **BYTES,
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=own",
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
+        },
+    },
+    "transposer": {
+        **BYTES,
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=apart",
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "taken": (without_wait("ldmatrix"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
         },
     },
     # A result in slots that the producer lends, in a block with several tiles.

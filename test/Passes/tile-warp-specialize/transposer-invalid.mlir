@@ -1,0 +1,109 @@
+// What no role of its own can transpose.
+// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+
+// Every tile is read along its rows.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, vectors = direct, transpose = apart>
+!View = !tile.view<[M, 64], f8E4M3FN>
+!Out = !tile.view<[M, 64], f32>
+!Tile = tensor<128x64xf8E4M3FN>
+!Part = tensor<64x64xf8E4M3FN>
+!S = tensor<128x64xf32>
+// expected-error@+1 {{has no dot that reads a loaded tile of 8-bit elements along its columns, for a transposer (transpose = apart); use transpose = own}}
+tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %a = tile.load %x[%m, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (!S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Part
+    %b_t = tile.transpose %b : !Part -> !Part
+    %new = tile.dot %a, %b_t, %old : !Tile, !Part -> !S
+    scf.yield %new : !S
+  }
+  tile.store %sum, %z[%m, %c0] : !S, !Out
+}
+
+// -----
+
+// No producer.
+#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, vectors = direct, transpose = apart>
+!View = !tile.view<[M, 64], f8E4M3FN>
+!Out = !tile.view<[M, 64], f32>
+!Tile = tensor<128x64xf8E4M3FN>
+!Part = tensor<64x64xf8E4M3FN>
+!S = tensor<128x64xf32>
+// expected-error@+1 {{has no producer, which loads for a transposer (transpose = apart); use warp_specialize = true or transpose = own}}
+tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %a = tile.load %x[%m, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (!S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Part
+    %b_t = tile.transpose %b : !Part -> !Part
+    %s = tile.dot %a, %b_t : !Tile, !Part -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %v = tile.load %y[%j, %c0] : !View -> !Part
+    %new = tile.dot %p, %v, %old : !Tile, !Part -> !S
+    scf.yield %new : !S
+  }
+  tile.store %sum, %z[%m, %c0] : !S, !Out
+}
+
+// -----
+
+// A reducer takes the registers.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = apart, reducer_registers = 48, vectors = direct, transpose = apart>
+!View = !tile.view<[M, 64], f8E4M3FN>
+!Out = !tile.view<[M, 64], f32>
+!Tile = tensor<128x64xf8E4M3FN>
+!Part = tensor<64x64xf8E4M3FN>
+!S = tensor<128x64xf32>
+// expected-error@+1 {{has a reducer (placement = apart) and no room for a transposer (transpose = apart); use placement = rows or transpose = own}}
+tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %a = tile.load %x[%m, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (!S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Part
+    %b_t = tile.transpose %b : !Part -> !Part
+    %s = tile.dot %a, %b_t : !Tile, !Part -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %v = tile.load %y[%j, %c0] : !View -> !Part
+    %new = tile.dot %p, %v, %old : !Tile, !Part -> !S
+    scf.yield %new : !S
+  }
+  tile.store %sum, %z[%m, %c0] : !S, !Out
+}
+
+// -----
+
+// A tile that is read both ways.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, vectors = direct, transpose = apart>
+!View = !tile.view<[M, 64], f8E4M3FN>
+!Out = !tile.view<[M, 64], f32>
+!Tile = tensor<128x64xf8E4M3FN>
+!Part = tensor<64x64xf8E4M3FN>
+!S = tensor<128x64xf32>
+tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %a = tile.load %x[%m, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (!S) {
+    // expected-remark@+1 {{is transposed by a role of its own}}
+    %b = tile.load %x[%j, %c0] : !View -> !Part
+    // expected-error@+1 {{reads a tile as it is loaded that a transposer hands on to another dot (transpose = apart); use transpose = own}}
+    %b_t = tile.transpose %b : !Part -> !Part
+    %s = tile.dot %a, %b_t : !Tile, !Part -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new = tile.dot %p, %b, %old : !Tile, !Part -> !S
+    scf.yield %new : !S
+  }
+  tile.store %sum, %z[%m, %c0] : !S, !Out
+}
