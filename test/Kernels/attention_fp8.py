@@ -84,7 +84,7 @@ def main(kernel, folder):
             check(kernel, folder, 4, 2, 5, 70, False, scales, transposed)
             check(kernel, folder, 1, 1, 70, 33, True, scales, transposed)
         check(kernel, folder, 1, 1, 1, 1, False, scales, True, "-DOUT=f16")
-        check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DBACKWARD=false", "-DSHIFT=0")
+        check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DSHIFT=0")
 
 
 main(*sys.argv[1:])

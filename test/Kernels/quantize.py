@@ -31,7 +31,7 @@ def round8(x, name):
     return min(round(abs(x) / step) * step, most) * math.copysign(1, x)  # round() is to even
 
 
-def quantize(rows, name, block):
+def quantize(rows, name, block, powers):
     """The numbers and the scale of each row, in f32 as the kernel computes them."""
     per_number = f32(1 / FORMATS[name][2])
     numbers, scales = [], []
@@ -41,6 +41,8 @@ def quantize(rows, name, block):
         largest = math.nan if any(x != x for x in sizes) else max(sizes)
         scale = f32(largest * per_number)
         scale = scale if scale != scale else max(scale, 2.0**-50)
+        if powers and math.isfinite(scale):
+            scale = 2.0 ** math.ceil(math.log2(scale))
         inverse = f32(1 / scale)
         scales += [scale] * len(group)
         numbers += [round8(f32(x * inverse) if math.isfinite(x) else x * inverse, name) for row in group for x in row]
@@ -60,7 +62,7 @@ def check(kernel, folder, rows, defines, block=1, rotation=None, shape=None):
         save(f"{folder}/r.npy", [x for row in rotation for x in row], (width, width))
         inputs += ["--input", f"r={folder}/r.npy"]
         rows = [[sum(x * r[j] for x, r in zip(row, rotation)) for j in range(width)] for row in rows]
-    numbers, scales = quantize(rows, name, block)
+    numbers, scales = quantize(rows, name, block, "-DPOWERS=true" in defines)
     run(kernel, f"-DD={width}", *defines, *inputs, "--output", f"q={folder}/q.npy", "--output", f"s={folder}/s.npy")
     for what, actual, expected in (("s", load(f"{folder}/s.npy"), scales), ("q", load(f"{folder}/q.npy"), numbers)):
         wrong = [i for i, (a, b) in enumerate(zip(actual, expected)) if not same(a, b)]
@@ -91,6 +93,7 @@ def main(kernel, folder):
     rows[4][9] = math.nan
     rows[5] = [2.0**-120] * 64
     check(kernel, folder, rows, [])
+    check(kernel, folder, rows, ["-DPOWERS=true"])
     check(kernel, folder, rows[:2], ["-DBLOCKS=true"], block=2)
     check(kernel, folder, rows[:4], ["-DBLOCKS=true"], block=4)
     for width in (64, 128):

@@ -168,8 +168,12 @@ def fp8():
         defines = ["-DT=f8E4M3FN", "-DSCALES=blocks", f"-DBM={bm}", f"-DBN={bn}"]
         yield ["gemm.tile", *defines, *shapes, "--sim-blocks", "3"], False
 
+
+def attention_fp8():
+    """Attention of 8-bit numbers: dimensions, both forms of V, who transposes, tiles."""
+
     def attention8(defines, lengths, schedule=""):
-        options = ["--set", "scale=0.125", "--set", "v_scale=0.5", "--schedule", schedule, "--sim-blocks", "2", "--seeds", "3"]
+        options = ["--set", "scale=0.125", "--set", "v_scale=0.5", "--schedule", schedule, "--sim-blocks", "2", "--seeds", "2"]
         shapes = [part for sq, sk in lengths for part in ("--shape", attention_shape(2, 1, sq, sk))]
         return ["attention_fp8.tile", *defines, *options, *shapes]
 
@@ -178,17 +182,18 @@ def fp8():
         yield attention8([f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], lengths), False
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
-        for transposed in ("false", "true"):
-            defines = ["-DD=64", "-DBN=32", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
-            yield attention8(defines, lengths, schedule), None
+        for transposed, by in (("false", "own"), ("false", "apart"), ("true", "own")):
+            if ws or by == "own":
+                defines = ["-DD=64", "-DBN=32", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
+                yield attention8(defines, lengths[:1], f"{schedule},transpose={by}"), None
     for defines, schedule in (
         (["-DD=64", "-DBM=192", "-DBN=96"], ""), (["-DD=64", "-DBM=256", "-DBN=64"], "consumers=4"), (["-DT=f8E5M2"], ""),
         (["-DOUT=f16"], "store=tma"), (["-DD=64", "-DBM=64", "-DBN=160"], ""), (["-DD=64", "-DBM=128"], "polynomial_exp=8"),
         (["-DD=64", "-DBM=128"], "overlap=3"), (["-DD=64", "-DBM=128"], "cluster=2"), (["-DD=64", "-DBM=128"], "persistent=static,store=tma"),
     ):  # fmt: skip
-        yield attention8(defines, lengths, schedule), False
+        yield attention8(defines, lengths[::2], schedule), False
 
 
 GROUPS = (
-    gemm_kernels, gemm_schedules, split_k, gemm_split, boxes, softmax, embedding, layer_norm, fp8,
+    gemm_kernels, gemm_schedules, split_k, gemm_split, boxes, softmax, embedding, layer_norm, fp8, attention_fp8,
 )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Attention through numbers of 8 bits: quantize.tile rounds Q, K and V, and attention_fp8.tile attends."""
+
+import functools
+
+import torch
+
+from .. import _compile, _library
+from .._program import Program
+from . import _op
+from ._types import TYPES
+
+#: The keys of a block that has one scale, for each head dimension, of which a step of the kernel takes all. Rotating 128
+#: columns leaves registers for 64 rows.
+_BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
+_ROTATED_BLOCKS = {64: 128, 128: 64}
+#: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
+_CAUSAL = {64: (192, 96)}
+
+
+def attention_fp8(q, k, v, *, causal=False, scale=None, rotate=None, seed=0, layout="BHSD", return_lse=False):
+    """softmax(scale * q k^T) v with q, k and v rounded to 8 bits (e4m3), and with `return_lse` also the logarithm of the
+    softmax' sums, [B, H, SQ] in float32. The output has the type of q.
+
+    q, k, v:  as for `attention`, with one head dimension: 64, 96, 128, 192 or 256. Each row of q has a scale of its own,
+              and each block of keys, of 64 to 192 rows.
+    causal:   a row sees the keys up to its own. The last row is aligned with the last key.
+    scale:    1 / sqrt(head dimension) when not given; not 0.
+    rotate:   q and k are multiplied by random signs times a Hadamard matrix before they are rounded, so that outliers
+              spread over their rows (section 3.3 of the FlashAttention-3 paper). For head dimensions 64 and 128, where it
+              is done when not given.
+    seed:     of the signs.
+
+    Has no gradient. Raises what `attention` does.
+    """
+    if layout not in ("BHSD", "BSHD"):
+        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
+    if layout == "BSHD":
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    _op.check(q, k, v, None)
+    width = q.shape[3]
+    rotate = width in _ROTATED_BLOCKS if rotate is None else rotate
+    _check(q, k, v, scale, rotate)
+    out, lse = _op.allocate_results(q, v)
+    if not k.shape[2] or not q.numel():
+        out.zero_(), lse.fill_(float("-inf"))
+    else:
+        _attend(q, k, v, out, lse, causal, width**-0.5 if scale is None else float(scale), rotate, seed)
+    if layout == "BSHD":
+        out = out.transpose(1, 2)
+    return (out, lse) if return_lse else out
+
+
+def _check(q, k, v, scale, rotate):
+    if not _op.runs_on(q.device):
+        raise ValueError(
+            f"argument 'q' is on {q.device}; attention runs on CUDA devices of compute capability 9.0: move it there, or "
+            "call tessera.torch.use_interpreter() to run tests on the CPU"
+        )
+    width = q.shape[3]
+    if v.shape[3] != width or width not in _BLOCKS:
+        raise ValueError(
+            f"arguments 'q' and 'v' have head dimensions {width} and {v.shape[3]}; attention of 8 bits takes one of "
+            f"{', '.join(map(str, _BLOCKS))} for both"
+        )
+    if rotate and width not in _ROTATED_BLOCKS:
+        raise ValueError(f"argument 'rotate' is true with head dimension {width}; only 64 and 128 are rotated")
+    if scale == 0:
+        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise NotImplementedError(
+                f"argument '{name}' requires a gradient, and attention of 8 bits has none: call it under torch.no_grad(), or "
+                "detach the argument"
+            )
+
+
+def _attend(q, k, v, out, lse, causal, scale, rotate, seed):
+    width, element_type = q.shape[3], TYPES[q.dtype]
+    block = step = (_ROTATED_BLOCKS if rotate else _BLOCKS)[width]
+    if causal and width in _CAUSAL:
+        block, step = _CAUSAL[width]
+    rotation = _make_rotation(width, seed, q.dtype, q.device) if rotate else None
+    q8, q_scale = _quantize(q, rotation)
+    k8, k_scale = _quantize(k, rotation, BLOCKS=True, BM=block)
+    v8, v_scale = _quantize(v, None, BLOCKS=True, BM=block, POWERS=True)
+    parameters = {
+        "D": width, "OUT": element_type, "CAUSAL": bool(causal), "SCALES": "blocks", "V_TRANSPOSED": False, "BN": step,
+    }  # fmt: skip
+    kernel = _find("attention_fp8", q.device.type, tuple(parameters.items()))
+    kernel(q8, k8, v8, out, lse, scale / (width if rotate else 1), q_scale, k_scale, v_scale)
+
+
+def _quantize(x, rotation, **parameters):
+    """(numbers, scale of each row) of [B, H, S, D], with further parameters of quantize.tile."""
+    parameters = {"T": TYPES[x.dtype], "D": x.shape[3], "ROTATE": rotation is not None, **parameters}
+    numbers = torch.empty(x.shape, dtype=torch.float8_e4m3fn, device=x.device)
+    scales = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
+    kernel = _find("quantize", x.device.type, tuple(parameters.items()))
+    kernel(x, *(() if rotation is None else (rotation,)), numbers, scales)
+    return numbers, scales
+
+
+@functools.lru_cache(maxsize=None)
+def _find(name, device, parameters):
+    """The compiled kernel, or its form for the interpreter on the CPU."""
+    source, kind = _library.find_source(name), _compile.compile if device == "cuda" else Program
+    return kind(source, **dict(parameters))
+
+
+@functools.lru_cache(maxsize=16)
+def _make_rotation(width, seed, dtype, device):
+    """Random signs times a Hadamard matrix, [D, D] of +1 and -1 (J. Sylvester, 1867)."""
+    matrix = torch.ones(1, 1)
+    while len(matrix) < width:
+        matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
+    signs = torch.randint(0, 2, (width, 1), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+    return (signs * matrix).to(device, dtype)

@@ -1,0 +1,149 @@
+"""Checks kernels/attention_fp8.tile on the GPU against f64: the error of O at most twice that of the same computation with
+P rounded to the type of V, plus a unit of the last place of O.
+
+    fp8_check.py [--bundles DIR] [--quick]
+    fp8_check.py --list FILE               the kernels, for build_bundles.py --groups= --extra FILE
+
+What must not be read holds NaN: rows and columns behind the last, and results before. Inputs are normal; or so large that
+the first block's reference fails; or with a first key that takes most of each row; or of queries that are 0.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+
+import cases
+import kernels
+import torch
+
+TYPES = {"f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
+INPUTS = ("normal", "large", "sink", "zero")
+LENGTHS = ((1, 1), (63, 113), (203, 208), (203, 1023), (1023, 203), (600, 4224))
+HEADS, KV_HEADS, BATCH = 6, 2, 2
+#: Rows of a block of K and V with scales of blocks: a multiple of every default BN is not asked for, so each is BN itself.
+BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
+
+
+def configuration(name, d, causal, transposed, scales):
+    parameters = {"T": name, "D": d, "CAUSAL": causal, "V_TRANSPOSED": transposed, "SCALES": scales}
+    return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCKS[d]} if scales == "blocks" else {})})
+
+
+def configurations(quick):
+    dims = (64, 128) if quick else (64, 96, 128, 192, 256)
+    for d, causal, transposed, scales in itertools.product(dims, (False, True), (False, True), ("tensor", "blocks")):
+        yield "f8E4M3FN", d, causal, transposed, scales
+    for transposed in (False, True):
+        yield "f8E5M2", 128, False, transposed, "tensor"
+
+
+def draw(heads, rows, d, name):
+    """Numbers of [B, H, S, D] in 8 bits, in memory with NaN behind the last row."""
+    x = torch.full((BATCH, heads, rows + 3, d), float("nan"), device="cuda")
+    x[:, :, :rows] = torch.randn(BATCH, heads, rows, d, device="cuda") * 8
+    return x.to(TYPES[name])[:, :, :rows]
+
+
+def turned(v):
+    """[B, H, D, S], whose rows begin at multiples of 16 bytes, with NaN between them."""
+    b, h, s, d = v.shape
+    x = torch.full((b, h, d, (s + 31) // 16 * 16), float("nan"), device="cuda").to(v.dtype)
+    x[..., :s] = v.mT
+    return x[..., :s]
+
+
+def draw_scales(heads, rows, block):
+    """A scale for each block, in each of its rows; now and then a block is much larger."""
+    count = -(-rows // block)
+    scales = torch.rand(BATCH, heads, count, device="cuda") + 0.5
+    scales[torch.rand_like(scales) < 0.05] *= 50
+    return scales.repeat_interleave(block, 2)[:, :, :rows].contiguous()
+
+
+def attend(q, k, v, scale, causal, dtype=None):
+    """O and LSE in f64; with P rounded to `dtype`, 173 times as large: the largest P of a row is rounded like others, but
+    where all are equal."""
+    group = HEADS // KV_HEADS
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+    s = q @ k.mT * scale
+    if causal:
+        sq, sk = s.shape[2:]
+        s = s.masked_fill(torch.ones(sq, sk, dtype=torch.bool, device=s.device).triu(sk - sq + 1), -torch.inf)
+    largest = s.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+    p = torch.exp(s - largest)
+    total = p.sum(-1, keepdim=True)
+    lse = (largest + total.log())[..., 0]
+    if dtype:
+        rounded = (p * 173).float().to(dtype).double() / 173
+        p = torch.where(p == 1, 1, rounded) if (p[p > 0] == 1).all() else rounded
+    return p @ v / torch.where(total == 0, 1, total), lse
+
+
+def check(source, parameters, lengths, inputs):
+    name, d, causal, transposed, scales = parameters
+    sq, sk = lengths
+    kernel = source.load(configuration(*parameters))
+    torch.manual_seed(sq * 1000 + sk)
+    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, d, name)
+    if inputs == "zero":
+        q.zero_()
+    scale = d**-0.5 / 64 * (6.0 if inputs == "large" else 1.0)
+    exact = [x.double() for x in (q, k, v)]
+    if inputs == "sink":  # 12 above the mean, for all queries
+        q[..., :8], k[:, :, 0] = 8.0, 0.0
+        k[:, :, 0, :8] = 12 / scale / 64
+        exact = [x.double() for x in (q, k, v)]
+    o = torch.full((BATCH, HEADS, sq, d), float("nan"), dtype=torch.bfloat16, device="cuda")
+    lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
+    arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
+    if scales == "blocks":
+        own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, BLOCKS[d]), (KV_HEADS, sk, BLOCKS[d]))]
+        # Queries and keys of a row: their scales change scores, which stay moderate.
+        own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
+        if inputs in ("sink", "zero"):  # Equal elements of P are exact with powers of 2 alone, as POWERS makes them.
+            own[2] = own[2].log2().ceil().exp2()
+        arguments += own
+        exact = [x * y[..., None].double() for x, y in zip(exact, own)]
+    else:
+        arguments.append(0.75)
+        exact[2] = exact[2] * 0.75
+    kernel(*arguments)
+    expected, expected_lse = attend(*exact, scale, causal)
+    rounded, _ = attend(*exact, scale, causal, TYPES[name])
+    norm = expected.norm().clamp(min=1e-30)
+    error, allowed = ((x - expected).norm().div(norm).item() for x in (o.double(), rounded.bfloat16().double()))
+    finite = expected_lse.isfinite()
+    same = torch.equal(finite, lse.isfinite())
+    # Sums of 8-bit products keep about 14 bits.
+    most = (exact[0].norm(dim=-1).amax() * exact[1].norm(dim=-1).amax() * scale).item()
+    lse_error = (lse.double() - expected_lse)[finite].abs().amax().item() if finite.any() else 0.0
+    holds = error <= 2 * allowed + 2**-9 and same and lse_error <= 2**-12 * most + 1e-3
+    text = f"{' '.join(map(str, parameters))} {sq}x{sk} {inputs}: o {error:.2e} ({allowed:.2e} in 8 bits) lse {lse_error:.1e}"
+    print(("ok   " if holds else "FAIL ") + text, flush=True)
+    return holds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundles", metavar="DIR")
+    parser.add_argument("--quick", action="store_true", help="a few cases")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    options = parser.parse_args()
+    wanted = list(configurations(options.quick))
+    if options.list:
+        with open(options.list, "w") as file:
+            json.dump([configuration(*parameters) for parameters in wanted], file, indent=1)
+        return 0
+    source = kernels.open_source(options.bundles)
+    failures = count = 0
+    for parameters, lengths in itertools.product(wanted, LENGTHS[: 3 if options.quick else None]):
+        for inputs in INPUTS:
+            failures += not check(source, parameters, lengths, inputs)
+            count += 1
+    print(f"{count} cases, {failures} failed")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
