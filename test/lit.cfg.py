@@ -11,6 +11,7 @@
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
+#                TESSERA_THOROUGH=1          every configuration of Simulator/kernels, not half of them
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
 #                TESSERA_JAX=PATH            the Python to try first for JAX
 
@@ -127,6 +128,6 @@ if os.environ.get("TESSERA_CHECK_ROUNDTRIP"):
 
 config.environment["PATH"] = os.pathsep.join(path + [os.environ.get("PATH", os.defpath)])
 config.environment["PYTHONPATH"] = os.path.join(source, "python")
-for name in ("CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH"):
+for name in ("CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "TESSERA_THOROUGH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
