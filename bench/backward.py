@@ -3,12 +3,14 @@
     paper   the grid of the FlashAttention-3 paper: d = 64 and 128
     dims    the same for d = 96
     gqa     d = 128 with eight query heads for each head of K and V
+    wide    d = 256
 
 All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
 forward pass, 4 q s d h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
 FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
 heads. Ours are attention_bwd and, as variant "deterministic", attention_bwd_deterministic, whose results are the same in each
-run. --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
+run; above d = 128 attention_bwd_wide. Schedules other than the default are those of attention_bwd, as
+"attention_bwd_gradients:cluster=2". --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
 --list writes.
 """
 
@@ -23,9 +25,8 @@ from common import cases
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
-GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8)}
+GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8), "wide": ((256,), 1)}
 PEERS = ("fa3", "cudnn", "fa2")
-SEQUENCES = {"default": "attention_bwd", "deterministic": "attention_bwd_deterministic"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,12 +168,11 @@ def find_peers(problem, options, expected):
 
 def configurations(point, schedules):
     parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
-    found = []
-    for variant, sequence in SEQUENCES.items():
-        for schedule in schedules:
-            configuration = cases.configuration(sequence, parameters, schedule, point.shape)
-            found.append({**configuration, "variant": variant if not schedule else f"{variant} {schedule}"})
-    return found
+    if point.d > 128:
+        return [cases.configuration("attention_bwd_wide", parameters, shape=point.shape)]
+    found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
+    fixed = cases.configuration("attention_bwd_deterministic", parameters, shape=point.shape)
+    return [*found, {**fixed, "variant": "deterministic"}]
 
 
 def time_kernels(kernel, problem, tensors, stopwatch):
@@ -212,7 +212,7 @@ def measure(point, source, options, stopwatch):
         tensors = make_tensors()
         return lambda: kernel(*tensors, problem.scale), lambda: worst_error(tensors[6:], expected)
 
-    if options.kernels:
+    if options.kernels and point.d <= 128:
         time_kernels(kernels["default"], problem, make_tensors(), stopwatch)
     rivals = lambda: find_peers(problem, options, expected)  # noqa: E731
     return common.measure_kernels(dataclasses.asdict(point), point.flops, kernels, prepare, rivals, stopwatch)

@@ -1,15 +1,18 @@
 """Attention of 8-bit numbers (e4m3, O in bf16): its speed against FlashAttention-3's, and its error on inputs with outliers.
 
-    speed      d = 64, 128 and 256, 16k tokens (batch = 16384 / seqlen), hidden size 2048. Of ours: V with its keys
-               innermost, V as it is stored and transposed in the kernel, and scales of blocks. The peer takes V as stored.
+    speed      d = 64, 128 and 256, 16k tokens (batch = 16384 / seqlen), hidden size 2048. Of ours: V as it is stored and V
+               with its keys innermost, each with one scale a tensor and with scales of blocks. The peer takes V as stored,
+               and scales of heads.
     accuracy   the root mean square error against f64 of inputs N(0, 1) + N(0, 100) Bernoulli(0.001), as in table 3 of the
                FlashAttention-3 paper, and of N(0, 1), quantized by quantize.tile
 
-FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so.
+FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so. --bundles takes what
+test/gpu/build_bundles.py --groups= --extra FILE makes of the list that --list writes.
 """
-
 import ctypes
 import dataclasses
+import itertools
+import json
 import os
 
 import common
@@ -19,15 +22,25 @@ from common import cases
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
 VARIANTS = {
-    "keys innermost": {"V_TRANSPOSED": True},
     "V as stored": {"V_TRANSPOSED": False},
+    "keys innermost": {"V_TRANSPOSED": True},
+    "blocks, V as stored": {"V_TRANSPOSED": False, "SCALES": "blocks"},
     "blocks, keys innermost": {"V_TRANSPOSED": True, "SCALES": "blocks"},
 }
 LARGEST = 448.0
 # P has 4 significant bits, which alone cost two to three hundredths.
 MAX_ERROR = 0.08
-#: Table 3 of the paper, in f16 and e4m3.
-OF_PAPER = {"16 bits": 1.9e-4, "scales of tensors": 2.4e-2, "blocks": 2.4e-2, "blocks, rotated": 9.1e-3}
+#: Table 3 of the paper: f16, and e4m3 with everything, and without one part.
+OF_PAPER = {
+    "standard, 16 bits": 3.2e-4,
+    "16 bits": 1.9e-4,
+    "scales of tensors": 2.4e-2,
+    "scales of tensors, rotated": 9.3e-3,
+    "blocks": 2.4e-2,
+    "blocks, rotated": 9.1e-3,
+}
+#: [B, H, S, D] of the accuracy; rows of a block, for which rotating them leaves registers.
+ACCURACY, BLOCK = (4, 8, 2048, 128), 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +69,7 @@ def parse_arguments():
     parser.add_argument("--dims", default="64,128,256", help="head dimensions")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="sequence lengths")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     return parser.parse_args()
 
 
@@ -72,6 +86,26 @@ def round_tensor(x):
 
     scale = x.float().abs().max().item() / LARGEST
     return (x.float() / scale).to(torch.float8_e4m3fn), scale
+
+
+def configurations(point, variant, schedules):
+    parameters = {"D": point.d, "CAUSAL": point.mask == "causal", **variant}
+    return [cases.configuration("attention_fp8", parameters, schedule, point.shape) for schedule in schedules]
+
+
+def of_accuracy(what):
+    """The configuration of a kernel of the accuracy."""
+    b, h, s, d = ACCURACY
+    shape = {"B": b, "H": h, "HK": h, "SQ": s, "SK": s}
+    if what == "16 bits":
+        return cases.attention("f16", d, d, False, shape=shape)
+    if what in ("tensor", "blocks"):
+        parameters = {"D": d, "OUT": "f16", "V_TRANSPOSED": False, "SCALES": what}
+        return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCK} if what == "blocks" else {})}, "", shape)
+    rows = {"B": b, "H": h, "SX": s}
+    return cases.configuration(
+        "quantize", {"T": "f16", "D": d, "BLOCKS": True, "BM": BLOCK, "ROTATE": what == "rotate"}, "", rows
+    )
 
 
 class Problem:
@@ -150,8 +184,7 @@ def measure(point, source, options, stopwatch):
     problem, contestants, records = Problem(point), {}, []
     schedules = common.wanted_schedules(options)
     for name, variant in VARIANTS.items():
-        parameters = {"D": point.d, "CAUSAL": problem.causal, **variant}
-        entries = [cases.configuration("attention_fp8", parameters, schedule, point.shape) for schedule in schedules]
+        entries = configurations(point, variant, schedules)
         for schedule, kernel in common.load_kernels(source, entries).items():
             called = name if schedule == "default" else f"{name}, {schedule}"
             run = problem.prepare(kernel, variant)
@@ -200,75 +233,119 @@ def make_rotation(d):
     while len(h) < d:
         h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
     signs = torch.randint(0, 2, (d, 1)) * 2.0 - 1
-    return (signs * h).to("cuda", torch.bfloat16)
+    return (signs * h).to("cuda", torch.float16)
 
 
-def quantize(source, x, rows, rotation=None):
-    """(numbers, scale of each row) of [B, H, S, D], a scale for each block of `rows`."""
+def quantize(source, x, rotation=None):
+    """(numbers, scale of each row) of [B, H, S, D], a scale for each block."""
     import torch
 
-    parameters = {"D": x.shape[3], "BLOCKS": True, "BM": rows, "ROTATE": rotation is not None}
-    kernel = source.load(cases.configuration("quantize", parameters))
+    kernel = source.load(of_accuracy("quantize" if rotation is None else "rotate"))
     numbers = torch.empty(x.shape, device="cuda", dtype=torch.float8_e4m3fn)
     scales = torch.empty(x.shape[:3], device="cuda")
     kernel(x, *(() if rotation is None else (rotation,)), numbers, scales)
     return numbers, scales
 
 
-def attend(source, q, k, v, blocks, rotated):
-    """O of [B, H, S, D] tensors through 8 bits."""
+def attend(source, tensors, scales, rotated=False):
+    """O of [B, H, S, D] tensors: in 16 bits, or through 8 with one scale a tensor or a block."""
     import torch
 
-    d = q.shape[3]
+    q, k, v = tensors
     o, lse = torch.empty_like(q), torch.empty(q.shape[:3], device="cuda")
-    # Blocks of 64 rows, which is what rotating them leaves registers for.
-    parameters = {"D": d, "V_TRANSPOSED": False, "SCALES": "blocks" if blocks else "tensor", "BN": 64 if blocks else 128}
-    kernel = source.load(cases.configuration("attention_fp8", parameters))
-    scale = d**-0.5
-    if not blocks:
+    rotation = make_rotation(q.shape[3]) if rotated else None
+    scale = q.shape[3] ** -0.5 / (q.shape[3] if rotated else 1)
+    if scales == "16 bits":
+        source.load(of_accuracy(scales))(q, k, v, o, lse, scale)
+    elif scales == "tensor":
+        q, k = (x @ rotation if rotated else x for x in (q, k))
         (q, q_scale), (k, k_scale), (v, v_scale) = map(round_tensor, (q, k, v))
-        kernel(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
-        return o
-    rotation = make_rotation(d) if rotated else None
-    (q, q_scale), (k, k_scale) = (quantize(source, x, 64, rotation) for x in (q, k))
-    v, v_scale = quantize(source, v, 64)
-    kernel(q, k, v, o, lse, scale / (d if rotated else 1), q_scale, k_scale, v_scale)
+        source.load(of_accuracy(scales))(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
+    else:
+        (q, q_scale), (k, k_scale), (v, v_scale) = (quantize(source, x, r) for x, r in zip(tensors, (rotation, rotation, None)))
+        source.load(of_accuracy(scales))(q, k, v, o, lse, scale, q_scale, k_scale, v_scale)
     return o
+
+
+def standard(tensors):
+    """O by way of all scores, in 16 bits."""
+    q, k, v = tensors
+    return (q @ k.mT * q.shape[3] ** -0.5).softmax(-1) @ v
+
+
+def attend_by_fa3(tensors, directory):
+    """O of FlashAttention-3 in e4m3, as it takes one scale a head."""
+    import torch
+
+    b, h, s, d = ACCURACY
+    problem = Problem.__new__(Problem)
+    problem.point, problem.causal = Point(d, "full", s, b, h), False
+    rounded = [round_tensor(x.transpose(1, 2).contiguous()) for x in tensors]
+    (problem.q, q_scale), (problem.k, k_scale), (problem.v, problem.v_scale) = rounded
+    problem.scale = d**-0.5 * q_scale * k_scale
+    problem.o = torch.empty(problem.q.shape, device="cuda", dtype=torch.bfloat16)
+    problem.lse = torch.empty((b, h, s), device="cuda")
+    fa3(problem, directory)()
+    return problem.o.transpose(1, 2)
+
+
+def make_inputs(name):
+    import torch
+
+    tensors = []
+    for _ in range(3):
+        x = torch.randn(ACCURACY, device="cuda")
+        if name == "outliers":
+            x += 10 * torch.randn(ACCURACY, device="cuda") * (torch.rand(ACCURACY, device="cuda") < 0.001)
+        tensors.append(x.half())
+    return tensors
 
 
 def measure_accuracy(source, options):
     import torch
 
     torch.manual_seed(0)
-    shape, rows = (4, 8, 2048, 128), []
-    method = "Root mean square error of O against f64; [4, 8, 2048, 128]. The paper's numbers are of f16 and its own kernels."
-    results = common.Results(options, "fp8-accuracy", common.describe_gpu(), method)
+    method = f"Root mean square error of O against f64; {list(ACCURACY)}. The paper's numbers are of its own kernels and shape."
+    results, rows = common.Results(options, "fp8-accuracy", common.describe_gpu(), method), []
     for name in ("outliers", "normal"):
-        tensors = []
-        for _ in range(3):
-            x = torch.randn(shape, device="cuda")
-            if name == "outliers":
-                x += 10 * torch.randn(shape, device="cuda") * (torch.rand(shape, device="cuda") < 0.001)
-            tensors.append(x.bfloat16())
-        q, k, v = (x.double() for x in tensors)
-        expected = (q @ k.mT * shape[3] ** -0.5).softmax(-1) @ v
+        tensors = make_inputs(name)
+        expected = standard([x.double() for x in tensors])
         outputs = {
-            "16 bits": lambda: torch.nn.functional.scaled_dot_product_attention(*tensors),
-            "scales of tensors": lambda: attend(source, *tensors, blocks=False, rotated=False),
-            "blocks": lambda: attend(source, *tensors, blocks=True, rotated=False),
-            "blocks, rotated": lambda: attend(source, *tensors, blocks=True, rotated=True),
+            "standard, 16 bits": lambda: standard(tensors),
+            "16 bits": lambda: attend(source, tensors, "16 bits"),
+            "FlashAttention-3, scales of tensors": lambda: attend_by_fa3(tensors, options.fa3),
+            "scales of tensors": lambda: attend(source, tensors, "tensor"),
+            "scales of tensors, rotated": lambda: attend(source, tensors, "tensor", rotated=True),
+            "blocks": lambda: attend(source, tensors, "blocks"),
+            "blocks, rotated": lambda: attend(source, tensors, "blocks", rotated=True),
         }
         for computation, run in outputs.items():
-            error = (run().double() - expected).pow(2).mean().sqrt().item()
-            of_paper = f"{OF_PAPER[computation]:.1e}" if name == "outliers" else None
+            try:
+                error = (run().double() - expected).pow(2).mean().sqrt().item()
+            except peers.Unavailable as missing:
+                print(f"{computation}: left out: {missing}", flush=True)
+                continue
+            of_paper = f"{OF_PAPER[computation]:.1e}" if name == "outliers" and computation in OF_PAPER else None
             rows.append({"inputs": name, "computation": computation, "error": f"{error:.2e}", "paper": of_paper})
             common.print_row(rows[-1])
     results.write(rows, rows)
     results.finish()
 
 
+def wanted_configurations(options):
+    schedules = common.wanted_schedules(options)
+    wanted = [of_accuracy(what) for what in ("16 bits", "tensor", "blocks", "quantize", "rotate")]
+    for point, variant in itertools.product(points(options), VARIANTS.values()):
+        wanted += configurations(point, variant, schedules)
+    return wanted
+
+
 def main():
     options = parse_arguments()
+    if options.list:
+        with open(options.list, "w") as file:
+            json.dump(wanted_configurations(options), file, indent=1)
+        return
     source = common.kernels.open_source(options.bundles)
     if "accuracy" in options.parts.split(","):
         measure_accuracy(source, options)
