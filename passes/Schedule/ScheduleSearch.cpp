@@ -6,6 +6,7 @@
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Threading.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -190,14 +191,18 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
   if (!isNew || findSpeculation(kernel))
     return entry->second;
   std::optional<std::string> &reason = entry->second;
-  ScopedDiagnosticHandler capture(kernel.getContext(), [&](Diagnostic &error) {
-    if (reason)
-      return success();
-    reason = error.str();
-    if (auto place = error.getLocation()->findInstanceOf<FileLineColLoc>())
-      reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
-    return success();
-  });
+  // Kernels are scheduled side by side, and a handler sees what is said of all of them.
+  ScopedDiagnosticHandler capture(
+      kernel.getContext(), [&, own = llvm::get_threadid()](Diagnostic &error) {
+        if (llvm::get_threadid() != own)
+          return failure();
+        if (reason)
+          return success();
+        reason = error.str();
+        if (auto place = error.getLocation()->findInstanceOf<FileLineColLoc>())
+          reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
+        return success();
+      });
   (void)RowPartition::get(kernel, consumers, apartOperations(kernel, placement));
   return reason;
 }
