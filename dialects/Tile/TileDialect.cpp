@@ -33,6 +33,9 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
   if (name == TileDialect::OverridableAttrHelper::getNameStr() &&
       !(op->getName().getStringRef() == "func.func" && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of a func.func";
+  if (name == TileDialect::GradientOfAttrHelper::getNameStr() &&
+      !(op->getName().getStringRef() == "func.func" && llvm::isa<mlir::FlatSymbolRefAttr>(value)))
+    return "the name of a function, of a func.func";
   if (name == TileDialect::BoundaryAttrHelper::getNameStr() &&
       !(llvm::isa<mlir::scf::ForOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of an scf.for";
@@ -54,9 +57,9 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
 mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
                                                           mlir::NamedAttribute attribute) {
   constexpr llvm::StringLiteral known[] = {
-      OverridableAttrHelper::getNameStr(), ParametersAttrHelper::getNameStr(),
-      BoundaryAttrHelper::getNameStr(), PolynomialAttrHelper::getNameStr(),
-      PolynomialPreciseAttrHelper::getNameStr()};
+      OverridableAttrHelper::getNameStr(), GradientOfAttrHelper::getNameStr(),
+      ParametersAttrHelper::getNameStr(),  BoundaryAttrHelper::getNameStr(),
+      PolynomialAttrHelper::getNameStr(),  PolynomialPreciseAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

@@ -29,6 +29,7 @@ def Tile_Dialect : Dialect {
     | attribute | on | value |
     |---|---|---|
     | `tile.overridable` | `func.func` | a unit: a source that imports this one may define the function again |
+    | `tile.gradient_of` | `func.func` | a function's name: this one is its gradient, which `tile-differentiate` writes where it has no body |
     | `tile.parameters` | the module | a dictionary: the values of the source's parameters |
     | `tile.boundary` | `scf.for` | a unit: the loop runs only iterations at the boundary of a mask |
     | `tile.polynomial` | `math.exp2`, `math.exp` of f32 | an i64, 1 to 16: how many of 16 elements are polynomials |
@@ -38,8 +39,8 @@ def Tile_Dialect : Dialect {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"
   ];
   let discardableAttrs = (ins
-    "::mlir::UnitAttr":$overridable, "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary,
-    "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise);
+    "::mlir::UnitAttr":$overridable, "::mlir::FlatSymbolRefAttr":$gradient_of, "::mlir::DictionaryAttr":$parameters,
+    "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise);
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

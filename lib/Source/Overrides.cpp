@@ -14,7 +14,8 @@ namespace {
 class OverrideResolver {
 public:
   OverrideResolver(ModuleOp module, const Files &files)
-      : module(module), files(files), overridable(module.getContext()) {}
+      : module(module), files(files), overridable(module.getContext()),
+        gradientOf(module.getContext()) {}
 
   LogicalResult run();
 
@@ -27,6 +28,7 @@ private:
   ModuleOp module;
   const Files &files;
   tile::TileDialect::OverridableAttrHelper overridable;
+  tile::TileDialect::GradientOfAttrHelper gradientOf;
   /// Names of functions that a source may replace.
   llvm::SmallSetVector<StringAttr, 4> names;
   llvm::DenseSet<Operation *> replacing;
@@ -69,6 +71,9 @@ LogicalResult OverrideResolver::replace(Operation *replaced, Operation *by) {
     error.attachNote(other.getLoc()) << "the other definition is here";
     return error;
   }
+  // What is a gradient stays one.
+  if (FlatSymbolRefAttr of = gradientOf.getAttr(other))
+    gradientOf.setAttr(function, of);
   replacing.insert(by);
   replaced->erase();
   return success();

@@ -140,8 +140,9 @@ static void emitMapped(mlir::Diagnostic &diagnostic, LocationMapper &mapper, MLI
 }
 
 /// Verifies `module` again: what a function asks of a kernel can only be seen in one.
-static LogicalResult inlineFunctions(ModuleOp module) {
+static LogicalResult resolveFunctions(ModuleOp module) {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.addPass(createTileDifferentiate());
   pm.addPass(createTileInlineFunctions());
   return pm.run(module);
 }
@@ -189,7 +190,7 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
     return failed;
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
   if (!module || mlir::failed(resolveOverrides(*module, files)) || mlir::failed(verify(*module)) ||
-      mlir::failed(inlineFunctions(*module)))
+      mlir::failed(resolveFunctions(*module)))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));

@@ -58,34 +58,36 @@ static int64_t getRegionDepth(Operation *op, Operation *root) {
   return depth;
 }
 
-/// The argument of `kernel` that `request` names, which is added where there is none; null after an
-/// error.
-static BlockArgument findArgument(KernelOp kernel, ArgumentOp request) {
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    if (kernel.getArgumentName(i) != request.getName())
+/// The argument of `entry`, a kernel or a sequence, with the name and the type that `request` asks
+/// for, which is added where there is none; null after an error.
+template <typename Entry>
+static BlockArgument findArgument(Entry entry, StringRef name, Type type, Operation *request) {
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+    if (entry.getArgumentName(i) != name)
       continue;
-    BlockArgument argument = kernel.getArgument(i);
-    if (argument.getType() == request.getType())
+    BlockArgument argument = entry.getArgument(i);
+    if (argument.getType() == type)
       return argument;
-    request.emitOpError("asks for '")
-        << request.getName() << "' of " << request.getType()
-        << "; the kernel's argument of this name is " << argument.getType();
+    request->emitOpError("asks for '")
+        << name << "' of " << type << "; the argument of this name of '" << entry.getSymName()
+        << "' is " << argument.getType();
     return {};
   }
-  Builder builder(kernel.getContext());
-  SmallVector<Attribute> types(kernel.getArgumentTypes().getValue()),
-      names(kernel.getArgumentNames().getValue());
-  types.push_back(TypeAttr::get(request.getType()));
-  names.push_back(request.getNameAttr());
-  kernel.setArgumentTypesAttr(builder.getArrayAttr(types));
-  kernel.setArgumentNamesAttr(builder.getArrayAttr(names));
-  return kernel.getBody().insertArgument(types.size() - 1, request.getType(), request.getLoc());
+  Builder builder(entry.getContext());
+  SmallVector<Attribute> types(entry.getArgumentTypes().getValue()),
+      names(entry.getArgumentNames().getValue());
+  types.push_back(TypeAttr::get(type));
+  names.push_back(builder.getStringAttr(name));
+  entry.setArgumentTypesAttr(builder.getArrayAttr(types));
+  entry.setArgumentNamesAttr(builder.getArrayAttr(names));
+  return entry.getBody().insertArgument(types.size() - 1, type, request->getLoc());
 }
 
 /// Replaces each tile.argument of `kernel` by an argument.
 static LogicalResult resolveArguments(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](ArgumentOp request) {
-    BlockArgument argument = findArgument(kernel, request);
+    BlockArgument argument =
+        findArgument(kernel, request.getName(), request.getType(), request.getOperation());
     if (!argument)
       return WalkResult::interrupt();
     request.replaceAllUsesWith(Value(argument));
@@ -93,6 +95,44 @@ static LogicalResult resolveArguments(KernelOp kernel) {
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
+}
+
+/// `type`, that of an argument of the kernel of `launch`, with the extents that its dimensions have
+/// in the sequence.
+static Type translateDims(Type type, LaunchOp launch, KernelOp kernel) {
+  auto view = dyn_cast<ViewType>(type);
+  if (!view)
+    return type;
+  llvm::StringMap<Attribute> extents;
+  for (auto [i, operand] : llvm::enumerate(launch.getOperands()))
+    if (auto takes = dyn_cast<ViewType>(kernel.getArgument(i).getType()))
+      for (auto [dim, extent] : llvm::enumerate(cast<ViewType>(operand.getType()).getDims()))
+        if (StringRef name = takes.getDimName(dim); !name.empty())
+          extents.try_emplace(name, extent);
+  SmallVector<Attribute> dims(view.getDims());
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (Attribute extent = extents.lookup(view.getDimName(i)))
+      dim = extent;
+  return ViewType::get(type.getContext(), dims, view.getElementType());
+}
+
+/// Gives the kernels of `sequence` what their functions ask for: arguments of these names of its
+/// own.
+static LogicalResult passArguments(SequenceOp sequence) {
+  for (auto launch : sequence.getOps<LaunchOp>()) {
+    KernelOp kernel = launch.getKernelOp();
+    // The verifier says what is wrong with a launch; only arguments that were added are missing.
+    if (!kernel)
+      continue;
+    for (unsigned i = launch.getNumOperands(); i < kernel.getNumArguments(); ++i) {
+      Type type = translateDims(kernel.getArgument(i).getType(), launch, kernel);
+      BlockArgument argument = findArgument(sequence, kernel.getArgumentName(i), type, launch);
+      if (!argument)
+        return failure();
+      launch->insertOperands(i, argument);
+    }
+  }
+  return success();
 }
 
 static LogicalResult verifyFunction(func::FuncOp function) {
@@ -188,6 +228,9 @@ struct TileInlineFunctionsPass
         return signalPassFailure();
       renumberSites(kernel);
     }
+    for (auto sequence : getOperation().getOps<SequenceOp>())
+      if (failed(passArguments(sequence)))
+        return signalPassFailure();
     if (failed(verifyNoneLeft(getOperation())))
       return signalPassFailure();
   }

@@ -1,54 +1,10 @@
-// Passes from the tile dialect to itself.
+// Passes from the tile dialect to itself. Those on the functions of a source are in FunctionPasses.td.
 
 #ifndef TESSERA_PASSES_TILEPASSES_TD
 #define TESSERA_PASSES_TILEPASSES_TD
 
 include "mlir/Pass/PassBase.td"
-
-def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
-  let summary = "Puts the functions of a source in the places of their calls";
-  let description = [{
-    A source may name a computation as a `func.func` and use it with `func.call`. Every call in a kernel, at any
-    depth of regions, becomes a copy of the function's body, and the functions are erased: what is called nowhere
-    is gone. Functions may call functions. The copies keep their locations, so that diagnostics and line tables
-    name the line of the function.
-
-    Equal loads are one load, unless the source writes them twice: then an author wants the tile in two places, as an
-    operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
-    the source, all but those of the first place carry the number of theirs (`site`).
-
-    A `tile.map` becomes operations on tiles: scalars that meet tiles are splat, comparisons give tiles of i1, and loads
-    of elements scalars, vectors or tiles, as their indices say; a remark names which. An argument of the kernel that
-    `tile.argument` asks for and that is not there is added.
-
-    The reader of sources runs this pass, so that nothing after it meets a function.
-
-    ```mlir
-    func.func @exp(%x: tensor<64x64xf32>, %factor: f32) -> tensor<64x64xf32> {
-      %f = tile.splat %factor : f32 -> tensor<64x64xf32>
-      %y = arith.mulf %x, %f : tensor<64x64xf32>
-      %e = math.exp2 %y : tensor<64x64xf32>
-      func.return %e : tensor<64x64xf32>
-    }
-    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
-      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
-      %p = func.call @exp(%s, %scale) : (tensor<64x64xf32>, f32) -> tensor<64x64xf32>
-      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
-    }
-    // becomes
-    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
-      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
-      %f = tile.splat %scale : f32 -> tensor<64x64xf32>
-      %y = arith.mulf %s, %f : tensor<64x64xf32>
-      %p = math.exp2 %y : tensor<64x64xf32>
-      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
-    }
-    ```
-
-    A function has one block and no call leads back to it. What a kernel holds after inlining is bounded: at
-    most 65536 operations, regions nested at most 256 levels deep, calls at most 64.
-  }];
-}
+include "passes/Tile/FunctionPasses.td"
 
 def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
   let summary = "Computes which iterations a mask leaves, in place of tile.visits";

@@ -1,0 +1,109 @@
+// Passes on the functions of a source, which the reader of sources runs.
+
+#ifndef TESSERA_PASSES_TILE_FUNCTIONPASSES_TD
+#define TESSERA_PASSES_TILE_FUNCTIONPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Writes the gradients of functions of scalars";
+  let description = [{
+    A function without a body that says `tile.gradient_of = @f` gets one: the gradient of `@f`. It takes the arguments of
+    `@f` and the cotangents of its results, that is the derivative of a loss with respect to each, and returns the
+    cotangents of its arguments. Results and arguments that are no floating-point numbers have none. The gradient holds
+    the operations of `@f`, and after them the adjoint of each in the opposite order; what neither needs is left out.
+    Numbers that are loaded or asked for by `tile.argument` are constants to it, and so is what comes from an integer. A
+    gradient that nothing uses is erased.
+
+    ```mlir
+    func.func @capped(%s: f32, %k: i32) -> f32 {
+      %cap = tile.argument "cap" : f32
+      %x = arith.divf %s, %cap : f32
+      %t = math.tanh %x : f32
+      %y = arith.mulf %t, %cap : f32
+      func.return %y : f32
+    }
+    func.func private @capped_gradient(f32, i32, f32) -> f32 attributes {tile.gradient_of = @capped}
+    func.func @twice(%s: f32, %k: i32, %dy: f32) -> f32 {
+      %ds = func.call @capped_gradient(%s, %k, %dy) : (f32, i32, f32) -> f32
+      %sum = arith.addf %ds, %ds : f32
+      func.return %sum : f32
+    }
+    // @capped_gradient becomes
+    func.func private @capped_gradient(%s: f32, %k: i32, %dy: f32) -> f32 attributes {tile.gradient_of = @capped} {
+      %cap = tile.argument "cap" : f32
+      %x = arith.divf %s, %cap : f32
+      %t = math.tanh %x : f32
+      %dt = arith.mulf %dy, %cap : f32
+      %one = arith.constant 1.0 : f32
+      %square = arith.mulf %t, %t : f32
+      %slope = arith.subf %one, %square : f32
+      %dx = arith.mulf %dt, %slope : f32
+      %ds = arith.divf %dx, %cap : f32
+      func.return %ds : f32
+    }
+    ```
+
+    | operation | derivative |
+    |---|---|
+    | `addf`, `subf`, `mulf`, `divf`, `negf`, `math.fma` | by their formulas |
+    | `extf`, `truncf` | the cotangent in the other type; rounding counts as exact |
+    | `arith.select` | to the operand that is chosen; 0 to the other |
+    | `maximumf`, `maxnumf`, `minimumf`, `minnumf` | to the operand that is the result; to the first where both are equal |
+    | `math.absf` | 1 from 0 on, -1 below |
+    | `math.exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `tanh` | by their formulas, `exp`, `exp2`, `sqrt`, `rsqrt` and `tanh` from the result |
+    | `math.floor`, `math.ceil` | 0 |
+    | `func.call` | the gradient of the function: one that says `tile.gradient_of` of it, else one that is written |
+
+    Where the choice of a select keeps away from a pole, as `x > 0 ? log(x) : 0`, the product of 0 and infinity is NaN, as
+    with other systems: choose the operand, `log(x > 0 ? x : 1)`. An operation without a rule is refused if a
+    floating-point argument goes into it. A source that knows better defines the gradient with a body.
+  }];
+}
+
+def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Puts the functions of a source in the places of their calls";
+  let description = [{
+    A source may name a computation as a `func.func` and use it with `func.call`. Every call in a kernel, at any
+    depth of regions, becomes a copy of the function's body, and the functions are erased: what is called nowhere
+    is gone. Functions may call functions. The copies keep their locations, so that diagnostics and line tables
+    name the line of the function.
+
+    Equal loads are one load, unless the source writes them twice: then an author wants the tile in two places, as an
+    operand of two stages or in registers too. Where a kernel loads tiles of a type from a view at several places of
+    the source, all but those of the first place carry the number of theirs (`site`).
+
+    A `tile.map` becomes operations on tiles: scalars that meet tiles are splat, comparisons give tiles of i1, and loads
+    of elements scalars, vectors or tiles, as their indices say; a remark names which. An argument of the kernel that
+    `tile.argument` asks for and that is not there is added.
+
+    The reader of sources runs this pass, so that nothing after it meets a function.
+
+    ```mlir
+    func.func @exp(%x: tensor<64x64xf32>, %factor: f32) -> tensor<64x64xf32> {
+      %f = tile.splat %factor : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %x, %f : tensor<64x64xf32>
+      %e = math.exp2 %y : tensor<64x64xf32>
+      func.return %e : tensor<64x64xf32>
+    }
+    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
+      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+      %p = func.call @exp(%s, %scale) : (tensor<64x64xf32>, f32) -> tensor<64x64xf32>
+      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    // becomes
+    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M) {
+      %s = tile.load %x[%m, %m] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+      %f = tile.splat %scale : f32 -> tensor<64x64xf32>
+      %y = arith.mulf %s, %f : tensor<64x64xf32>
+      %p = math.exp2 %y : tensor<64x64xf32>
+      tile.store %p, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    ```
+
+    A function has one block and no call leads back to it. What a kernel holds after inlining is bounded: at
+    most 65536 operations, regions nested at most 256 levels deep, calls at most 64.
+  }];
+}
+
+#endif // TESSERA_PASSES_TILE_FUNCTIONPASSES_TD

@@ -1,0 +1,96 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %t
+"""Compares the gradients of variants, which the compiler derives from their scores, with the formulas on the interpreter;
+and the formulas with central differences."""
+
+import math
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from gradients import CAUSAL, FULL, Variant, check, check_formulas  # noqa: E402
+from reference import save  # noqa: E402
+
+CAP, SLOPES, LEFT, RIGHT = 0.75, (0.5, 0.0625, 0.25), 9, 2
+
+
+def capped_slope(s, h, q, k, sq, sk):
+    return 1 - math.tanh(s / CAP) ** 2
+
+
+def lowered(s, h, q, k, sq, sk):
+    return s - SLOPES[h] * abs(q + sk - sq - k)
+
+
+VARIANTS = {
+    "causal": (CAUSAL, []),
+    "window": (Variant(mask=lambda q, k, sq, sk: q + sk - sq - LEFT <= k <= q + sk - sq + RIGHT),
+               ["--set", f"left={LEFT}", "--set", f"right={RIGHT}"]),
+    "softcap": (Variant(lambda s, *place: CAP * math.tanh(s / CAP), capped_slope), ["--set", f"cap={CAP}"]),
+    "alibi": (Variant(lowered), []),
+}  # fmt: skip
+# A score that no file has, whose slope differs on both sides of a corner.
+OWN = """
+func.func @bent(%s: f32, %k: i32) -> f32 {
+  %half = arith.constant 0.5 : f32
+  %limit = arith.constant 0.125 : f32
+  %index = arith.sitofp %k : i32 to f32
+  %sixteenth = arith.constant 0.0625 : f32
+  %turns = arith.mulf %index, %sixteenth : f32
+  %phase = arith.mulf %turns, %s : f32
+  %wave = math.sin %phase : f32
+  %above = arith.cmpf ogt, %s, %limit : f32
+  %square = arith.mulf %s, %s : f32
+  %bent = arith.select %above, %square, %wave : f32
+  %y = arith.mulf %bent, %half : f32
+  func.return %y : f32
+}
+func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {
+  %bent = func.call @bent(%s, %k) : (f32, i32) -> f32
+  %y = arith.maximumf %bent, %s : f32
+  func.return %y : f32
+}
+"""
+
+
+def bent(s, h, q, k, sq, sk):
+    return max(0.5 * (s * s if s > 0.125 else math.sin(k / 16 * s)), s)
+
+
+def bent_slope(s, h, q, k, sq, sk):
+    inner = 0.5 * (s * s if s > 0.125 else math.sin(k / 16 * s))
+    return 1.0 if inner < s else s if s > 0.125 else k / 32 * math.cos(k / 16 * s)
+
+
+def write(folder, name, text):
+    path = f"{folder}/{name}.tile"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + '$import "attention_gradients.tile"\n' if text.startswith("$") else
+                   '$import "attention_gradients.tile"\n' + text)  # fmt: skip
+    return path
+
+
+def main(folder):
+    own = Variant(bent, bent_slope)
+    for variant, _ in VARIANTS.values():
+        check_formulas(variant)
+    check_formulas(own)
+    check(write(folder, "plain", ""), folder, 1, 1, 1, 1, 64, 64, FULL, False)
+    for name, (variant, arguments) in VARIANTS.items():
+        kernel = write(folder, name, f'$import "variants/{name}.tile"\n')
+        arguments = ["--kernel", "attention_gradients", *arguments]
+
+        def compare(heads, kv_heads, sq, sk, d, dv, has_dlse, *more):
+            extra = []
+            if name == "alibi":
+                save(f"{folder}/slopes.npy", list(SLOPES[:heads]), (heads,))
+                extra = ["--input", f"slopes={folder}/slopes.npy"]
+            check(kernel, folder, heads, kv_heads, sq, sk, d, dv, variant, has_dlse, *arguments, *extra, *more)
+
+        compare(2, 1, 33, 50, 64, 64, True, "--level", "scheduled")
+        compare(3, 1, 50, 33, 64, 64, False, "-DT=f16")
+        compare(2, 2, 70, 70, 96, 64, False, "--level", "scheduled", "-DGN=64")
+    check(write(folder, "own", OWN), folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
+
+
+main(*sys.argv[1:])
