@@ -1,5 +1,6 @@
 # RUN: mkdir -p %t
-# RUN: %python %s %t
+# RUN: %python %s attention_gradients.tile %t
+# RUN: %python %s attention_gradients_fixed.tile %t
 """Compares the gradients of variants, which the compiler derives from their scores, with the formulas on the interpreter;
 and the formulas with central differences."""
 
@@ -62,23 +63,20 @@ def bent_slope(s, h, q, k, sq, sk):
     return 1.0 if inner < s else s if s > 0.125 else k / 32 * math.cos(k / 16 * s)
 
 
-def write(folder, name, text):
-    path = f"{folder}/{name}.tile"
+def write(path, imports, text=""):
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text + '$import "attention_gradients.tile"\n' if text.startswith("$") else
-                   '$import "attention_gradients.tile"\n' + text)  # fmt: skip
+        file.write("".join(f'$import "{name}"\n' for name in imports) + text)
     return path
 
 
-def main(folder):
+def main(template, folder):
     own = Variant(bent, bent_slope)
     for variant, _ in VARIANTS.values():
         check_formulas(variant)
     check_formulas(own)
-    check(write(folder, "plain", ""), folder, 1, 1, 1, 1, 64, 64, FULL, False)
+    check(write(f"{folder}/plain.tile", [template]), folder, 1, 1, 1, 1, 64, 64, FULL, False)
     for name, (variant, arguments) in VARIANTS.items():
-        kernel = write(folder, name, f'$import "variants/{name}.tile"\n')
-        arguments = ["--kernel", "attention_gradients", *arguments]
+        kernel = write(f"{folder}/{name}.tile", [f"variants/{name}.tile", template])
 
         def compare(heads, kv_heads, sq, sk, d, dv, has_dlse, *more):
             extra = []
@@ -87,10 +85,11 @@ def main(folder):
                 extra = ["--input", f"slopes={folder}/slopes.npy"]
             check(kernel, folder, heads, kv_heads, sq, sk, d, dv, variant, has_dlse, *arguments, *extra, *more)
 
-        compare(2, 1, 33, 50, 64, 64, True, "--level", "scheduled")
-        compare(3, 1, 50, 33, 64, 64, False, "-DT=f16")
-        compare(2, 2, 70, 70, 96, 64, False, "--level", "scheduled", "-DGN=64")
-    check(write(folder, "own", OWN), folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
+        compare(2, 1, 33, 50, 64, 64, True)
+        compare(3, 1, 50, 33, 64, 64, False, "-DT=f16", "--level", "scheduled")
+        compare(2, 2, 70, 70, 96, 64, False, "-DGN=64")
+    kernel = write(f"{folder}/own.tile", [template], OWN)
+    check(kernel, folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
 
 
 main(*sys.argv[1:])
