@@ -103,8 +103,18 @@ void GradientWriter::findActive() {
   for (Value argument : body.getArguments())
     if (isa<FloatType>(argument.getType()))
       active.insert(argument);
+  // What a region uses goes into its operation too.
+  auto usesActive = [&](Operation *op) {
+    auto isActive = [&](Value operand) { return active.contains(operand); };
+    return op
+        ->walk([&](Operation *inner) {
+          return llvm::any_of(inner->getOperands(), isActive) ? WalkResult::interrupt()
+                                                              : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
   for (Operation &op : body.without_terminator())
-    if (llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+    if (usesActive(&op))
       for (Value result : op.getResults())
         if (isa<FloatType>(result.getType()))
           active.insert(result);

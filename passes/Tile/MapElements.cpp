@@ -197,15 +197,16 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
   }
   int64_t rank = cast<ViewType>(load.getView().getType()).getRank();
   bool isVector = axes.size() == 1 && dims[0] == rank - 1;
-  bool isWhole = axes.size() == 2 && axes[0] == 0 && axes[1] == 1 && dims[0] == rank - 2;
+  // A view that has the columns first is loaded as it is, and the tile transposed.
+  bool isWhole = axes.size() == 2 && axes[0] != axes[1] && dims[0] == rank - 2;
+  bool isTransposed = isWhole && axes[0] == 1;
   if (!axes.empty() && !isVector && !isWhole)
     return load.emitOpError("loads along rows or columns from dimensions that are not the view's "
-                            "last; put the index of the row or the column last, or those of both, "
-                            "the row's first");
+                            "last; put the index of the row or the column last, or those of both");
   ArrayRef<int64_t> shape = map.getShape();
   Type element = load.getType(), type = element;
   if (isWhole)
-    type = getTileType(element);
+    type = RankedTensorType::get({shape[axes[0]], shape[axes[1]]}, element);
   else if (isVector)
     type = RankedTensorType::get({shape[axes[0]]}, element);
   auto loaded = LoadOp::create(builder, TypeRange{type}, operands, load->getAttrs());
@@ -214,8 +215,12 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
                                           ? axes[0] == 0 ? "a vector, an element for each row"
                                                          : "a vector, an element for each column"
                                           : "a scalar: the indices are the same for all elements");
-  mapping.map(load.getResult(),
-              isVector && shape.size() == 2 ? toVector(loaded, 1 - axes[0]) : loaded.getResult());
+  Value value = loaded;
+  if (isTransposed)
+    value = TransposeOp::create(builder, getTileType(element), value);
+  if (isVector && shape.size() == 2)
+    value = toVector(value, 1 - axes[0]);
+  mapping.map(load.getResult(), value);
   return success();
 }
 

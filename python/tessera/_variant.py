@@ -99,8 +99,8 @@ class Variant:
             return function.arguments
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
-    def _write(self):
-        parts = ['$import "attention.tile"\n']
+    def _write(self, template="attention.tile"):
+        parts = [f'$import "{template}"\n']
         if self.mask is not None:
             parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
         if self.score is not None:
@@ -115,6 +115,23 @@ class Variant:
     def program(self, **parameters):
         """The kernel on the CPU."""
         return Program(self.source, **parameters)
+
+    def write_gradients(self, fixed=False):
+        """The text of the source of the gradients, whose derivative of the score the compiler finds.
+
+        fixed: the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
+               head dimensions to 128 and scores whose derivative leaves enough registers.
+        """
+        return self._write("attention_gradients_fixed.tile" if fixed else "attention_gradients.tile")
+
+    def compile_gradients(self, fixed=False, **options):
+        """The kernels of the gradients: of (q, k, v, o, do, lse, dq, dk, dv, scale) and the variant's arguments by name, with
+        `DLSE=True` of (q, k, v, o, do, lse, dlse, dq, dk, dv, scale). Raises what `compile` raises."""
+        return _compile.compile(self.write_gradients(fixed), **options)
+
+    def gradients_program(self, fixed=False, **parameters):
+        """The kernels of the gradients on the CPU."""
+        return Program(self.write_gradients(fixed), **parameters)
 
     def explain(self, **options):
         """What the compiler found: how elements are loaded, which blocks are visited, which need the mask."""

@@ -11,6 +11,8 @@ from ._program import Program
 WIDTHS = (64, 96, 128, 192, 256)
 #: The widest tiles of which one kernel makes dK and dV.
 WIDEST_OF_BOTH = 128
+#: The same with a soft cap, whose derivative takes registers too.
+WIDEST_CAPPED = 64
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -167,16 +169,29 @@ _variants, _by_sizes, _lock = {}, {}, threading.Lock()
 
 
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
-    """(path of the source, parameters) of the gradients of a variant, for tensors of head dimensions d and dv.
+    """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
+    d and dv.
 
     lse:   with the gradient of the LSE.
-    fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where heads are wide.
+    fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
     """
-    fields = dict(field.split("=", 1) for field in text.split()[1:])
+    name, *fields = text.split()
+    fields = dict(field.split("=", 1) for field in fields)
     widths = [next(width for width in WIDTHS if size <= width) for size in (d, dv)]
     parameters = {**fields, "T": element_type, "D": widths[0], "DV": widths[1], "DLSE": lse, "PADDED": widths != [d, dv]}
-    form = "_wide" if max(widths) > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
-    return _library.find_source("attention_bwd" + form), parameters
+    widest = max(widths)
+    if name == "attention_fwd":
+        form = "_wide" if widest > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
+        return _library.find_source("attention_bwd" + form), parameters, []
+    fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
+    template = "attention_gradients_fixed" if fixed else "attention_gradients"
+    extras = [
+        argument
+        for field, arguments in (("MASK", ["left", "right"]), ("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]))
+        if parameters.get(field) in ("window", "exact", "true")
+        for argument in arguments
+    ]
+    return f'$import "attention_variants_scores.tile"\n$import "{template}.tile"\n', parameters, extras
 
 
 def _background():

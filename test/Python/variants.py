@@ -64,6 +64,25 @@ class RunTest(unittest.TestCase):
         program(*views, o, lse, 0.125, *given.values())
         expected = reference(score, mask, q, k, v, heads, sq, sk, dim, 0.125)
         self.assertLess(max(abs(a - b) for a, b in zip(o.read(), expected)), 4e-3)
+        do = half(draw(sq))
+
+        def loss(**tensors):
+            rows = reference(score, mask, **{"q": q, "k": k, "v": v, **tensors}, heads=heads, sq=sq, sk=sk, dim=dim, scale=0.125)
+            return sum(a * b for a, b in zip(rows, do))
+
+        shapes = {"q": sq, "k": sk, "v": sk}
+        for fixed in (False, True):
+            gradients = variant.gradients_program(fixed, D=64, T="f16", GN=64)
+            results = {name: Array((1, heads, n, dim), code="e") for name, n in shapes.items()}
+            inputs = [Array((1, heads, n, dim), values, "e") for n, values in ((sq, q), (sk, k), (sk, v))]
+            outputs = o, Array((1, heads, sq, dim), do, "e"), lse
+            gradients(*inputs, *outputs, *results.values(), 0.125, *given.values())
+            for name, values in (("q", q), ("k", k), ("v", v)):
+                found = results[name].read()
+                for place in rng.sample(range(len(values)), 2):
+                    moved = [[x + sign * 1e-4 * (i == place) for i, x in enumerate(values)] for sign in (1, -1)]
+                    slope = (loss(**{name: moved[0]}) - loss(**{name: moved[1]})) / 2e-4
+                    self.assertAlmostEqual(found[place], slope, delta=1e-2 * max(1, abs(slope)), msg=(name, fixed))
 
     def test_causal(self):
         self.check(T.Variant(mask=masks.causal), mask=lambda h, i, j: j <= i + 4)
@@ -121,6 +140,16 @@ class TextTest(unittest.TestCase):
             "  func.return %t5 : f32\n"
             "}\n",
         )
+
+    def test_gradients(self):
+        variant = T.Variant(score=lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), mask=masks.window(64), cap=float)
+        self.assertIn('$import "attention_gradients_fixed.tile"', variant.write_gradients(fixed=True))
+        kernel = variant.compile_gradients(D=64, DLSE=True, image="ptx")
+        self.assertEqual(kernel._names[:7] + kernel._names[-2:], ["q", "k", "v", "o", "do", "lse", "dlse", "scale", "cap"])
+
+    def test_no_gradient(self):
+        variant = T.Variant(score=lambda s, b, h, q, k: s * T.fast_tanh(k * 0.5))
+        variant.compile_gradients(D=64, image="ptx")
 
     def test_explain(self):
         text = T.Variant(mask=masks.window(64)).explain(D=64)

@@ -13,9 +13,9 @@ from torch.utils.checkpoint import checkpoint
 from tessera.torch import _backward, attention
 
 
-def expected_gradients(tensors, grad, grad_lse, visible=None):
+def expected_gradients(tensors, grad, grad_lse, visible=None, softcap=0.0, alibi=None):
     leaves = [tensor.detach().double().requires_grad_() for tensor in tensors]
-    out, lse = problems.exact(*leaves, visible)
+    out, lse = problems.exact(*leaves, visible, softcap, alibi)
     loss = (out * grad.double()).sum()
     if grad_lse is not None:
         loss = loss + torch.where(lse.isinf(), 0, lse * grad_lse.double()).sum()
@@ -27,9 +27,9 @@ class Gradients(unittest.TestCase):
         problems.use_interpreter(self)
         torch._dynamo.reset()
 
-    def check(self, tensors, causal=False, lse=False, layout="BHSD"):
+    def check(self, tensors, causal=False, lse=False, layout="BHSD", window=None, **variant):
         leaves = [tensor.requires_grad_() for tensor in tensors]
-        out = attention(*leaves, causal=causal, layout=layout, return_lse=lse)
+        out = attention(*leaves, causal=causal, layout=layout, return_lse=lse, window=window, **variant)
         out, logs = out if lse else (out, None)
         generator = torch.Generator().manual_seed(1)
         grad = torch.randn(out.shape, generator=generator).to(out.dtype)
@@ -37,8 +37,9 @@ class Gradients(unittest.TestCase):
         found = torch.autograd.grad([out, logs] if lse else [out], leaves, grads)
         order = (lambda x: x.transpose(1, 2)) if layout == "BSHD" else (lambda x: x)
         views = [order(tensor) for tensor in leaves]
-        visible = problems.band(views[0].shape[2], views[1].shape[2], right=0) if causal else None
-        expected = expected_gradients(views, order(grad), grads[1] if lse else None, visible)
+        left, right = (None if bound is None or bound < 0 else bound for bound in window or (None, None))
+        visible = problems.band(views[0].shape[2], views[1].shape[2], left, 0 if causal else right)
+        expected = expected_gradients(views, order(grad), grads[1] if lse else None, visible, **variant)
         for name, got, want, leaf in zip("qkv", found, expected, leaves):
             self.assertEqual((got.shape, got.dtype), (leaf.shape, leaf.dtype))
             error = (order(got).double() - want).norm() / want.norm()
@@ -55,6 +56,27 @@ class Gradients(unittest.TestCase):
         self.check(make(batch=1, heads=1, rows=20, keys=24, d=128), causal=True)
         self.check(make(batch=1, heads=1, rows=20, keys=24, d=136, dv=64), causal=True)
         self.check(make(batch=1, heads=1, rows=20, keys=24, d=256), lse=True)
+
+    def test_variants(self):
+        slopes = torch.tensor([0.5, 0.0625])
+        for shape in (dict(rows=70, keys=90), dict(rows=90, keys=70, dtype=torch.float16), dict(rows=40, keys=40, d=128)):
+            for variant in (
+                dict(window=(8, 2)), dict(window=(-1, 3)), dict(window=(8, None), causal=True), dict(softcap=1.5),
+                dict(softcap=1.5, causal=True), dict(alibi=slopes), dict(alibi=slopes, causal=True),
+                dict(window=(20, 20), softcap=2.0, alibi=slopes),
+            ):  # fmt: skip
+                with self.subTest(**shape, **variant):
+                    self.check(make(batch=1, **shape), lse=True, **variant)
+
+    def test_variants_of_wide_and_padded_heads(self):
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=72, dv=40), softcap=1.5)
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=256), window=(4, 4), lse=True)
+        self.check(make(batch=1, heads=1, rows=20, keys=24, d=256), softcap=1.5)
+
+    def test_slopes_with_gradients(self):
+        slopes = torch.tensor([0.5, 0.25], requires_grad=True)
+        with self.assertRaisesRegex(NotImplementedError, "'alibi' requires a gradient, and there is no backward kernel for"):
+            attention(*make(batch=1, rows=8, keys=8), alibi=slopes)
 
     def test_layout_and_groups(self):
         self.check(make(batch=2, heads=4, kv_heads=2, rows=20, keys=24, layout="BSHD"), layout="BSHD")
@@ -111,8 +133,10 @@ class Gradients(unittest.TestCase):
     def test_opcheck(self):
         q, k, v = make(batch=1, rows=16, keys=24)
         out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)
-        arguments = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, "attention_fwd CAUSAL=true", 0.125
-        torch.library.opcheck(torch.ops.tessera.attention_backward.default, arguments)
+        given = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse
+        for variant in ((None, "attention_fwd CAUSAL=true", 0.125),
+                        (torch.ones(2), "attention_variants MASK=window ALIBI=true", 0.125, 0.0, 4, 2)):  # fmt: skip
+            torch.library.opcheck(torch.ops.tessera.attention_backward.default, (*given, *variant))
 
 
 if __name__ == "__main__":

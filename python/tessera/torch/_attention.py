@@ -71,7 +71,7 @@ def attention(
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     left, right = _variants.read_window(causal, window)
     variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias, variant)):
+    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
         out, lse = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
@@ -83,10 +83,16 @@ def attention(
     return (out, lse) if return_lse else out
 
 
-def _needs_fallback(q, k, v, alibi, bias, variant):
+def _needs_fallback(q, k, v, alibi, bias):
     if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
         return True
-    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(alibi, variant) is not None
+    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(alibi) is not None
+
+
+def _read_bounds(left, right):
+    """The bounds of a window as kernels take them."""
+    unlimited = _variants.UNLIMITED
+    return unlimited if left is None else left, unlimited if right is None else right
 
 
 def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse):
@@ -97,17 +103,17 @@ def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_
             "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
         )
     if _needs_gradient(q, k, v, alibi):
-        problem = _backward.find_problem(alibi, variant)
+        problem = _backward.find_problem(alibi)
         if problem is not None:
-            _refuse_gradient(problem, q=q, k=k, v=v, alibi=alibi)
-        return _backward.attention(q, k, v, variant, q.shape[-1] ** -0.5 if scale is None else float(scale))
+            _refuse_gradient(problem, alibi=alibi)
+        scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
+        return _backward.attention(q, k, v, alibi, variant, scale, float(softcap), *_read_bounds(left, right))
     # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
     op = _op.forward if return_lse else _op.inference
     if scale is None and not softcap and "window" not in variant:
         results = _native.call(op, q, k, v, alibi, variant)
     else:
-        unlimited = _variants.UNLIMITED
-        left, right = unlimited if left is None else left, unlimited if right is None else right
+        left, right = _read_bounds(left, right)
         scale = None if scale is None else float(scale)
         results = _native.call(op, q, k, v, alibi, variant, scale, float(softcap), left, right)
     return results if return_lse else (results, None)

@@ -13,24 +13,26 @@ from ._types import TYPES
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    "str variant, float scale) -> (Tensor, Tensor, Tensor)",
+    "Tensor? alibi, str variant, float scale, float softcap=0., SymInt left=-1, SymInt right=-1) "
+    "-> (Tensor, Tensor, Tensor)",
     tags=_op._tags,
 )
 backward = torch.ops.tessera.attention_backward.default
 
 
-def find_problem(alibi, variant):
+def find_problem(alibi):
     """What keeps the kernels of the backward pass from a call that the forward pass takes, or None."""
-    if not variant.startswith("attention_fwd") or alibi is not None:
-        return "of windows, soft caps and slopes"
+    if alibi is not None and alibi.requires_grad:
+        return "for the gradient of slopes"
     return None
 
 
 @functools.lru_cache(maxsize=None)
 def _find(kind, variant, element_type, d, dv, has_lse_gradient, fixed):
-    """The kernels, or the interpreter's form, for tensors of head dimensions d and dv."""
-    source, parameters = _variants.describe_gradients(variant, element_type, d, dv, has_lse_gradient, fixed)
-    return kind(source, **parameters)
+    """The kernels, or the interpreter's form, for tensors of head dimensions d and dv; and the names of arguments after the
+    scale."""
+    source, parameters, extras = _variants.describe_gradients(variant, element_type, d, dv, has_lse_gradient, fixed)
+    return kind(source, **parameters), extras
 
 
 def _is_taken(x):
@@ -40,7 +42,7 @@ def _is_taken(x):
     )
 
 
-def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
+def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
     results = _allocate(q, k, v)
     if not k.shape[2] or not q.numel():
         for result in results:
@@ -50,8 +52,9 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, variant, scale):
         grad = torch.empty_like(out).copy_(grad)
     gradients = [] if grad_lse is None else [grad_lse.contiguous()]
     fixed = torch.are_deterministic_algorithms_enabled()
-    kernel = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed)
-    arguments = q, k, v, out, grad, lse, *gradients, *results, scale
+    kernel, extras = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed)
+    values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
+    arguments = q, k, v, out, grad, lse, *gradients, *results, scale, *(values[name] for name in extras)
     if kind is Program:
         kernel(*arguments)
     else:
@@ -71,7 +74,7 @@ def _run_cpu(*arguments, **named):
     return _run(Program, *arguments, **named)
 
 
-def _make_fake(grad, grad_lse, q, k, v, out, lse, variant, scale):
+def _make_fake(grad, grad_lse, q, k, v, *_, **__):
     return _allocate(q, k, v)
 
 
@@ -89,21 +92,22 @@ register_flop_formula(backward.overloadpacket)(_count_flops)
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, variant, scale):
-        out, lse = _native.call(_op.forward, q, k, v, None, variant, scale)
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.variant, ctx.scale = variant, scale
+    def forward(ctx, q, k, v, alibi, variant, *numbers):
+        out, lse = _native.call(_op.forward, q, k, v, alibi, variant, *numbers)
+        ctx.save_for_backward(q, k, v, out, lse, alibi)
+        ctx.variant, ctx.numbers = variant, numbers
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
     def backward(ctx, grad, grad_lse):
-        q, k, v, out, lse = ctx.saved_tensors
+        q, k, v, out, lse, alibi = ctx.saved_tensors
         if grad is None:
             grad = torch.zeros_like(out)
-        return (*backward(grad, grad_lse, q, k, v, out, lse, ctx.variant, ctx.scale), None, None)
+        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, ctx.variant, *ctx.numbers)
+        return (*gradients, None, None, *(None for _ in ctx.numbers))
 
 
-def attention(q, k, v, variant, scale):
+def attention(q, k, v, alibi, variant, scale, softcap, left, right):
     """Output and LSE, with gradients."""
-    return _Attention.apply(q, k, v, variant, scale)
+    return _Attention.apply(q, k, v, alibi, variant, scale, softcap, left, right)

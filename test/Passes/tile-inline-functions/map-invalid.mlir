@@ -126,7 +126,7 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
 // -----
 
 func.func @f(%x: f32) -> f32 {
-  // expected-error @+1 {{asks for 'x' of 'i32'; the kernel's argument of this name is 'f32'}}
+  // expected-error @+1 {{asks for 'x' of 'i32'; the argument of this name of 'k' is 'f32'}}
   %y = tile.argument "x" : i32
   %z = arith.sitofp %y : i32 to f32
   func.return %z : f32

@@ -1,0 +1,98 @@
+// RUN: tessera-opt %s --tile-differentiate -split-input-file -verify-diagnostics
+
+func.func @f(%x: f32) -> f32 {
+  // expected-error @+1 {{has no rule for its derivative; there are rules for arith.addf, subf}}
+  %y = math.cbrt %x : f32
+  func.return %y : f32
+}
+// expected-note @+1 {{'g' is to be the gradient of 'f'; define it as '(f32, f32) -> f32' to say what it is}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
+
+// -----
+
+// expected-error @+1 {{is to be the gradient of 'f', which is no function of the source}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+
+// -----
+
+// expected-note @+1 {{it takes the arguments and the cotangents of the results of 'f'}}
+func.func @f(%x: f32, %k: i32) -> f32 {
+  func.return %x : f32
+}
+// expected-error @+1 {{is to be the gradient of 'f' and is a function '(f32, f32) -> f32'; the gradient is '(f32, i32, f32) -> f32'}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  func.return %x : f32
+}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+// expected-error @+1 {{is to be the gradient of 'f', which has 'g'}}
+func.func private @h(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+
+// -----
+
+func.func @f(%x: tensor<64xf32>, %s: f32) -> f32 {
+  func.return %s : f32
+}
+// expected-error @+1 {{is to be the gradient of 'f', which takes or returns tiles; functions of scalars have gradients}}
+func.func private @g(tensor<64xf32>, f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%t: tensor<64xf32>, %x: f32) -> f32 {
+  %y = func.call @g(%t, %x, %x) : (tensor<64xf32>, f32, f32) -> f32
+  func.return %y : f32
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %y = func.call @h(%x) : (f32) -> f32
+  func.return %y : f32
+}
+// expected-error @+1 {{the function 'h' calls itself; functions are inlined and cannot recurse}}
+func.func @h(%x: f32) -> f32 {
+  %y = func.call @h(%x) : (f32) -> f32
+  func.return %y : f32
+}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %c = arith.constant true
+  // expected-error @+1 {{'scf.if' op has no rule for its derivative}}
+  %y = scf.if %c -> f32 {
+    scf.yield %x : f32
+  } else {
+    scf.yield %x : f32
+  }
+  func.return %y : f32
+}
+// expected-note @+1 {{'g' is to be the gradient of 'f'}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  // expected-error @+1 {{asks for the gradient of 'outside', which has no body}}
+  %y = func.call @outside(%x) : (f32) -> f32
+  func.return %y : f32
+}
+func.func private @outside(f32) -> f32
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
