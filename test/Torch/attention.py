@@ -149,8 +149,8 @@ class Refusals(unittest.TestCase):
 
     def test_gradients(self):
         q, k, v = make()
-        text = "argument 'k' requires a gradient, and there is no backward kernel of windows, soft caps and slopes"
-        self.refuse(NotImplementedError, text, q, k.requires_grad_(), v, softcap=20.0)
+        text = "argument 'alibi' requires a gradient, and there is no backward kernel for the gradient of slopes"
+        self.refuse(NotImplementedError, text, q, k, v, alibi=torch.ones(2, requires_grad=True))
         with torch.no_grad():
             attention(q, k, v)
 

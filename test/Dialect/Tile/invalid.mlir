@@ -657,8 +657,13 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
+
+// -----
+
+// expected-error@+1 {{has "tile.gradient_of" = unit; it is the name of a function, of a func.func}}
+"test.op"() {tile.gradient_of} : () -> ()
 
 // -----
 

@@ -7,7 +7,7 @@ func.func @scaled(%x: f32, %i: i32) -> f32 {
   %factor = tile.argument "factor" : f32
   %slopes = tile.argument "slopes" : !tile.view<[M], f32>
   %at = arith.index_cast %i : i32 to index
-  // expected-remark @+1 2 {{loaded as a vector, an element for each row}}
+  // expected-remark @+1 {{loaded as a vector, an element for each row}}
   %slope = tile.load %slopes[%at] : !tile.view<[M], f32> -> f32
   %y = arith.mulf %x, %factor : f32
   %z = arith.mulf %y, %slope : f32
