@@ -184,14 +184,14 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         form = "_wide" if widest > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
         return _library.find_source("attention_bwd" + form), parameters, []
     fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
-    template = "attention_gradients_fixed" if fixed else "attention_gradients"
+    source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
     extras = [
         argument
         for field, arguments in (("MASK", ["left", "right"]), ("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]))
         if parameters.get(field) in ("window", "exact", "true")
         for argument in arguments
     ]
-    return f'$import "attention_variants_scores.tile"\n$import "{template}.tile"\n', parameters, extras
+    return source, parameters, extras
 
 
 def _background():

@@ -231,8 +231,42 @@ def attention_bwd():
         yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
 
 
+def attention_gradients():
+    """Masks, scores, head dimensions, odd lengths, groups of heads, queries that see nothing and gradients of LSE, of the
+    templates; and windows of all kinds."""
+    shapes = [
+        attention_shape(2, 2, 203, 113), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
+        attention_shape(2, 1, 63, 256),
+    ]  # fmt: skip
+    forms = [("attention_variants_bwd", dims, 64) for dims in ((64, 64), (96, 96), (128, 128), (128, 64))]
+    forms += [("attention_variants_bwd_fixed", dims, 256) for dims in ((64, 64), (128, 64), (192, 128), (256, 256))]
+    scores = (
+        ([], {}),
+        (["-DMASK=causal"], {}),
+        (["-DMASK=window"], {"left": 40, "right": 17}),
+        (["-DMASK=window"], {"left": -1, "right": 3}),
+        (["-DMASK=window", "-DGN=64"], {"left": 5, "right": -1}),
+        (["-DMASK=window", "-DALIBI=true"], {"left": 1000, "right": 0}),
+        (["-DSOFTCAP=exact"], {"cap": 1.5}),
+        (["-DSOFTCAP=exact", "-DMASK=causal", "-DALIBI=true"], {"cap": 1.5}),
+    )
+    for (source, (d, dv), widest), (defines, settings) in itertools.product(forms, scores):
+        if "-DSOFTCAP=exact" in defines and max(d, dv) > widest:
+            continue
+        # Slopes of random inputs raise scores beyond the range of f16, as no LSE of a forward pass would allow.
+        is_f16 = (d == 96 or "-DMASK=window" in defines) and "-DALIBI=true" not in defines
+        dtype = "f16" if is_f16 else "bf16"
+        arguments = [f"{source}.tile", f"-DD={d}", f"-DDV={dv}", f"-DT={dtype}", *defines, "--set", "scale=0.1"]
+        arguments += [f"-DDLSE={'true' if settings else 'false'}"]
+        for name, value in settings.items():
+            arguments += ["--set", f"{name}={value}"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        yield [*arguments, "--sim-blocks", "2", "--seeds", "2"], False
+
+
 GROUPS = (
     attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
     attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
-    attention_bwd,
+    attention_bwd, attention_gradients,
 )  # fmt: skip
