@@ -47,7 +47,7 @@ def list_requests():
             yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class)
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
         size = width - 8 if padded else width
-        source, parameters = _variants.describe_gradients(text, kind, size, size)
+        source, parameters, _ = _variants.describe_gradients(text, kind, size, size)
         yield source, _compile.make_request(parameters)
 
 

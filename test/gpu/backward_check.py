@@ -1,11 +1,12 @@
-"""Checks kernels/attention_bwd.tile, attention_bwd_deterministic.tile and attention_bwd_wide.tile on the GPU against gradients in f64: errors at
-most twice those of PyTorch in the same type, plus two units of the last place at 0.3.
+"""Checks the kernels of gradients on the GPU against gradients in f64: kernels/attention_bwd.tile, its deterministic and
+wide forms, and attention_variants_bwd.tile and its fixed form. Errors are at most twice those of PyTorch in the same type,
+plus two units of the last place at 0.3.
 
     backward_check.py [--bundles DIR] [--quick]
 
 Everything that must not be read or is written holds NaN before: padding between rows, results, the workspace that is
 lent. Calls are repeated, with memory of the sequence's own; dK and dV must have the same bits, and those of the
-deterministic kernels dQ too.
+kernels with a fixed order dQ too.
 """
 
 import argparse
@@ -18,26 +19,57 @@ import torch
 
 LAST_PLACES = {"bf16": 2 * 0.3 * 2**-8, "f16": 2 * 0.3 * 2**-11}
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+# Kernels whose sums of dQ are in no order.
+UNORDERED = ("attention_bwd", "attention_variants_bwd")
+# Parameters of attention_variants.tile; numbers that go with them.
+VARIANTS = (
+    {"MASK": "window"}, {"MASK": "causal", "ALIBI": "true"}, {"SOFTCAP": "exact"},
+    {"MASK": "window", "SOFTCAP": "exact", "ALIBI": "true"},
+)  # fmt: skip
+LEFT, RIGHT, CAP = 100, 17, 2.0
 
 
-def attend(q, k, v, scale, causal):
+def slopes_of(heads):
+    return torch.tensor([2.0 ** -(1 + h) for h in range(heads)], device="cuda")
+
+
+def bend(s, variant):
+    """The scores of a variant, -inf where a row does not see a key."""
+    sq, sk = s.shape[2:]
+    away = torch.arange(sk, device=s.device) - (torch.arange(sq, device=s.device)[:, None] + sk - sq)
+    if variant.get("SOFTCAP") == "exact":
+        s = CAP * (s / CAP).tanh()
+    if variant.get("ALIBI") == "true":
+        s = s - slopes_of(s.shape[1]).to(s.dtype).view(-1, 1, 1) * away.abs()
+    if variant.get("CAUSAL") == "true" or variant.get("MASK") == "causal":
+        s = s.masked_fill(away > 0, -torch.inf)
+    if variant.get("MASK") == "window":
+        s = s.masked_fill((away > RIGHT) | (away < -LEFT), -torch.inf)
+    return s
+
+
+def extras_of(variant, heads):
+    """Arguments after the scale."""
+    extras = [LEFT, RIGHT] if variant.get("MASK") == "window" else []
+    extras += [CAP] if "SOFTCAP" in variant else []
+    return extras + ([slopes_of(heads)] if "ALIBI" in variant else [])
+
+
+def attend(q, k, v, scale, variant):
     """O and LSE of [B, H, S, D] in the type of q, rows that see nothing 0 and -inf."""
     group = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     s = (q @ k.transpose(2, 3)).to(torch.promote_types(q.dtype, torch.float32)) * scale
-    if causal:
-        sq, sk = s.shape[2:]
-        hidden = torch.ones(sq, sk, dtype=torch.bool, device=s.device).triu(sk - sq + 1)
-        s = s.masked_fill(hidden, -torch.inf)
+    s = bend(s, variant)
     lse = torch.logsumexp(s, -1)
     p = torch.where(torch.isinf(lse)[..., None], 0, torch.exp(s - lse[..., None]))
     return p.to(v.dtype) @ v, lse
 
 
-def gradients(tensors, do, dlse, scale, causal, dtype):
+def gradients(tensors, do, dlse, scale, variant, dtype):
     """dQ, dK and dV of autograd in a type, and O and LSE."""
     leaves = [x.to(dtype).detach().requires_grad_() for x in tensors]
-    o, lse = attend(*leaves, scale, causal)
+    o, lse = attend(*leaves, scale, variant)
     loss = (o * do.to(dtype)).sum(dtype=torch.promote_types(dtype, torch.float32))
     if dlse is not None:
         loss = loss + torch.where(torch.isinf(lse), 0, lse * dlse.to(lse.dtype)).sum()
@@ -62,34 +94,36 @@ def strided(x, bshd):
     return padded[..., : x.shape[3]]
 
 
-def check(source, sequence, name, d, causal, has_dlse, shape, factor=1.0, bshd=True):
+def check(source, sequence, name, d, variant, has_dlse, shape, factor=1.0, bshd=True):
     b, h, hk, sq, sk = shape
-    parameters = {"T": name, "D": d, "CAUSAL": str(causal).lower(), "DLSE": str(has_dlse).lower()}
+    parameters = {"T": name, "D": d, **variant, "DLSE": str(has_dlse).lower()}
     kernel = source.load(cases.configuration(sequence, parameters))
     dtype, scale = TYPES[name], d**-0.5
     torch.manual_seed(sq * 1000 + sk)
     draw = lambda heads, rows: (torch.randn(b, heads, rows, d, device="cuda") * factor).to(dtype)  # noqa: E731
     q, k, v, do = draw(h, sq), draw(hk, sk), draw(hk, sk), draw(h, sq) / factor
     dlse = torch.randn(b, h, sq, device="cuda") if has_dlse else None
-    exact, o, lse = gradients((q, k, v), do, dlse, scale, causal, torch.float64)
+    exact, o, lse = gradients((q, k, v), do, dlse, scale, variant, torch.float64)
+    causal = variant.get("CAUSAL") == "true"
     # PyTorch's causal mask is aligned at the top left.
-    if has_dlse or (causal and sq != sk):
-        rounded, _, _ = gradients((q, k, v), do, dlse, scale, causal, dtype)
+    if has_dlse or "CAUSAL" not in variant or (causal and sq != sk):
+        rounded, _, _ = gradients((q, k, v), do, dlse, scale, variant, dtype)
     else:
         rounded = flash_gradients((q, k, v), do, scale, causal)
     results = [strided(torch.full_like(x, float("nan")), bshd) for x in (q, k, v)]
     inputs = [strided(x.to(dtype), bshd) for x in (q, k, v, o, do)] + [lse.float()] + ([dlse] if has_dlse else [])
-    arguments = (*inputs, *results, scale)
+    arguments = (*inputs, *results, scale, *extras_of(variant, h))
     size = kernel.workspace_bytes(*arguments)
     kernel(*arguments, workspace=torch.full((size // 4 + 64,), float("nan"), device="cuda"))
     first = [x.clone() for x in results]
     kernel(*arguments)
-    text = f"{sequence} {name} d={d} causal={causal} dlse={has_dlse} {shape} x{factor}:"
+    what = " ".join(f"{field}={value}" for field, value in variant.items())
+    text = f"{sequence} {name} d={d} {what} dlse={has_dlse} {shape} x{factor}:"
     holds = True
     for label, got, again, want, peer in zip(("dq", "dk", "dv"), first, results, exact, rounded):
         error, allowed = ((x.double() - want).abs().max().item() for x in (got, peer))
         limit = 2 * allowed + LAST_PLACES[name] * max(1.0, want.abs().max().item())
-        same = torch.equal(got, again) or (label == "dq" and sequence == "attention_bwd")
+        same = torch.equal(got, again) or (label == "dq" and sequence in UNORDERED)
         holds &= error <= limit and same
         text += f" {label} {error:.2e} (limit {limit:.2e}{'' if same else ', DIFFERS when repeated'})"
     print(("ok   " if holds else "FAIL ") + text, flush=True)
@@ -104,14 +138,19 @@ def main():
     source = kernels.open_source(options.bundles)
     lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
     dims = (64, 128) if options.quick else (64, 96, 128)
+    masks = ({"CAUSAL": "false"}, {"CAUSAL": "true"})
+    forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
+    forms += [("attention_bwd_wide", d, masks) for d in (192, 256)]
+    uncapped = tuple(variant for variant in VARIANTS if "SOFTCAP" not in variant)
+    forms += [("attention_variants_bwd", d, VARIANTS if d == 64 else uncapped) for d in dims]
+    forms += [("attention_variants_bwd_fixed", d, VARIANTS) for d in (64, 128, 256)]
+    problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
     failures = count = 0
-    forms = [(sequence, d) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
-    forms += [("attention_bwd_wide", d) for d in (192, 256)]
-    for (sequence, d), name, causal in itertools.product(forms, TYPES, (False, True)):
+    for (sequence, d, variant), name in itertools.product(problems, TYPES):
         for sq, sk in lengths:
             for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False), (1, False, 16.0, True)):
                 # A contiguous LSE: its strides are those of an odd length.
-                failures += not check(source, sequence, name, d, causal, has_dlse, (2, 3, hk, sq, sk), factor, bshd)
+                failures += not check(source, sequence, name, d, variant, has_dlse, (2, 3, hk, sq, sk), factor, bshd)
                 count += 1
     print(f"{count} cases, {failures} failed")
     return failures > 0
