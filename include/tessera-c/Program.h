@@ -30,6 +30,13 @@ TESSERA_EXPORT tessera_compile_status tessera_program_read(
 /** Null is allowed. */
 TESSERA_EXPORT void tessera_program_destroy(tessera_program *program);
 
+/** How many arguments the kernel takes. */
+TESSERA_EXPORT size_t tessera_program_argument_count(const tessera_program *program);
+
+/** The name of an argument, or null where there is none. Lives as long as the program. */
+TESSERA_EXPORT const char *tessera_program_argument_name(const tessera_program *program,
+                                                         size_t index);
+
 /** Runs all of the grid on the CPU, rounding each value to its type. `arguments` are those of
  *  tessera_kernel_launch, with addresses of this process' memory. A scalar may have any scalar type
  *  that can hold its value. Results are written when the whole grid has run. Errors: USAGE_ERROR

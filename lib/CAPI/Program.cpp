@@ -30,6 +30,7 @@ struct tessera_program {
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
+  std::vector<std::string> argumentNames;
   std::set<std::string> classes;
 };
 
@@ -191,11 +192,21 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
   result->kernel = findKernel(*result->module, text(kernel));
   if (!result->kernel)
     return TESSERA_COMPILE_USAGE_ERROR;
+  for (unsigned i = 0; i < result->kernel.getNumArguments(); ++i)
+    result->argumentNames.push_back(result->kernel.getArgumentName(i).str());
   *program = result.release();
   return TESSERA_COMPILE_SUCCESS;
 }
 
 void tessera_program_destroy(tessera_program *program) { delete program; }
+
+size_t tessera_program_argument_count(const tessera_program *program) {
+  return program->argumentNames.size();
+}
+
+const char *tessera_program_argument_name(const tessera_program *program, size_t index) {
+  return index < program->argumentNames.size() ? program->argumentNames[index].c_str() : nullptr;
+}
 
 tessera_compile_status tessera_program_run(tessera_program *program,
                                            const tessera_argument *arguments, size_t count,

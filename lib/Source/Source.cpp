@@ -160,8 +160,13 @@ static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, Locat
     ParserConfig config(&context, /*verifyAfterParse=*/false);
     module = parseSourceString<ModuleOp>(text, config, files.getMain().name);
   }
-  for (mlir::Diagnostic &diagnostic : diagnostics)
+  for (mlir::Diagnostic &diagnostic : diagnostics) {
+    // MLIR's lexer goes on behind an open string that follows the type of a dialect: at the end of
+    // the text.
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      module = nullptr;
     emitMapped(diagnostic, mapper, context);
+  }
   if (module)
     mapper.mapAll(*module);
   return module;

@@ -16,6 +16,8 @@ def _interpreter():
         "tessera_program_read": (
             c_int, c_char_p, c_size_t, c_char_p, c_char_p, define, c_size_t, handler, c_void_p, POINTER(c_void_p),
         ),
+        "tessera_program_argument_count": (c_size_t, c_void_p),
+        "tessera_program_argument_name": (c_char_p, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
@@ -55,8 +57,8 @@ class Program:
         program = Program("kernels/attention_fwd.tile", D=64)
         program(q, k, v, o, lse, 0.125)
 
-    The source and its parameters are those of `compile`. Arguments are given by position: tensors of torch on the
-    CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Results are written into the tensors
+    The source and its parameters are those of `compile`. Arguments are given by position or name: tensors of torch on
+    the CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Results are written into the tensors
     that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
     the order of sums. Raises CompileError, TypeError, ValueError, LibraryError.
     """
@@ -76,7 +78,14 @@ class Program:
         if getattr(self, "_handle", None):
             self._library.tessera_program_destroy(self._handle)
 
-    def __call__(self, *arguments):
+    @functools.cached_property
+    def names(self):
+        """The names of the arguments, in their order."""
+        name, count = self._library.tessera_program_argument_name, self._library.tessera_program_argument_count
+        return tuple(name(self._handle, i).decode() for i in range(count(self._handle)))
+
+    def __call__(self, *arguments, **named):
+        arguments = arguments + self._order(arguments, named) if named else arguments
         array, keep = (_library.Argument * len(arguments))(), []
         for position, (argument, value) in enumerate(zip(array, arguments)):
             if isinstance(value, (int, float)):
@@ -91,6 +100,14 @@ class Program:
             if error.status == "usage":
                 raise ValueError(str(error)) from None
             raise
+
+    def _order(self, arguments, named):
+        """What is given by name, in the order of the arguments that are not given by position."""
+        rest = self.names[len(arguments) :]
+        wrong = [name for name in named if name not in rest] + [name for name in rest if name not in named]
+        if wrong:
+            raise TypeError(f"the kernel takes {', '.join(self.names)}; '{wrong[0]}' is missing, unknown or given twice")
+        return tuple(named[name] for name in rest)
 
     @staticmethod
     def _set_scalar(argument, value):

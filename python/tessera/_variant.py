@@ -92,14 +92,15 @@ class Variant:
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
         #: The text of the source, for `compile` and for a file.
-        self.source = self._write()
+        self.source = self._write("attention.tile")
+        self._gradients = tuple(self._write(f"attention_gradients{form}.tile") for form in ("", "_fixed"))
 
     def _arguments_of(self, function):
         if isinstance(function, Mask):
             return function.arguments
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
-    def _write(self, template="attention.tile"):
+    def _write(self, template):
         parts = [f'$import "{template}"\n']
         if self.mask is not None:
             parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
@@ -122,7 +123,7 @@ class Variant:
         fixed: the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
                head dimensions to 128 and scores whose derivative leaves enough registers.
         """
-        return self._write("attention_gradients_fixed.tile" if fixed else "attention_gradients.tile")
+        return self._gradients[fixed]
 
     def compile_gradients(self, fixed=False, **options):
         """The kernels of the gradients: of (q, k, v, o, do, lse, dq, dk, dv, scale) and the variant's arguments by name, with

@@ -51,6 +51,11 @@ def name_variant(mask, softcap, alibi):
     return " ".join(["attention_variants", *fields])
 
 
+def is_source(text):
+    """Whether the text of a variant is that of a source, as tessera.Variant writes it, and no name."""
+    return "\n" in text
+
+
 def find_head_problem(name, size):
     """What keeps kernels from taking a head dimension, or None. The copy engine moves 16 bytes at a time."""
     if size % 8 == 0 and 0 < size <= WIDTHS[-1]:
@@ -92,12 +97,15 @@ def _find_width(name, size):
 
 
 class Variant:
-    """The kernels of one variant, element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
+    """The kernels of one variant, the name of a source or its text, element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
 
     def __init__(self, text, element_type, d, dv, padded, lse):
-        name, *fields = text.split()
-        self.source = _library.find_source(name)
-        self.parameters = dict(field.split("=", 1) for field in fields)
+        if is_source(text):
+            self.source, self.parameters = text, {}
+        else:
+            name, *fields = text.split()
+            self.source = _library.find_source(name)
+            self.parameters = dict(field.split("=", 1) for field in fields)
         self.parameters.update(T=element_type, D=d, DV=dv)
         # Named where they differ from what the sources have, so that a kernel has one key in the cache.
         if padded:

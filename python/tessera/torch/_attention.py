@@ -3,7 +3,7 @@
 import torch
 
 from .. import _variants
-from . import _backward, _fallback, _native, _op
+from . import _backward, _fallback, _functions, _native, _op
 from ._types import TYPES
 
 _LAYOUTS = ("BHSD", "BSHD")
@@ -41,6 +41,8 @@ def attention(
     softcap=0.0,
     alibi=None,
     bias=None,
+    variant=None,
+    arguments=None,
     scale=None,
     layout="BHSD",
     return_lse=False,
@@ -55,6 +57,8 @@ def attention(
     softcap:  scores become softcap * tanh(score / softcap); 0 for none.
     alibi:    a float32 slope for each head of q; scores fall by it with each key of distance.
     bias:     added to the scores; only with fallback="torch".
+    variant:  a tessera.Variant, functions of scores and masks in place of the masks above, softcap, alibi and bias; its
+              `arguments` by name: numbers, and float32 tensors.
     scale:    1 / sqrt(head dimension) when not given; not 0.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
@@ -69,18 +73,34 @@ def attention(
         q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    if variant is not None or arguments is not None:
+        others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
+        out, lse = _call_variant(q, k, v, variant, arguments, scale, others)
+        out = out.transpose(1, 2) if layout == "BSHD" else out
+        return (out, lse) if return_lse else out
     left, right = _variants.read_window(causal, window)
-    variant = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
+    name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
         out, lse = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
         )  # fmt: skip
     else:
-        out, lse = _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse)
+        out, lse = _call_op(q, k, v, alibi, bias, name, left, right, softcap, scale, return_lse)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
+
+
+def _call_variant(q, k, v, variant, arguments, scale, others):
+    if variant is None:
+        raise ValueError("argument 'arguments' is given without a variant, whose functions would take them")
+    for name, value in others.items():
+        if value is not None and value is not False and not (name == "softcap" and value == 0):
+            raise ValueError(f"argument '{name}' is given with a variant; let the functions of the variant say it")
+    if scale == 0:
+        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
+    return _functions.attention(q, k, v, variant, arguments or {}, q.shape[-1] ** -0.5 if scale is None else float(scale))
 
 
 def _needs_fallback(q, k, v, alibi, bias):

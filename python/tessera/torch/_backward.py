@@ -42,28 +42,36 @@ def _is_taken(x):
     )
 
 
+def list_inputs(grad, grad_lse, q, k, v, out, lse):
+    """The tensors that kernels take, as they take them."""
+    if not _is_taken(grad):
+        grad = torch.empty_like(out).copy_(grad)
+    return (q, k, v, out, grad, lse, *([] if grad_lse is None else [grad_lse.contiguous()]))
+
+
+def launch(kernel, arguments, **named):
+    if isinstance(kernel, Program):
+        kernel(*arguments, **named)
+        return
+    size = kernel.workspace_bytes(*arguments, **named)
+    kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=arguments[0].device), **named)
+
+
 def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
-    results = _allocate(q, k, v)
+    results = allocate(q, k, v)
     if not k.shape[2] or not q.numel():
         for result in results:
             result.zero_()
         return results
-    if not _is_taken(grad):
-        grad = torch.empty_like(out).copy_(grad)
-    gradients = [] if grad_lse is None else [grad_lse.contiguous()]
     fixed = torch.are_deterministic_algorithms_enabled()
     kernel, extras = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed)
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
-    arguments = q, k, v, out, grad, lse, *gradients, *results, scale, *(values[name] for name in extras)
-    if kind is Program:
-        kernel(*arguments)
-    else:
-        size = kernel.workspace_bytes(*arguments)
-        kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=q.device))
+    inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)
+    launch(kernel, (*inputs, *results, scale, *(values[name] for name in extras)))
     return results
 
 
-def _allocate(q, k, v):
+def allocate(q, k, v):
     """dQ, dK and dV, dense in the orders of the storage of q, k and v."""
     return tuple(_op.allocate_results(x, x, lse=False)[0] for x in (q, k, v))
 
@@ -75,7 +83,7 @@ def _run_cpu(*arguments, **named):
 
 
 def _make_fake(grad, grad_lse, q, k, v, *_, **__):
-    return _allocate(q, k, v)
+    return allocate(q, k, v)
 
 
 def _count_flops(grad, grad_lse, q, k, v, *_, **__):

@@ -1,0 +1,167 @@
+"""The ops `tessera::variant_forward` and `tessera::variant_backward`: attention with functions of scores and masks. The
+functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
+
+import functools
+
+import torch
+from torch.utils.flop_counter import register_flop_formula
+
+from .. import _compile, _variants
+from .._errors import CompileError
+from .._program import Program
+from . import _backward, _op
+from ._types import TYPES
+
+# What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
+# order, separated by commas, and the three lists by bars.
+_GIVEN = "Tensor[] views, float[] numbers, SymInt[] integers, str names"
+_op._library.define(
+    f"variant_forward(Tensor q, Tensor k, Tensor v, {_GIVEN}, str source, float scale) -> (Tensor, Tensor)",
+    tags=_op._tags,
+)
+_op._library.define(
+    f"variant_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_GIVEN}, "
+    "str source, str fixed_source, float scale) -> (Tensor, Tensor, Tensor)",
+    tags=_op._tags,
+)
+forward = torch.ops.tessera.variant_forward.default
+backward = torch.ops.tessera.variant_backward.default
+
+
+def _name(views, numbers, integers, names):
+    """What functions take, by name."""
+    given = {}
+    for part, values in zip(names.split("|"), (views, numbers, integers)):
+        given.update(zip(part.split(","), values) if part else ())
+    return given
+
+
+def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
+    _op.check(q, k, v, None)
+    results = _op.allocate_results(q, v)
+    if k.shape[2] == 0:
+        for result, value in zip(results, (0, -torch.inf)):
+            result.fill_(value)
+    elif results[0].numel():
+        kernel, *_ = find(source, q, k, v, True)
+        kernel(q, k, v, *results, scale=scale, **_name(views, numbers, integers, names))
+    return tuple(results)
+
+
+def _check_interpreter():
+    if not _op._interprets:
+        raise ValueError("argument 'q' is on the CPU; call tessera.torch.use_interpreter() to run tests there")
+
+
+def _run_forward_cpu(*arguments):
+    _check_interpreter()
+    return _run_forward(_op._find_program, *arguments)
+
+
+@functools.lru_cache(maxsize=None)
+def _find_gradients(kind, sources, element_type, d, dv, has_lse_gradient, fixed):
+    """The kernels, or the interpreter's form: of the first source, or, where results are to be the same in each run or it
+    leaves no registers, of the second."""
+    widths = [next(width for width in _variants.WIDTHS if size <= width) for size in (d, dv)]
+    parameters = {"T": element_type, "D": widths[0], "DV": widths[1], "DLSE": has_lse_gradient, "PADDED": widths != [d, dv]}
+    if not fixed and max(widths) <= _variants.WIDEST_OF_BOTH:
+        try:
+            return kind(sources[0], **parameters)
+        except CompileError:
+            pass  # What else is wrong with the functions, the other form says.
+    return kind(sources[1], **parameters)
+
+
+def _run_backward(
+    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, source, fixed_source, scale
+):  # fmt: skip
+    results = _backward.allocate(q, k, v)
+    if not k.shape[2] or not q.numel():
+        for result in results:
+            result.zero_()
+        return results
+    fixed = torch.are_deterministic_algorithms_enabled()
+    kernel = _find_gradients(
+        kind, (source, fixed_source), TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed
+    )
+    inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
+    _backward.launch(kernel, (*inputs, *results), scale=scale, **_name(views, numbers, integers, names))
+    return results
+
+
+def _run_backward_cpu(*arguments):
+    _check_interpreter()
+    return _run_backward(Program, *arguments)
+
+
+def _make_fake_forward(q, k, v, *_):
+    _op.check(q, k, v, None)
+    return tuple(_op.allocate_results(q, v))
+
+
+def _make_fake_backward(grad, grad_lse, q, k, v, *_):
+    return _backward.allocate(q, k, v)
+
+
+_op._library.impl("variant_forward", functools.partial(_run_forward, _op._find_kernel), "CUDA")
+_op._library.impl("variant_forward", _run_forward_cpu, "CPU")
+_op._library.impl("variant_backward", functools.partial(_run_backward, _compile.compile), "CUDA")
+_op._library.impl("variant_backward", _run_backward_cpu, "CPU")
+torch.library.register_fake("tessera::variant_forward", _make_fake_forward, lib=_op._library)
+torch.library.register_fake("tessera::variant_backward", _make_fake_backward, lib=_op._library)
+register_flop_formula(forward.overloadpacket)(_op._count_flops)
+register_flop_formula(backward.overloadpacket)(_backward._count_flops)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, sources, scale, numbers, integers, names, *views):
+        out, lse = forward(q, k, v, views, numbers, integers, names, sources[0], scale)
+        ctx.save_for_backward(q, k, v, out, lse, *views)
+        ctx.given = numbers, integers, names, *sources[1:], scale
+        ctx.set_materialize_grads(False)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx, grad, grad_lse):
+        q, k, v, out, lse, *views = ctx.saved_tensors
+        if grad is None:
+            grad = torch.zeros_like(out)
+        gradients = backward(grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
+        return (*gradients, *(None for _ in range(5 + len(views))))
+
+
+def _check_view(name, dims, value, device):
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"argument '{name}' of the variant is a view of dimensions {dims}, got a {type(value).__name__}")
+    if value.dtype != torch.float32 or value.dim() != len(dims):
+        raise TypeError(
+            f"argument '{name}' of the variant is {value.dtype} of shape {tuple(value.shape)}; it is a float32 view of "
+            f"dimensions {dims}"
+        )
+    if value.device != device:
+        raise ValueError(f"argument '{name}' of the variant is on {value.device} and 'q' on {device}; they must be equal")
+    if value.requires_grad and torch.is_grad_enabled():
+        raise NotImplementedError(
+            f"argument '{name}' of the variant requires a gradient, and kernels make those of q, k and v: detach it"
+        )
+
+
+def attention(q, k, v, variant, given, scale):
+    """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
+    kinds = variant.arguments
+    for name in (*given, *kinds):
+        if name not in given or name not in kinds:
+            known = ", ".join(kinds) or "nothing"
+            raise TypeError(f"the variant takes {known} in `arguments`; '{name}' is missing or unknown")
+    views = {name: given[name] for name, kind in kinds.items() if kind not in (float, int)}
+    for name, value in views.items():
+        _check_view(name, kinds[name], value, q.device)
+    numbers = {name: float(given[name]) for name, kind in kinds.items() if kind is float}
+    integers = {name: given[name] for name, kind in kinds.items() if kind is int}
+    names = "|".join(",".join(part) for part in (views, numbers, integers))
+    rest = list(numbers.values()), list(integers.values()), names
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+        sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
+        return _Attention.apply(q, k, v, sources, scale, *rest, *views.values())
+    return forward(q, k, v, list(views.values()), *rest, variant.source, scale)

@@ -1,0 +1,119 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Attention with functions of scores and masks, and its gradients, by the interpreter on the CPU, against float64."""
+
+import unittest
+
+import problems
+import torch
+from problems import make
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import tessera
+from tessera import masks
+from tessera.torch import attention
+
+SOFTCAP = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap), cap=float)
+RISING = tessera.Variant(score=lambda s, b, h, q, k, slopes: s * s - slopes[h] * abs(q - k), mask=masks.window(9, 3), slopes=("H",))
+PREFIX = tessera.Variant(mask=masks.causal | masks.prefix)
+ROWS = tessera.Variant(score=lambda s, b, h, q, k, rows: s * rows[h, q], rows=("H", "SQ"))
+
+
+def exact(q, k, v, bend, visible):
+    """(output, LSE) in float64; `bend` is the function of scores."""
+    q, k, v = q.double(), k.double(), v.double()
+    k, v = (tensor.repeat_interleave(q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = bend(q @ k.mT * q.shape[3] ** -0.5).masked_fill(~visible, -torch.inf)
+    return scores.softmax(-1).nan_to_num(0) @ v, scores.logsumexp(-1)
+
+
+class Functions(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+        torch._dynamo.reset()
+
+    def check(self, tensors, variant, arguments, bend=lambda s: s, visible=None, layout="BHSD"):
+        order = (lambda x: x.transpose(1, 2)) if layout == "BSHD" else (lambda x: x)
+        leaves = [tensor.requires_grad_() for tensor in tensors]
+        out, lse = attention(*leaves, variant=variant, arguments=arguments, layout=layout, return_lse=True)
+        views = [order(leaf).detach().double().requires_grad_() for leaf in leaves]
+        if visible is None:
+            visible = torch.ones(views[0].shape[2], views[1].shape[2], dtype=torch.bool)
+        want, want_lse = exact(*views, bend, visible)
+        problems.assert_close(self, order(out), want)
+        self.assertLess((lse - want_lse).abs().nan_to_num(0).max().item(), 1e-2)
+        grads = [torch.randn(x.shape, generator=torch.Generator().manual_seed(1)) for x in (order(out), lse)]
+        found = torch.autograd.grad([out, lse], leaves, [order(grads[0]).to(out.dtype), grads[1]])
+        rounded = grads[0].to(out.dtype).double()
+        loss = (want * rounded).sum() + torch.where(want_lse.isinf(), 0, want_lse * grads[1]).sum()
+        for name, got, expected in zip("qkv", found, torch.autograd.grad(loss, views)):
+            error = (order(got).double() - expected).norm() / expected.norm()
+            self.assertLess(error.item(), 2 * torch.finfo(got.dtype).eps, name)
+
+    def test_functions(self):
+        slopes = torch.tensor([0.5, 0.125])
+        rows, keys = torch.arange(33)[:, None], torch.arange(50)
+        self.check(make(batch=2, rows=33, keys=50), SOFTCAP, {"cap": 1.5}, lambda s: 1.5 * (s / 1.5).tanh())
+        self.check(
+            make(batch=1, rows=33, keys=50, dtype=torch.float16), RISING, {"slopes": slopes},
+            lambda s: s * s - slopes.view(-1, 1, 1) * (rows - keys).abs(), problems.band(33, 50, 9, 3),
+        )  # fmt: skip
+        factors = torch.linspace(0.5, 1.5, 66).view(2, 33)
+        self.check(make(batch=1, rows=33, keys=50, d=96), ROWS, {"rows": factors}, lambda s: s * factors[..., None])
+
+    def test_integers_layouts_and_widths(self):
+        visible = problems.band(20, 24, right=0) | (torch.arange(24) < 7)
+        self.check(make(batch=2, rows=20, keys=24, layout="BSHD"), PREFIX, {"prefix": 7}, visible=visible, layout="BSHD")
+        self.check(make(batch=1, rows=20, keys=24, d=72, dv=40), PREFIX, {"prefix": 7}, visible=visible)
+        self.check(make(batch=1, rows=20, keys=24, d=256), SOFTCAP, {"cap": 1.5}, lambda s: 1.5 * (s / 1.5).tanh())
+
+    def test_nothing_to_see(self):
+        leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=5, keys=0)]
+        found = torch.autograd.grad(attention(*leaves, variant=SOFTCAP, arguments={"cap": 1.0}).sum(), leaves)
+        self.assertTrue(all((gradient == 0).all() for gradient in found))
+
+    def test_compile(self):
+        tensors = make(batch=1, rows=32, keys=32)
+        slopes = torch.tensor([0.5, 0.125])
+
+        def gradients(run):
+            leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+            return torch.autograd.grad(run(*leaves), leaves)
+
+        def loss(*leaves):
+            return attention(*leaves, variant=RISING, arguments={"slopes": slopes}).float().square().sum()
+
+        counter = CompileCounterWithBackend("aot_eager")
+        compiled = torch.compile(loss, fullgraph=True, backend=counter)
+        for got, want in zip(gradients(compiled), gradients(loss)):
+            self.assertTrue(torch.equal(got, want))
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_opcheck(self):
+        q, k, v = make(batch=1, rows=16, keys=24)
+        given = [torch.ones(2)], [], [], "slopes||"
+        out, lse = torch.ops.tessera.variant_forward(q, k, v, *given, RISING.source, 0.125)
+        torch.library.opcheck(torch.ops.tessera.variant_forward.default, (q, k, v, *given, RISING.source, 0.125))
+        sources = RISING.write_gradients(), RISING.write_gradients(fixed=True)
+        arguments = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, *given, *sources, 0.125
+        torch.library.opcheck(torch.ops.tessera.variant_backward.default, arguments)
+
+    def test_refusals(self):
+        q, k, v = make(batch=1, rows=8, keys=8)
+
+        def refuse(error, text, **named):
+            with self.assertRaisesRegex(error, text):
+                attention(q, k, v, **named)
+
+        refuse(TypeError, "the variant takes cap in `arguments`; 'cap' is missing", variant=SOFTCAP)
+        refuse(TypeError, "'slope' is missing or unknown", variant=SOFTCAP, arguments={"cap": 1.0, "slope": 1.0})
+        refuse(ValueError, "argument 'arguments' is given without a variant", arguments={"cap": 1.0})
+        refuse(ValueError, "argument 'causal' is given with a variant", variant=SOFTCAP, arguments={"cap": 1.0}, causal=True)
+        refuse(ValueError, "argument 'scale' is 0", variant=SOFTCAP, arguments={"cap": 1.0}, scale=0)
+        refuse(TypeError, "a view of dimensions .*, got a float", variant=RISING, arguments={"slopes": 1.0})
+        refuse(TypeError, "it is a float32 view of dimensions", variant=RISING, arguments={"slopes": torch.ones(2, 2)})
+        slopes = torch.ones(2, requires_grad=True)
+        refuse(NotImplementedError, "'slopes' of the variant requires a gradient", variant=RISING, arguments={"slopes": slopes})
+
+
+if __name__ == "__main__":
+    unittest.main()
