@@ -66,6 +66,21 @@ class Models(unittest.TestCase):
         positions = torch.cat([torch.arange(length) for length in (17, 1, 30)])[None]
         self.compare("packed", input_ids=torch.randint(3, 96, (1, 48)), position_ids=positions)
 
+    def test_training(self):
+        """Gradients of a loss, through windows, soft caps and padding."""
+        tokens = torch.randint(3, 96, (2, 40))
+        mask = (torch.arange(40) < torch.tensor([[40], [29]])).long()
+        for name, config in make_models().items():
+            for inputs in ({}, {"attention_mask": mask}):
+                with self.subTest(f"{name}, {list(inputs)}"):
+                    found = []
+                    for implementation in ("eager", "tessera"):
+                        model = self.make(config, implementation)
+                        model(input_ids=tokens, labels=tokens, **inputs).loss.backward()
+                        found.append(torch.cat([x.grad.flatten().float() for x in model.parameters() if x.grad is not None]))
+                    eager, ours = found
+                    self.assertLess((eager - ours).norm().item(), 0.02 * eager.norm().item())
+
     def test_generation(self):
         tokens = torch.randint(3, 96, (2, 20))
         mask = (torch.arange(20) >= torch.tensor([[0], [7]])).long()

@@ -71,16 +71,20 @@ class Use(unittest.TestCase):
             functional.scaled_dot_product_attention(*tensors, mask)
             functional.scaled_dot_product_attention(*make(heads=1, d=36))
             functional.scaled_dot_product_attention(*(tensor.float() for tensor in tensors))
-            functional.scaled_dot_product_attention(tensors[0].requires_grad_(), *tensors[1:]).sum().backward()
+            functional.scaled_dot_product_attention(*tensors, scale=0.0)
+            functional.scaled_dot_product_attention(tensors[0].requires_grad_(), *tensors[1:], is_causal=True).sum().backward()
         self.assertIs(functional.scaled_dot_product_attention, original)
-        self.assertEqual(use.taken, 1)
+        self.assertEqual(use.taken, 2)
+        leaf = tensors[0].detach().float().requires_grad_()
+        original(leaf, *(tensor.float() for tensor in tensors[1:]), is_causal=True).sum().backward()
+        self.assertLess((tensors[0].grad.float() - leaf.grad).abs().max().item(), 0.02)
         self.assertEqual(sum(use.left.values()), 5)
         for text in (
-            "1 calls taken",
+            "2 calls taken",
             "2 calls left to torch: attn_mask is given",
             "1 calls left to torch: argument 'q' has head dimension 36",
             "1 calls left to torch: argument 'q' has type torch.float32",
-            "1 calls left to torch: a gradient is required",
+            "1 calls left to torch: scale is 0",
         ):
             self.assertIn(text, str(use))
 

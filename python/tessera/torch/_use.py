@@ -7,14 +7,14 @@ import torch
 from . import _op, _originals
 
 
-def _find_reason(query, key, value, attn_mask, dropout_p, enable_gqa):
+def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
     """Why a call is left to torch; None when it is not."""
     if attn_mask is not None:
         return "attn_mask is given"
     if dropout_p:
         return "dropout_p is not 0"
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value)):
-        return "a gradient is required"
+    if scale == 0:
+        return "scale is 0"
     if not _op.runs_on(query.device):
         return f"the device is {query.device.type}, or not of compute capability 9.0"
     if query.dim() != 4:
@@ -39,7 +39,7 @@ class Use:
     def _call(
         self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
     ):
-        reason = _find_reason(query, key, value, attn_mask, dropout_p, enable_gqa)
+        reason = _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa)
         if not torch.compiler.is_compiling():
             if reason is None:
                 self.taken += 1
