@@ -75,7 +75,7 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
 
     A `tile.map` becomes operations on tiles: scalars that meet tiles are splat, comparisons give tiles of i1, and loads
     of elements scalars, vectors or tiles, as their indices say; a remark names which. An argument of the kernel that
-    `tile.argument` asks for and that is not there is added.
+    `tile.argument` asks for and that is not there is added, to the sequences that launch the kernel too.
 
     The reader of sources runs this pass, so that nothing after it meets a function.
 

@@ -1,6 +1,6 @@
 //===- InlineFunctions.cpp - The functions of a source, in their calls ----===//
 //
-// Implements tile-inline-functions. See TilePasses.td.
+// Implements tile-inline-functions. See FunctionPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

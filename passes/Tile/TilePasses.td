@@ -13,7 +13,8 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     from outside, of their minima, maxima and absolute values, and of `arith.andi`, `arith.ori`, `arith.xori` with true
     and `arith.select`. A comparison holds somewhere in the tile up to some iteration, or from one on. Both sides
     of an `andi` give the iterations that both leave, those of an `ori` all from the first to the last that one of
-    them leaves. Where a part of the mask is something else it is taken to be true, and a remark says why.
+    them leaves. Where a part of the mask is something else it is taken to be true, and a remark says why. An interval with
+    two computed ends does not end before it begins.
 
     ```mlir
     %first, %past = tile.visits %j = %c0 to %blocks {

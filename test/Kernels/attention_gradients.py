@@ -52,6 +52,16 @@ func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {
   func.return %y : f32
 }
 """
+# A score without a slope, and the gradient that its author wants.
+STEPS = """
+func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {
+  %y = math.floor %s : f32
+  func.return %y : f32
+}
+func.func @score_gradient(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32, %dy: f32) -> f32 {
+  func.return %dy : f32
+}
+"""
 
 
 def bent(s, h, q, k, sq, sk):
@@ -90,6 +100,9 @@ def main(template, folder):
         compare(2, 2, 70, 70, 96, 64, False, "-DGN=64")
     kernel = write(f"{folder}/own.tile", [template], OWN)
     check(kernel, folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
+    kernel = write(f"{folder}/steps.tile", [template], STEPS)
+    steps = Variant(lambda s, *place: math.floor(s))
+    check(kernel, folder, 2, 1, 40, 50, 64, 64, steps, False, "-DT=f16", "--level", "scheduled")
 
 
 main(*sys.argv[1:])
