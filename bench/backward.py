@@ -67,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    parser.add_argument("--templates", action="store_true", help="measure the kernels with functions of scores too")
     parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
     return parser.parse_args()
 
@@ -166,7 +167,22 @@ def find_peers(problem, options, expected):
     return {name: run for name, run in found.items() if run}
 
 
-def configurations(point, schedules):
+def template_configurations(point):
+    forms = {"template": "attention_variants_bwd", "template-fixed": "attention_variants_bwd_fixed"}
+    parameters = {"T": "bf16", "D": point.d, "MASK": "causal" if point.mask == "causal" else "none"}
+    return [
+        {**cases.configuration(source, parameters, shape=point.shape), "variant": name}
+        for name, source in forms.items()
+        if point.d <= 128 or name == "template-fixed"
+    ]
+
+
+def configurations(point, schedules, templates=False):
+    found = own_configurations(point, schedules)
+    return found + template_configurations(point) if templates else found
+
+
+def own_configurations(point, schedules):
     parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
     if point.d > 128:
         return [cases.configuration("attention_bwd_wide", parameters, shape=point.shape)]
@@ -196,7 +212,7 @@ def measure(point, source, options, stopwatch):
     """The records of one point."""
     import torch
 
-    kernels = common.load_kernels(source, configurations(point, common.wanted_schedules(options)))
+    kernels = common.load_kernels(source, configurations(point, common.wanted_schedules(options), options.templates))
     if not kernels:
         return []
     problem = Problem(point)
@@ -228,7 +244,7 @@ def main():
     if options.list:
         schedules = common.wanted_schedules(options)
         with open(options.list, "w") as file:
-            wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules))]
+            wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules, options.templates))]
             json.dump(wanted, file, indent=1)
         return
     source = common.kernels.open_source(options.bundles)
