@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Tile/DerivativeRules.h"
 #include "passes/Tile/TilePasses.h"
@@ -87,7 +88,7 @@ private:
   ImplicitLocOpBuilder builder;
   /// From values of the function to those of the gradient.
   IRMapping mapping;
-  /// Floating-point values that depend on a floating-point argument.
+  /// Floating-point values, and tiles of them, that depend on a floating-point argument.
   DenseSet<Value> active;
   /// Of values of the function, as far as they are summed.
   DenseMap<Value, Value> cotangents;
@@ -113,10 +114,11 @@ void GradientWriter::findActive() {
         })
         .wasInterrupted();
   };
+  // A function may make a number of a tile that a scalar went into; it is refused.
   for (Operation &op : body.without_terminator())
     if (usesActive(&op))
       for (Value result : op.getResults())
-        if (isa<FloatType>(result.getType()))
+        if (isa<FloatType>(getElementTypeOrSelf(result)))
           active.insert(result);
 }
 

@@ -96,3 +96,21 @@ func.func @use(%x: f32) -> f32 {
   %y = func.call @g(%x, %x) : (f32, f32) -> f32
   func.return %y : f32
 }
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %t = tile.splat %x : f32 -> tensor<64xf32>
+  // expected-error @+1 {{asks for the gradient of 'first', which takes or returns tiles; functions of scalars have gradients}}
+  %y = func.call @first(%t) : (tensor<64xf32>) -> f32
+  func.return %y : f32
+}
+func.func @first(%r: tensor<64xf32>) -> f32 {
+  %y = arith.constant 0.0 : f32
+  func.return %y : f32
+}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
