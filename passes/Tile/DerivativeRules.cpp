@@ -48,8 +48,9 @@ static void addChosen(Arithmetic &of, Value condition, Value cotangent, unsigned
   add(whereTrue + 1, of.select(condition, zero, cotangent));
 }
 
-/// The factors of functions of one operand `x` with the result `y`; null for another operation.
-static Value multiplyWithDerivative(Operation *op, Value d, Arithmetic &of) {
+/// The cotangent of the operand of `op`, a function of one operand `x` with the result `y`, from `d`,
+/// that of the result; null for another operation.
+static Value differentiateUnary(Operation *op, Value d, Arithmetic &of) {
   if (op->getNumOperands() != 1)
     return {};
   Value x = op->getOperand(0), y = op->getResult(0);
@@ -88,8 +89,8 @@ static Value multiplyWithDerivative(Operation *op, Value d, Arithmetic &of) {
 LogicalResult tessera::applyDerivativeRule(Operation *op, Value d, ImplicitLocOpBuilder &builder,
                                            AddCotangent add) {
   Arithmetic of(builder);
-  if (Value factor = multiplyWithDerivative(op, d, of)) {
-    add(0, factor);
+  if (Value cotangent = differentiateUnary(op, d, of)) {
+    add(0, cotangent);
     return success();
   }
   auto operand = [&](unsigned i) { return op->getOperand(i); };

@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// What an operand adds to: the derivative of the function's results in its direction.
+/// Takes the share of an operand in the derivative of a loss: what it is multiplied with there.
 using AddCotangent = llvm::function_ref<void(unsigned operand, mlir::Value cotangent)>;
 
 /// Gives `add` the cotangent of each operand of `op`, an operation of arith or math with one result

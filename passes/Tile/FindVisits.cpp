@@ -260,8 +260,7 @@ static void resolve(VisitsOp visits) {
     first = arith::MaxSIOp::create(builder, visits.getLoc(), first, hull.first);
   if (hull.past)
     past = arith::MinSIOp::create(builder, visits.getLoc(), past, hull.past);
-  // Parts of a loop that begins behind its end would begin before `lower` too: bulk stores ask for
-  // more than 0.
+  // An empty interval ends where it begins, so that no part of a loop over it begins below `lower`.
   if (hull.first && hull.past)
     past = arith::MaxSIOp::create(builder, visits.getLoc(), past, first);
   visits.replaceAllUsesWith(ValueRange{first, past});

@@ -91,17 +91,20 @@ class Variant:
         self.score, self.mask = score, mask
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
+        functions = self._write_functions()
         #: The text of the source, for `compile` and for a file.
-        self.source = self._write("attention.tile")
-        self._gradients = tuple(self._write(f"attention_gradients{form}.tile") for form in ("", "_fixed"))
+        self.source = f'$import "attention.tile"\n\n{functions}'
+        self._gradients = tuple(
+            f'$import "attention_gradients{form}.tile"\n\n{functions}' for form in ("", "_fixed")
+        )
 
     def _arguments_of(self, function):
         if isinstance(function, Mask):
             return function.arguments
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
-    def _write(self, template):
-        parts = [f'$import "{template}"\n']
+    def _write_functions(self):
+        parts = []
         if self.mask is not None:
             parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
         if self.score is not None:

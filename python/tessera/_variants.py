@@ -97,7 +97,8 @@ def _find_width(name, size):
 
 
 class Variant:
-    """The kernels of one variant, the name of a source or its text, element type ("f16", "bf16") and widths of tiles: one for each class of shapes."""
+    """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
+    "bf16") and widths of tiles: one for each class of shapes."""
 
     def __init__(self, text, element_type, d, dv, padded, lse):
         if is_source(text):
@@ -176,6 +177,12 @@ _executor = None
 _variants, _by_sizes, _lock = {}, {}, threading.Lock()
 
 
+def describe_widths(d, dv):
+    """The parameters of sources for head dimensions d and dv."""
+    d_width, dv_width = (next(width for width in WIDTHS if size <= width) for size in (d, dv))
+    return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
+
+
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
@@ -185,9 +192,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
     """
     name, *fields = text.split()
     fields = dict(field.split("=", 1) for field in fields)
-    widths = [next(width for width in WIDTHS if size <= width) for size in (d, dv)]
-    parameters = {**fields, "T": element_type, "D": widths[0], "DV": widths[1], "DLSE": lse, "PADDED": widths != [d, dv]}
-    widest = max(widths)
+    widths = describe_widths(d, dv)
+    parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
+    widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
         form = "_wide" if widest > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
         return _library.find_source("attention_bwd" + form), parameters, []

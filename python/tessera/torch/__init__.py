@@ -4,7 +4,8 @@
     out = attention(q, k, v, causal=True)                       # [B, H, S, D]
     out, lse = attention(q, k, v, layout="BSHD", window=(256, 0), return_lse=True)
 
-`attention_fp8` does it with numbers of 8 bits. `scaled_dot_product_attention`, `flash_attn_func` and its packed forms take what the functions of these names take.
+`attention_fp8` does it with numbers of 8 bits. `scaled_dot_product_attention`, `flash_attn_func` and its packed forms take
+what the functions of these names take.
 docs/pytorch.md says what is supported; what is not raises an exception that names the argument.
 """
 

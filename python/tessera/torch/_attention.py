@@ -76,17 +76,16 @@ def attention(
     if variant is not None or arguments is not None:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
         out, lse = _call_variant(q, k, v, variant, arguments, scale, others)
-        out = out.transpose(1, 2) if layout == "BSHD" else out
-        return (out, lse) if return_lse else out
-    left, right = _variants.read_window(causal, window)
-    name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
-        out, lse = _fallback.attention(
-            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
-            scale=q.shape[-1] ** -0.5 if scale is None else scale,
-        )  # fmt: skip
     else:
-        out, lse = _call_op(q, k, v, alibi, bias, name, left, right, softcap, scale, return_lse)
+        left, right = _variants.read_window(causal, window)
+        name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
+        if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
+            out, lse = _fallback.attention(
+                q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
+                scale=q.shape[-1] ** -0.5 if scale is None else scale,
+            )  # fmt: skip
+        else:
+            out, lse = _call_op(q, k, v, alibi, bias, name, left, right, softcap, scale, return_lse)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out

@@ -76,9 +76,14 @@ def allocate(q, k, v):
     return tuple(_op.allocate_results(x, x, lse=False)[0] for x in (q, k, v))
 
 
-def _run_cpu(*arguments, **named):
+def check_interpreter(name):
+    """Refuses a tensor of the CPU, by the argument's name, where no test has asked for the interpreter."""
     if not _op._interprets:
-        raise ValueError("argument 'grad' is on the CPU; call tessera.torch.use_interpreter() to run tests there")
+        raise ValueError(f"argument '{name}' is on the CPU; call tessera.torch.use_interpreter() to run tests there")
+
+
+def _run_cpu(*arguments, **named):
+    check_interpreter("grad")
     return _run(Program, *arguments, **named)
 
 

@@ -2,6 +2,7 @@
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
 import functools
+import warnings
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
@@ -48,28 +49,26 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
     return tuple(results)
 
 
-def _check_interpreter():
-    if not _op._interprets:
-        raise ValueError("argument 'q' is on the CPU; call tessera.torch.use_interpreter() to run tests there")
-
-
 def _run_forward_cpu(*arguments):
-    _check_interpreter()
+    _backward.check_interpreter("q")
     return _run_forward(_op._find_program, *arguments)
 
 
 @functools.lru_cache(maxsize=None)
 def _find_gradients(kind, sources, element_type, d, dv, has_lse_gradient, fixed):
     """The kernels, or the interpreter's form: of the first source, or, where results are to be the same in each run or it
-    leaves no registers, of the second."""
-    widths = [next(width for width in _variants.WIDTHS if size <= width) for size in (d, dv)]
-    parameters = {"T": element_type, "D": widths[0], "DV": widths[1], "DLSE": has_lse_gradient, "PADDED": widths != [d, dv]}
-    if not fixed and max(widths) <= _variants.WIDEST_OF_BOTH:
-        try:
-            return kind(sources[0], **parameters)
-        except CompileError:
-            pass  # What else is wrong with the functions, the other form says.
-    return kind(sources[1], **parameters)
+    does not compile, of the second."""
+    widths = _variants.describe_widths(d, dv)
+    parameters = {**widths, "T": element_type, "DLSE": has_lse_gradient}
+    if fixed or max(widths["D"], widths["DV"]) > _variants.WIDEST_OF_BOTH:
+        return kind(sources[1], **parameters)
+    try:
+        return kind(sources[0], **parameters)
+    except CompileError as error:
+        # What is wrong with the functions themselves, the other form refuses too.
+        kernel = kind(sources[1], **parameters)
+        warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
+        return kernel
 
 
 def _run_backward(
@@ -90,7 +89,7 @@ def _run_backward(
 
 
 def _run_backward_cpu(*arguments):
-    _check_interpreter()
+    _backward.check_interpreter("grad")
     return _run_backward(Program, *arguments)
 
 

@@ -41,6 +41,9 @@ tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv
 // CHECK-LABEL: @window
 // CHECK-DAG:     arith.ceildivsi
 // CHECK-DAG:     arith.floordivsi
+// CHECK-DAG:     %[[FIRST:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK-DAG:     %[[PAST:.*]] = arith.minsi %n, %{{.*}}
+// CHECK:         arith.maxsi %[[PAST]], %[[FIRST]]
 tile.kernel @window(%y: !tile.view<[M, 32], f32>, %n: index, %w: i32) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index

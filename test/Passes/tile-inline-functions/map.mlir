@@ -81,3 +81,28 @@ tile.kernel @k(%x: !X, %y: !X, %scale: f32) grid(%m = M ceildiv 64, %h = H) {
   %p = tile.map @bias(%o, %head, %q, %k) : (!T, i32, !C, !C) -> !T
   tile.store %p, %y[%h, %row, %c0] : !T, !X
 }
+
+// A view with the columns first.
+func.func @turned(%s: f32, %q: i32, %k: i32) -> f32 {
+  %turned = tile.argument "turned" : !tile.view<[N, M], f32>
+  %i = arith.index_cast %q : i32 to index
+  %j = arith.index_cast %k : i32 to index
+  // expected-remark @+1 {{loaded as a tile: the indices are those of row and column}}
+  %w = tile.load %turned[%j, %i] : !tile.view<[N, M], f32> -> f32
+  %y = arith.addf %s, %w : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @columns_first
+// CHECK:         %[[LOADED:.*]] = tile.load %turned[%{{.*}}, %{{.*}}] : !tile.view<[N, M], f32> -> tensor<32x64xf32>
+// CHECK:         %[[TURNED:.*]] = tile.transpose %[[LOADED]] : tensor<32x64xf32> -> tensor<64x32xf32>
+// CHECK:         arith.addf %{{.*}}, %[[TURNED]]
+tile.kernel @columns_first(%x: !tile.view<[M, N], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %s = tile.load %x[%row, %c0] : !tile.view<[M, N], f32> -> !T
+  %q = tile.iota %row axis 0 : !C
+  %k = tile.iota %c0 axis 1 : !C
+  %y = tile.map @turned(%s, %q, %k) : (!T, !C, !C) -> !T
+  tile.store %y, %x[%row, %c0] : !T, !tile.view<[M, N], f32>
+}
