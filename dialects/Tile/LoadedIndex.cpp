@@ -51,7 +51,7 @@ bool tile::comesFromMemory(Value index) {
     Value value = values[i];
     if (auto argument = dyn_cast<BlockArgument>(value))
       addSources(argument, values);
-    else if (isa<LoadOp, GatherOp>(value.getDefiningOp()))
+    else if (loadsFromView(value.getDefiningOp()))
       return true;
     else
       addSources(cast<OpResult>(value), values);

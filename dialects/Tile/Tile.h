@@ -40,6 +40,9 @@ inline bool isByteFloat(mlir::Type element) {
   return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
 }
 
+/// Whether `op` loads elements of a view, which is its first operand.
+bool loadsFromView(mlir::Operation *op);
+
 } // namespace tessera::tile
 
 namespace tessera {

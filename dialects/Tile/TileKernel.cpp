@@ -315,7 +315,7 @@ static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, StoreO
   StringRef name = kernel.getArgumentName(view.getArgNumber());
   for (Operation *user : view.getUsers()) {
     auto store = dyn_cast<StoreOp>(user);
-    if (!isa<LoadOp, GatherOp>(user) && (!store || store.getAdd()))
+    if (!loadsFromView(user) && (!store || store.getAdd()))
       continue;
     InFlightDiagnostic diag = user->emitError(store ? "stores to '" : "loads from '")
                               << name

@@ -57,7 +57,7 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, Va
     return op->emitOpError("moves elements of 8 bits as tiles of rank 2, four to a register, got ")
            << moved << "; a tile of one row would do";
   if (!tile && box)
-    return op->emitOpError("loads one element, which has no box");
+    return op->emitOpError("moves one element, which has no box");
   if (!tile)
     return success();
   if (tile.getRank() < 1 || tile.getRank() > 2 || tile.getRank() > view.getRank())
@@ -91,10 +91,36 @@ LogicalResult GatherOp::verify() {
   return success();
 }
 
+LogicalResult GatherElementsOp::verify() {
+  auto tile = cast<RankedTensorType>(getType());
+  if (failed(verifyAccess(*this, tile.getElementType(), getView(), getIndices(), std::nullopt)))
+    return failure();
+  auto isTile = [](Value index) { return isa<RankedTensorType>(index.getType()); };
+  if (llvm::none_of(getIndices(), isTile))
+    return emitOpError(
+        "takes an index that is a tile; with scalars alone tile.load gives the element, "
+        "and tile.splat a tile of it");
+  for (Value index : getIndices())
+    if (auto type = dyn_cast<RankedTensorType>(index.getType());
+        type && type.getShape() != tile.getShape())
+      return emitOpError("has indices of ")
+             << type << " for a tile of " << tile << "; they have its shape";
+  for (Operation *user : getView().getUsers())
+    if (isa<StoreOp>(user)) {
+      InFlightDiagnostic error =
+          emitOpError("loads from a view that the kernel stores to, where any "
+                      "element may be meant; do one of them in a kernel of "
+                      "its own");
+      error.attachNote(user->getLoc()) << "stored here";
+      return error;
+    }
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   Type element = getElementTypeOrSelf(getValue().getType());
   if (getAdd() && !element.isF32())
-    return emitOpError("adds tiles of f32, got one of ")
+    return emitOpError("adds f32, got ")
            << element << ": a sum of " << element << " would be rounded at each of its additions; "
            << "add to a view of f32, and round it in a kernel of its own";
   return verifyAccess(*this, getValue().getType(), getView(), getIndices(), getBox());
@@ -221,12 +247,15 @@ YieldIfOp SpeculateOp::getFastYield() { return cast<YieldIfOp>(getFast().front()
 
 YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
 
+bool tessera::tile::loadsFromView(Operation *op) {
+  return isa<LoadOp, GatherOp, GatherElementsOp>(op);
+}
+
 /// Whether the kernel loads a view that it stores. Asks the views, for other operations of the
 /// kernel have not been verified.
 static BlockArgument viewLoadedAndStored(KernelOp kernel) {
   for (BlockArgument argument : kernel.getBody().getArguments())
-    if (isa<ViewType>(argument.getType()) &&
-        llvm::any_of(argument.getUsers(), llvm::IsaPred<LoadOp, GatherOp>) &&
+    if (isa<ViewType>(argument.getType()) && llvm::any_of(argument.getUsers(), loadsFromView) &&
         llvm::any_of(argument.getUsers(), llvm::IsaPred<StoreOp>))
       return argument;
   return {};

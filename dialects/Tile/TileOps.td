@@ -194,10 +194,32 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>]> {
   }];
 }
 
+def Tile_GatherElementsOp : Tile_Op<"gather_elements", [MemoryEffects<[MemRead]>]> {
+  let summary = "Loads an element of a view for each element of a tile";
+  let description = [{
+    One index per dimension of the view: a scalar, which is the same for all elements and lies inside, or a tile of i32 or
+    i64 with the shape of the result, which may hold any numbers. Elements outside of the view are 0. The kernel does not store to
+    the view. Each element is a load of its own: where rows of the view are loaded as they are, `tile.gather` is faster,
+    and a tile of neighbours is a `tile.load`. 8-bit floats are loaded as tiles only.
+
+    ```mlir
+    // A table of the distances of queries and keys.
+    %away = arith.subi %queries, %keys : tensor<128x64xi32>
+    %bias = tile.gather_elements %table[%h, %away]
+      : !tile.view<[H, N], f32>, index, tensor<128x64xi32> -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[Index, Tile_RowNumbers]>>:$indices);
+  let results = (outs StaticShapeTensorOf<[F16, BF16, F32, I8, I32, I64]>:$result);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a tile to a view";
   let description = [{
-    Indices and `box` as for `tile.load`. Elements outside the view are dropped.
+    Indices and `box` as for `tile.load`. Elements outside the view are dropped. A scalar is stored to the one element at
+    the indices, all of which must lie inside.
 
     With `add` the tile, of f32, is added to what the view holds. Any number of grid points may add to one element, in
     an order that is not specified; so the kernel neither loads nor plainly stores such a view, and has no
@@ -207,9 +229,10 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
     tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
     tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
+    tile.store %count, %counts[%h] : i32, !tile.view<[H], i32>
     ```
   }];
-  let arguments = (ins Tile_MemoryTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
+  let arguments = (ins AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
                        OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
   let assemblyFormat =
     "$value `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` type($value) `,` "
@@ -255,6 +278,23 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let results = (outs Tile_FloatTile:$result);
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Tile_AnyOp : Tile_Op<"any", [Pure]> {
+  let summary = "Whether some element of a mask is true";
+  let description = [{
+    A number for the whole thread block, which decides about loops, conditions and places in memory. On Hopper the threads of
+    a role meet at a named barrier that combines what each one has (`barrier.red`, PTX ISA 9.7.13.1). A role without tiles
+    in registers cannot have it, so that no load of a producer depends on it.
+
+    ```mlir
+    %some = tile.any %seen : tensor<128x64xi1>
+    %step = arith.extui %some : i1 to i32
+    ```
+  }];
+  let arguments = (ins StaticShapeTensorOf<[I1]>:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
 def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
@@ -389,7 +429,8 @@ def Tile_ArgumentOp : Tile_Op<"argument", [Pure]> {
   let description = [{
     The result is the kernel's argument of this name. A kernel that has none gets one of this type, after the
     others and in the order in which the program asks for them: a function brings the arguments that it needs
-    (`tile-inline-functions`).
+    (`tile-inline-functions`). A sequence that launches it passes its workspace of this name, where one stands before the
+    launch, and else an argument of its own.
 
     ```mlir
     %cap = tile.argument "cap" : f32
@@ -399,6 +440,22 @@ def Tile_ArgumentOp : Tile_Op<"argument", [Pure]> {
   let arguments = (ins StrAttr:$name);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$name attr-dict `:` qualified(type($result))";
+}
+
+def Tile_UnavailableOp : Tile_Op<"unavailable", [Pure]> {
+  let summary = "A value that nothing may take, and why";
+  let description = [{
+    Stands for what a function of the author would get elsewhere and cannot have here. `tile-inline-functions` refuses an
+    operation that takes it, at its place, with the text, which says what would work. Where nothing takes it, it is
+    removed.
+
+    ```mlir
+    %h = tile.unavailable "@mask takes the head, and there is one list for all of them" : i32
+    ```
+  }];
+  let arguments = (ins StrAttr:$why);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$why attr-dict `:` type($result)";
 }
 
 def Tile_VisitsOp : Tile_Op<"visits", [

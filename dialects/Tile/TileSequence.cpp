@@ -354,7 +354,7 @@ ViewUse tessera::tile::getViewUse(EntryOpInterface entry, unsigned index) {
     for (Operation *user : entry.getArgument(index).getUsers()) {
       auto store = dyn_cast<StoreOp>(user);
       use.added |= store && store.getAdd();
-      use.loaded |= isa<LoadOp, GatherOp>(user) || use.added;
+      use.loaded |= loadsFromView(user) || use.added;
       use.stored |= store != nullptr;
     }
   return use;

@@ -90,7 +90,8 @@ def Tile_WorkspaceOp : Op<Tile_Dialect, "workspace", [
   let description = [{
     A view of memory that each call of the sequence has for itself. What it holds before a kernel stores to it is not
     specified; with `zeroed` it is 0 when the call begins. Its strides are those of the C order, with rows that start at
-    multiples of 16 bytes. `name` is the name of the value, for messages.
+    multiples of 16 bytes. `name` is the name of the value, for messages and for kernels that ask for it by
+    `tile.argument`.
 
     ```mlir
     tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {

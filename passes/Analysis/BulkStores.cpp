@@ -7,9 +7,10 @@
 using namespace mlir;
 using namespace tessera;
 
-bool tessera::leavesInBulk(RankedTensorType tile) {
-  Type element = tile.getElementType();
-  return tile.getRank() == 2 && (element.isF16() || element.isBF16() || element.isF32());
+bool tessera::leavesInBulk(Type stored) {
+  auto tile = dyn_cast<RankedTensorType>(stored);
+  Type element = getElementTypeOrSelf(stored);
+  return tile && tile.getRank() == 2 && (element.isF16() || element.isBF16() || element.isF32());
 }
 
 std::optional<std::string> tessera::whyNoBulkStore(tile::StoreOp store, RankedTensorType whole) {

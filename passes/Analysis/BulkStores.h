@@ -9,9 +9,9 @@
 
 namespace tessera {
 
-/// Whether stores of `tile` can leave through shared memory: of rank 2, and of floats of 16 or 32
-/// bits. Others go from registers.
-bool leavesInBulk(mlir::RankedTensorType tile);
+/// Whether stores of what is `stored` can leave through shared memory: tiles of rank 2, of floats
+/// of 16 or 32 bits. Others go from registers.
+bool leavesInBulk(mlir::Type stored);
 
 /// Why no bulk tensor copy can make `store`, of a tile of rank 2 with the rows of all warpgroups
 /// `whole`; nothing when one can. Completes a sentence about the store.

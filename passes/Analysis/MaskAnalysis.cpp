@@ -346,8 +346,7 @@ std::optional<MaskRanges> MaskAnalyzer::joined(std::optional<MaskRanges> x,
 std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto cmp = dyn_cast_or_null<arith::CmpIOp>(op))
-    return isTile(cmp) ? comparison(cmp.getPredicate(), cmp.getLhs(), cmp.getRhs())
-                       : refuse("it is the result of a scalar comparison");
+    return comparison(cmp.getPredicate(), cmp.getLhs(), cmp.getRhs());
   if (auto conjunction = dyn_cast_or_null<arith::AndIOp>(op))
     return joined(mask(conjunction.getLhs()), mask(conjunction.getRhs()), /*conjunction=*/true);
   if (auto disjunction = dyn_cast_or_null<arith::OrIOp>(op))
@@ -360,7 +359,7 @@ std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
       std::swap(opposite->allTrue, opposite->allFalse);
     return opposite;
   }
-  if (isa_and_nonnull<BroadcastOp, TransposeOp>(op))
+  if (isa_and_nonnull<BroadcastOp, TransposeOp, SplatOp>(op))
     return mask(op->getOperand(0));
   return refuse("it holds values that are not comparisons of integers");
 }

@@ -188,6 +188,8 @@ LogicalResult RowPartition::visitTranspose(tile::TransposeOp transpose) {
 
 LogicalResult RowPartition::visitStore(tile::StoreOp store) {
   Value value = store.getValue();
+  if (!isTile(value))
+    return success();
   if (store.getAdd() && partitioned.lookup(value) == State::PartialSum)
     return success();
   auto type = cast<RankedTensorType>(value.getType());

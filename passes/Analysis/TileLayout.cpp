@@ -9,11 +9,14 @@ using namespace mlir;
 using namespace tessera;
 using hop::LayoutDigit;
 
-int64_t tessera::directBytes(tile::ViewType view) {
+int64_t tessera::directBytes(tile::ViewType view, int64_t rank) {
   int64_t columns = view.getStaticDim(view.getRank() - 1);
-  // A launch checks the strides of rows of any length. A tensor of one row has none.
-  if (columns == ShapedType::kDynamic || view.getRank() == 1)
+  if (view.getRank() == 1)
     return hopper::widestAccess;
+  // A launch checks the strides of tensors that tiles of rank 2 are moved from, as these are large.
+  // The rows of what vectors are loaded from may have any length.
+  if (columns == ShapedType::kDynamic)
+    return rank == 1 ? view.getElementBytes() : hopper::widestAccess;
   return std::gcd(columns * view.getElementBytes(), hopper::widestAccess);
 }
 
@@ -35,8 +38,8 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
     if (!type || !(type.getRank() == 2 || (type.getRank() == 1 && axes.lookup(tile) == 1)))
       return;
     // At least a register: 16-bit elements are kept in pairs.
-    int64_t bytes =
-        std::max(directBytes(cast<tile::ViewType>(view.getType())), hopper::registerBytes);
+    int64_t bytes = std::max(directBytes(cast<tile::ViewType>(view.getType()), type.getRank()),
+                             hopper::registerBytes);
     extents.unit = std::max<int64_t>(extents.unit, 8 * bytes / type.getElementTypeBitWidth());
   };
   program->walk([&](Operation *op) {

@@ -20,9 +20,10 @@ struct TileExtents {
   int64_t unit = 1;              ///< elements that an access of the narrowest ones moves at once
 };
 
-/// What a thread moves at once of rows of `view`, in bytes: 16, or less where the length of the
-/// rows is known and no multiple of it, as contiguous rows then start anywhere.
-int64_t directBytes(tile::ViewType view);
+/// What a thread moves at once of rows of `view` for a tile of `rank`, in bytes: 16, or less where
+/// rows start anywhere: where their length is known and no multiple of it, or, of tiles of rank 1,
+/// where it is known at launch only.
+int64_t directBytes(tile::ViewType view, int64_t rank);
 
 TileExtents commonExtents(mlir::Operation *program, const VectorAxes &axes);
 

@@ -70,7 +70,7 @@ private:
     kernel.walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
-      bool loads = isa<tile::LoadOp, tile::GatherOp>(op);
+      bool loads = tile::loadsFromView(op);
       if (isa<tile::StoreOp, hop::BulkStoreOp>(op) || (loads && stored.contains(op->getOperand(0))))
         accesses.push_back(op);
     });

@@ -61,8 +61,8 @@ int64_t costOf(Operation *op) {
 /// before them.
 bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
-             hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, hop::MmaIssueOp, hop::MmaWaitOp,
-             hop::StageOp, hop::BulkStoreOp, tile::StoreOp>(op);
+             hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::MmaIssueOp,
+             hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -140,9 +140,8 @@ int64_t StageMarker::classify(Operation *op) {
       .Case([&](tile::LoadOp load) {
         return number(Kind::Load, viewLabel(kernel, load.getView()), loc);
       })
-      .Case([&](tile::GatherOp gather) {
-        return number(Kind::Load, viewLabel(kernel, gather.getView()), loc);
-      })
+      .Case<tile::GatherOp, tile::GatherElementsOp>(
+          [&](auto gather) { return number(Kind::Load, viewLabel(kernel, gather.getView()), loc); })
       .Case([&](hop::MmaIssueOp issue) {
         return issueStages[op] = number(Kind::Issue, productLabel(issue), loc);
       })

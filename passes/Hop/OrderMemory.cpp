@@ -54,6 +54,11 @@ bool isOfOneThread(const AccessPair &pair, const MemoryOrder &order) {
   return tile.getRank() == 2 && !(hop::isPacked(tile) && exchanges);
 }
 
+/// Whether the role's one thread that stores scalars makes both accesses.
+bool areScalarStores(const AccessPair &pair) {
+  return !pair.earlier.tile && !pair.later.tile && pair.earlier.stores && pair.later.stores;
+}
+
 /// Whether the tiles of a pair are divided among the warpgroups of their role.
 bool isDivided(const AccessPair &pair) {
   RankedTensorType tile = pair.earlier.tile;
@@ -87,6 +92,8 @@ public:
 
 private:
   Scope scopeOf(const AccessPair &pair) {
+    if (areScalarStores(pair))
+      return Scope::Thread;
     bool isOwn = isDivided(pair) && isOfOneThread(pair, order);
     if (role.getNumWarpgroups() > 1 && !isOwn && order.mayMeet(pair, /*across=*/true))
       return Scope::Role;

@@ -289,12 +289,12 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
   /// Gives `store` memory that is lent, or its own.
   LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent,
                       bool isSum) {
-    auto type = cast<RankedTensorType>(store.getValue().getType());
-    if (!leavesInBulk(type)) {
+    if (!leavesInBulk(store.getValue().getType())) {
       store.emitRemark(
           "goes from registers: bulk stores take tiles of rank 2, of floats of 16 or 32 bits");
       return success();
     }
+    auto type = cast<RankedTensorType>(store.getValue().getType());
     auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
     if (isLent && (attempt ? attempt->getParentOp() : store->getParentOp()) != role)
       return store.emitError("stands in a loop or conditional, and slots are lent to stores "

@@ -358,6 +358,10 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
       .Case([&](arith::MinSIOp) { return make(LLVM::SMinOp()); })
       .Case([&](arith::MaxUIOp) { return make(LLVM::UMaxOp()); })
       .Case([&](arith::MinUIOp) { return make(LLVM::UMinOp()); })
+      .Case([&](math::AbsIOp) -> Value {
+        return LLVM::AbsOp::create(builder, loc, v[0].getType(), v[0],
+                                   /*is_int_min_poison=*/false);
+      })
       .Case([&](arith::FloorDivSIOp) { return roundedDivision(false); })
       .Case([&](arith::CeilDivSIOp) { return roundedDivision(true); })
       .Case([&](arith::CeilDivUIOp) -> Value {

@@ -27,9 +27,16 @@ Value Emitter::strideOf(Value view, int64_t dim) {
 
 /// The address of element 0 of `view` at its `outer` indices.
 Value Emitter::outerAddress(Value view, ValueRange outer) {
+  return placeAddress(view, llvm::map_to_vector(outer, [&](Value index) { return scalar(index); }));
+}
+
+/// The same of indices that are lowered, of a scalar or of an element.
+Value Emitter::placeAddress(Value view, ArrayRef<Value> outer) {
   Value offset = i64(0);
   for (auto [dim, index] : llvm::enumerate(outer)) {
-    Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), scalar(index));
+    Value wide = index.getType().isInteger(64)
+                     ? index
+                     : LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), index);
     offset = add(offset, LLVM::MulOp::create(builder, loc, wide, strideOf(view, dim)));
   }
   Value base = function.getArgument(
@@ -74,7 +81,7 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   Access access;
   access.element = lowered(viewType.getElementType());
   access.elementBytes = viewType.getElementBytes();
-  access.unitBytes = directBytes(viewType);
+  access.unitBytes = directBytes(viewType, type.getRank());
   access.outerInside = outerInside(viewType, indices.take_front(outer));
   access.pointer = outerAddress(view, indices.take_front(outer));
   hop::LayoutAttr layout = hop::getLayout(type);
@@ -242,6 +249,43 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 LogicalResult Emitter::emitGather(tile::GatherOp op) { return emitTileLoad(op); }
 
+/// One load an element, from wherever its indices say; 0 where that is outside of the view.
+void Emitter::emitGatherElements(tile::GatherElementsOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  Type element = lowered(view.getElementType());
+  ElementMove move(builder, view.getElementBytes());
+  ValueRange indices = op.getIndices();
+  Values ofAll;
+  SmallVector<Values> ofElements;
+  Value insideOfAll;
+  auto check = [&](Value inside, Value index, size_t dim) -> Value {
+    Value test = isBelow(index, extentOf(view, dim));
+    return inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
+  };
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    bool differs = isa<RankedTensorType>(index.getType());
+    ofElements.push_back(differs ? elements(index) : Values());
+    ofAll.push_back(differs ? Value() : scalar(index));
+    if (!differs && tile::comesFromMemory(index))
+      insideOfAll = check(insideOfAll, ofAll.back(), dim);
+  }
+  Values results;
+  for (int64_t i = 0, count = FragmentLayout(type).size(); i < count; ++i) {
+    Values place = ofAll;
+    Value inside = insideOfAll;
+    for (auto [dim, index] : llvm::enumerate(place))
+      if (!index) {
+        index = ofElements[dim][i];
+        inside = check(inside, index, dim);
+      }
+    Value bits = loadGuarded(move.suffix, move.constraint, move.type,
+                             placeAddress(op.getView(), place), toI32(inside));
+    results.push_back(fromRegister(bits, element));
+  }
+  bind(op, hop::isPacked(type) ? joinWords(results) : results);
+}
+
 template <typename LoadOp>
 LogicalResult Emitter::emitTileLoad(LoadOp op) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -326,6 +370,9 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
     return false;
   auto view = cast<tile::ViewType>(op.getView().getType());
   int64_t columns = view.getStaticDim(view.getRank() - 1);
+  // Rows of any length start anywhere.
+  if (columns == ShapedType::kDynamic && access.unitBytes < hopper::widestAccess)
+    return false;
   if (access.unitBytes < hopper::widestAccess)
     op.emitRemark(does) << " " << access.unitBytes << " bytes at a time: rows of " << columns
                         << " elements of " << view.getElementType() << " are no multiple of "
@@ -348,7 +395,27 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
   return true;
 }
 
+/// One thread of the role stores the element.
+LogicalResult Emitter::emitScalarStore(tile::StoreOp op) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  ElementMove move(builder, view.getElementBytes());
+  Value isFirst = LLVM::AndOp::create(
+      builder, loc, thread.isLeader,
+      toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0))));
+  if (Value inside = outerInside(view, op.getIndices()))
+    isFirst = LLVM::AndOp::create(builder, loc, isFirst, toI32(inside));
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " +
+               writeText(op.getAdd(), 1, 8 * view.getElementBytes()) + " [$0], $1;\n}",
+           ("l," + move.constraint + ",r").str(),
+           {outerAddress(op.getView(), op.getIndices()),
+            toRegister(scalar(op.getValue()), move.type), isFirst},
+           {});
+  return success();
+}
+
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
+  if (!isa<RankedTensorType>(op.getValue().getType()))
+    return emitScalarStore(op);
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
   access.adds = op.getAdd();

@@ -378,6 +378,20 @@ void Emitter::emitRoleSync() {
            {i32(barriers.of(role, NamedBarriers::Role))}, {});
 }
 
+/// The threads of the role combine what each has of the mask, and all get the result.
+void Emitter::emitAny(tile::AnyOp op) {
+  Value own;
+  for (Value element : elements(op.getSource()))
+    own = own ? LLVM::OrOp::create(builder, loc, own, element).getResult() : element;
+  Value some = assembly("{\n.reg .pred p, q;\nsetp.ne.b32 p, $1, 0;\nbarrier.cta.red.aligned.or."
+                        "pred q, $2, " +
+                            Twine(role.getNumThreads()) + ", p;\nselp.b32 $0, 1, 0, q;\n}",
+                        "=r,r,r", {toI32(own), i32(barriers.of(role, NamedBarriers::Role))},
+                        builder.getI32Type())
+                   .front();
+  bind(op, {LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, some, i32(0))});
+}
+
 void Emitter::emitTurn(Operation *op) {
   // A turn is passed by one warpgroup and taken by another.
   std::string threads = std::to_string(2 * hopper::warpgroupThreads);

@@ -122,6 +122,7 @@ private:
   /// i32: 0 in one of the threads that hold the same elements of a tile of rank 1.
   mlir::Value sharerOf(hop::LayoutAttr layout);
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
+  void emitAny(tile::AnyOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
   mlir::LogicalResult emitSplat(tile::SplatOp op);
   mlir::LogicalResult emitIota(tile::IotaOp op);
@@ -141,7 +142,9 @@ private:
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitScalarStore(tile::StoreOp op);
   mlir::LogicalResult emitGather(tile::GatherOp op);
+  void emitGatherElements(tile::GatherElementsOp op);
   template <typename LoadOp>
   mlir::LogicalResult emitTileLoad(LoadOp op);
   mlir::LogicalResult emitScalarLoad(tile::LoadOp op);
@@ -155,6 +158,7 @@ private:
   mlir::Value isBelow(mlir::Value index, mlir::Value extent);
   mlir::Value strideOf(mlir::Value view, int64_t dim);
   mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
+  mlir::Value placeAddress(mlir::Value view, llvm::ArrayRef<mlir::Value> outer);
   struct Access;
   struct Place;
   template <typename AccessOp>

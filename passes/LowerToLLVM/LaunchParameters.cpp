@@ -38,6 +38,9 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
       result.access[argumentOf(gather.getView())] |= 1;
       result.addAccess(gather.getView(), gather.getIndices(), gather.getType());
+    } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
+      result.access[argumentOf(gather.getView())] |= 1;
+      result.addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
       result.addAccess(store.getView(), store.getIndices(), store.getValue().getType());
@@ -125,7 +128,7 @@ void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved) {
   int64_t rank = tile ? tile.getRank() : 0;
   // Rank-2 tiles, and others of which a thread has neighbours, are moved in units of up to that
   // many bytes.
-  int64_t unit = directBytes(type);
+  int64_t unit = directBytes(type, rank);
   bool hasUnits =
       rank == 2 || (rank == 1 && hop::getLayout(tile).getRun() * type.getElementBytes() >= unit);
   unsigned bytes = hasUnits ? unit : type.getElementBytes();
@@ -135,7 +138,8 @@ void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved) {
     addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (type.getStaticDim(i) == ShapedType::kDynamic &&
-        (i >= type.getRank() - rank || tile::comesFromMemory(indices[i])))
+        (i >= type.getRank() - rank || isa<RankedTensorType>(indices[i].getType()) ||
+         tile::comesFromMemory(indices[i])))
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 

@@ -78,8 +78,10 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       return layout.withPartial(false) == slice &&
              (layout.getPartial() || slice.getWarpParts() == 1);
     }
-    if (auto store = dyn_cast<tile::StoreOp>(op))
-      return !layoutOf(store.getValue()).getPartial();
+    if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      hop::LayoutAttr layout = layoutOf(store.getValue());
+      return !layout || !layout.getPartial();
+    }
     // The layout of a fragment of 8 bits is verified.
     if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
         issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))

@@ -18,7 +18,7 @@ static bool uses(hop::RoleOp role, NamedBarriers::Kind kind) {
         bool isUse = kind == NamedBarriers::Turns
                          ? isa<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(op)
                      : kind == NamedBarriers::Warpgroups ? isa<hop::WarpgroupSyncOp>(op)
-                                                         : isa<hop::RoleSyncOp>(op);
+                                                         : isa<hop::RoleSyncOp, tile::AnyOp>(op);
         return isUse ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

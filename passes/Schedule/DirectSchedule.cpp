@@ -83,8 +83,8 @@ static int64_t bytesLoadedTogether(KernelOp kernel) {
   llvm::DenseMap<Block *, int64_t> bytes;
   int64_t most = 0;
   kernel.walk([&](Operation *op) {
-    auto type = isa<LoadOp, GatherOp>(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
-                                          : RankedTensorType();
+    auto type = loadsFromView(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                  : RankedTensorType();
     if (!type)
       return;
     int64_t &sum = bytes[op->getBlock()];

@@ -83,9 +83,9 @@ SmallVector<LoadOp> tessera::pipedVectors(KernelOp kernel) {
 SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
   SmallVector<StoredTile> tiles;
   kernel.walk([&](StoreOp store) {
-    auto type = cast<RankedTensorType>(store.getValue().getType());
-    if (!leavesInBulk(type))
+    if (!leavesInBulk(store.getValue().getType()))
       return;
+    auto type = cast<RankedTensorType>(store.getValue().getType());
     auto known = llvm::find_if(tiles, [&](StoredTile &tile) {
       return tile.type == type && tile.stores.front().getView() == store.getView();
     });
@@ -148,9 +148,10 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
     }
   else if (store == StoreKind::tma)
     kernel.walk([&](StoreOp op) {
-      auto type = cast<RankedTensorType>(op.getValue().getType());
+      Type type = op.getValue().getType();
       if (leavesInBulk(type))
-        use.staging += llvm::alignTo(tileBytes(type), hopper::tileAlignment);
+        use.staging +=
+            llvm::alignTo(tileBytes(cast<RankedTensorType>(type)), hopper::tileAlignment);
     });
   return use;
 }
@@ -168,9 +169,9 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
                                                      int64_t outerStages, int64_t consumers) {
   std::optional<std::string> refusal;
   kernel.walk([&](StoreOp store) {
-    auto tile = cast<RankedTensorType>(store.getValue().getType());
-    if (!leavesInBulk(tile))
+    if (!leavesInBulk(store.getValue().getType()))
       return;
+    auto tile = cast<RankedTensorType>(store.getValue().getType());
     auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
                                       tile.getElementType());
     size_t loopTiles = 0;

@@ -48,8 +48,8 @@ static void addChosen(Arithmetic &of, Value condition, Value cotangent, unsigned
   add(whereTrue + 1, of.select(condition, zero, cotangent));
 }
 
-/// The cotangent of the operand of `op`, a function of one operand `x` with the result `y`, from `d`,
-/// that of the result; null for another operation.
+/// The cotangent of the operand of `op`, a function of one operand `x` with the result `y`, from
+/// `d`, that of the result; null for another operation.
 static Value differentiateUnary(Operation *op, Value d, Arithmetic &of) {
   if (op->getNumOperands() != 1)
     return {};

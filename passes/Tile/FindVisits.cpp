@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Tile/FindVisits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -38,6 +39,8 @@ public:
   Hull find(Value mask, bool wanted);
   /// Why some part of the mask is taken to hold everywhere; empty where none is.
   StringRef getReason() const { return reason; }
+  /// Whether the mask has parts between which there may be iterations that it leaves out.
+  bool hasGaps() const { return gaps; }
 
 private:
   Hull refuse(const Twine &why) {
@@ -66,6 +69,7 @@ private:
   scf::ForOp loop;
   ImplicitLocOpBuilder builder;
   std::string reason;
+  bool gaps = false;
   /// Comparisons may share operands, so that a chain of them has exponentially many paths.
   unsigned looks = 0;
 };
@@ -97,6 +101,7 @@ Hull HullFinder::unite(Hull a, Hull b) {
     return {{}, a.past && b.past ? maximum(a.past, b.past) : Value()};
   if (!a.past && !b.past)
     return {a.first && b.first ? minimum(a.first, b.first) : Value(), {}};
+  gaps = true;
   Value emptyA = isEmpty(a), emptyB = isEmpty(b);
   Value first = minimum(lowest(a), lowest(b)), past = maximum(highest(a), highest(b));
   return {select(emptyA, lowest(b), select(emptyB, lowest(a), first)),
@@ -234,7 +239,8 @@ static scf::ForOp makeLoop(VisitsOp visits) {
   return loop;
 }
 
-static void explain(VisitsOp visits, const Hull &hull, StringRef reason) {
+/// Which iterations `visits` is taken to have, and why it may have others than the mask leaves.
+static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder) {
   InFlightDiagnostic remark = visits.emitRemark();
   if (hull.first && hull.past)
     remark << "the mask leaves out iterations at both ends, as its comparisons say";
@@ -243,17 +249,26 @@ static void explain(VisitsOp visits, const Hull &hull, StringRef reason) {
            << ", as its comparisons say";
   else
     remark << "every iteration is visited";
-  if (!reason.empty())
-    remark << (hull.first || hull.past ? "; a part of it is taken to hold everywhere: " : ": ")
-           << reason;
+  bool bounds = hull.first || hull.past;
+  if (!finder.getReason().empty())
+    remark << (bounds ? "; a part of it is taken to hold everywhere: " : ": ")
+           << finder.getReason();
+  if (finder.hasGaps())
+    remark << "; iterations between its parts are visited too";
 }
 
-static void resolve(VisitsOp visits) {
+static SmallVector<VisitsOp> visitsOf(KernelOp kernel) {
+  SmallVector<VisitsOp> all;
+  kernel.walk([&](VisitsOp visits) { all.push_back(visits); });
+  return all;
+}
+
+VisitInterval tessera::resolveVisits(VisitsOp visits) {
   scf::ForOp loop = makeLoop(visits);
   hoistInvariantScalars(loop);
   HullFinder finder(visits, loop);
   Hull hull = finder.find(visits.getMask(), /*wanted=*/true);
-  explain(visits, hull, finder.getReason());
+  explain(visits, hull, finder);
   OpBuilder builder(visits);
   Value first = visits.getLower(), past = visits.getUpper();
   if (hull.first)
@@ -266,15 +281,27 @@ static void resolve(VisitsOp visits) {
   visits.replaceAllUsesWith(ValueRange{first, past});
   visits.erase();
   loop.erase();
+  std::string loose = finder.getReason().str();
+  if (loose.empty() && finder.hasGaps())
+    loose = "it has parts with iterations between them";
+  return {first, past, std::move(loose)};
+}
+
+std::string tessera::whyVisitsAreLoose(KernelOp kernel) {
+  OwningOpRef<KernelOp> copy = kernel.clone();
+  ScopedDiagnosticHandler quiet(kernel.getContext(), [](Diagnostic &) { return success(); });
+  std::string why;
+  for (VisitsOp visits : visitsOf(*copy))
+    if (VisitInterval interval = resolveVisits(visits); why.empty())
+      why = std::move(interval.loose);
+  return why;
 }
 
 namespace {
 struct TileFindVisitsPass : tessera::impl::TileFindVisitsBase<TileFindVisitsPass> {
   void runOnOperation() override {
-    SmallVector<VisitsOp> all;
-    getOperation().walk([&](VisitsOp visits) { all.push_back(visits); });
-    for (VisitsOp visits : all)
-      resolve(visits);
+    for (VisitsOp visits : visitsOf(getOperation()))
+      resolveVisits(visits);
   }
 };
 } // namespace

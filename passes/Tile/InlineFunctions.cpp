@@ -116,8 +116,16 @@ static Type translateDims(Type type, LaunchOp launch, KernelOp kernel) {
   return ViewType::get(type.getContext(), dims, view.getElementType());
 }
 
-/// Gives the kernels of `sequence` what their functions ask for: arguments of these names of its
-/// own.
+/// The workspace of a name that stands before `launch`; null where there is none.
+static Value findWorkspace(SequenceOp sequence, StringRef name, LaunchOp launch) {
+  for (auto workspace : sequence.getOps<WorkspaceOp>())
+    if (workspace.getName() == name && workspace->isBeforeInBlock(launch))
+      return workspace.getView();
+  return {};
+}
+
+/// Gives the kernels of `sequence` what their functions ask for: workspaces of these names, or
+/// arguments of its own.
 static LogicalResult passArguments(SequenceOp sequence) {
   for (auto launch : sequence.getOps<LaunchOp>()) {
     KernelOp kernel = launch.getKernelOp();
@@ -125,6 +133,10 @@ static LogicalResult passArguments(SequenceOp sequence) {
     if (!kernel)
       continue;
     for (unsigned i = launch.getNumOperands(); i < kernel.getNumArguments(); ++i) {
+      if (Value workspace = findWorkspace(sequence, kernel.getArgumentName(i), launch)) {
+        launch->insertOperands(i, workspace);
+        continue;
+      }
       Type type = translateDims(kernel.getArgument(i).getType(), launch, kernel);
       BlockArgument argument = findArgument(sequence, kernel.getArgumentName(i), type, launch);
       if (!argument)
@@ -182,6 +194,26 @@ static void renumberSites(KernelOp kernel) {
   });
 }
 
+/// Refuses what takes a value that is not there, and removes the value where nothing does.
+static LogicalResult resolveUnavailable(KernelOp kernel) {
+  SmallVector<UnavailableOp> values;
+  kernel.walk([&](UnavailableOp value) { values.push_back(value); });
+  for (UnavailableOp value : values) {
+    while (!value->use_empty()) {
+      Operation *user = *value->user_begin();
+      // What is computed of it in vain goes first, from the last operation on.
+      while (isMemoryEffectFree(user) && user->getNumRegions() == 0 && !user->use_empty())
+        user = *user->user_begin();
+      if (!isOpTriviallyDead(user))
+        return (*value->user_begin())->emitOpError("takes a value that is not there: ")
+               << value.getWhy();
+      user->erase();
+    }
+    value.erase();
+  }
+  return success();
+}
+
 namespace {
 /// What a function or kernel amounts to once its calls are inlined.
 struct Extent {
@@ -224,7 +256,7 @@ struct TileInlineFunctionsPass
     for (func::FuncOp function : functions)
       function.erase();
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-      if (failed(resolveArguments(kernel)))
+      if (failed(resolveArguments(kernel)) || failed(resolveUnavailable(kernel)))
         return signalPassFailure();
       renumberSites(kernel);
     }

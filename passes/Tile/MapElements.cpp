@@ -15,6 +15,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// Operations between an index and iotas, splats and constants; beyond that it is taken to differ
+/// along both axes.
+constexpr unsigned kMostVectorDepth = 16;
+
 namespace {
 /// The index of an element along an axis, from `start` on.
 struct AxisIndex {
@@ -40,6 +44,9 @@ private:
   Value get(Value original);
   void hoist(Operation *before);
   LogicalResult mapLoad(LoadOp load);
+  LogicalResult mapGather(LoadOp load);
+  bool isAlong(Value tile, int64_t axis, unsigned depth = 0);
+  Value toVectorAlong(Value tile, int64_t axis);
   LogicalResult checkInside(LoadOp load);
   std::optional<AxisIndex> findAxisIndex(Value tile);
   std::optional<AxisIndex> findMovedIndex(Value tile, Value amount, bool forwards);
@@ -160,8 +167,13 @@ std::optional<AxisIndex> ElementMapper::findAxisIndex(Value tile) {
 LogicalResult ElementMapper::checkInside(LoadOp load) {
   auto view = cast<ViewType>(load.getView().getType());
   for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+    if (isTile(index))
+      continue;
     APInt value;
-    if (isTile(index) || !matchPattern(mapping.lookup(index), m_ConstantInt(&value)))
+    Value scalar = mapping.lookup(index);
+    if (auto cast = scalar.getDefiningOp<arith::IndexCastOp>())
+      scalar = cast.getIn();
+    if (!matchPattern(scalar, m_ConstantInt(&value)))
       continue;
     int64_t extent = view.getStaticDim(i);
     if (value.isNegative() || (!ShapedType::isDynamic(extent) && value.sge(extent)))
@@ -169,6 +181,70 @@ LogicalResult ElementMapper::checkInside(LoadOp load) {
              << value.getSExtValue() << " in dimension " << i << " of " << view
              << ", which lies outside for every element";
   }
+  return success();
+}
+
+/// Whether the elements of `tile` differ along `axis` only.
+bool ElementMapper::isAlong(Value tile, int64_t axis, unsigned depth) {
+  Operation *op = tile.getDefiningOp();
+  if (!op || depth == kMostVectorDepth)
+    return false;
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return static_cast<int64_t>(iota.getAxis()) == axis && !iota.getPeriod();
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return static_cast<int64_t>(broadcast.getAxis()) == 1 - axis;
+  if (DenseElementsAttr elements; matchPattern(tile, m_Constant(&elements)))
+    return elements.isSplat();
+  return isa<SplatOp>(op) ||
+         (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1 &&
+          llvm::all_of(op->getOperands(), [&](Value operand) {
+            return !isa<ShapedType>(operand.getType()) || isAlong(operand, axis, depth + 1);
+          }));
+}
+
+/// The elements along `axis` of a tile that has no others.
+Value ElementMapper::toVectorAlong(Value tile, int64_t axis) {
+  Operation *op = tile.getDefiningOp();
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return broadcast.getSource();
+  auto type = RankedTensorType::get({map.getShape()[axis]}, getElementTypeOrSelf(tile));
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return IotaOp::create(builder, type, iota.getStart(), /*axis=*/0, /*period=*/IntegerAttr());
+  if (auto splat = dyn_cast<SplatOp>(op))
+    return SplatOp::create(builder, type, splat.getSource());
+  if (DenseElementsAttr elements; matchPattern(tile, m_Constant(&elements)))
+    return arith::ConstantOp::create(builder, elements.resizeSplat(type));
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isa<ShapedType>(operand.getType()) ? toVectorAlong(operand, axis) : operand);
+  OperationState state(op->getLoc(), op->getName(), operands, type, op->getAttrs());
+  return builder.OpBuilder::create(state)->getResult(0);
+}
+
+/// Elements that are no neighbours: one for each row or column where the indices allow, else one
+/// for each element of the tile.
+LogicalResult ElementMapper::mapGather(LoadOp load) {
+  Type element = load.getType();
+  SmallVector<Value> tiles;
+  for (Value index : load.getIndices())
+    if (Value tile = indices.lookup(index))
+      tiles.push_back(tile);
+  ArrayRef<int64_t> shape = map.getShape();
+  std::optional<int64_t> axis;
+  for (int64_t candidate = 0; shape.size() == 2 && candidate < 2 && !axis; ++candidate)
+    if (llvm::all_of(tiles, [&](Value tile) { return isAlong(tile, candidate); }))
+      axis = candidate;
+  SmallVector<Value> operands;
+  for (Value index : load.getIndices()) {
+    Value tile = indices.lookup(index);
+    operands.push_back(!tile ? mapping.lookup(index) : axis ? toVectorAlong(tile, *axis) : tile);
+  }
+  Type type = axis ? RankedTensorType::get({shape[*axis]}, element) : getTileType(element);
+  auto gathered = GatherElementsOp::create(builder, type, mapping.lookup(load.getView()), operands);
+  gathered.emitRemark("gathered, one by one: an element for each ")
+      << (axis ? *axis == 0 ? "row" : "column" : "score")
+      << ", as the indices are not those of a row and of a column, plus or less a number";
+  mapping.map(load.getResult(), axis ? toVector(gathered, 1 - *axis) : gathered);
   return success();
 }
 
@@ -187,22 +263,16 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
     }
     std::optional<AxisIndex> found = findAxisIndex(tile);
     if (!found)
-      return load.emitOpError("has an index in dimension ")
-             << i << " that is neither the same for all elements nor that of a row or of a column, "
-             << "plus or less a number; such elements would have to be gathered. Compute the value "
-                "from the indices, or lay the view out by row and column";
+      return mapGather(load);
     operands.push_back(found->start);
     axes.push_back(found->axis);
     dims.push_back(i);
   }
   int64_t rank = cast<ViewType>(load.getView().getType()).getRank();
   bool isVector = axes.size() == 1 && dims[0] == rank - 1;
-  // A view that has the columns first is loaded as it is, and the tile transposed.
-  bool isWhole = axes.size() == 2 && axes[0] != axes[1] && dims[0] == rank - 2;
-  bool isTransposed = isWhole && axes[0] == 1;
+  bool isWhole = axes.size() == 2 && axes[0] == 0 && axes[1] == 1 && dims[0] == rank - 2;
   if (!axes.empty() && !isVector && !isWhole)
-    return load.emitOpError("loads along rows or columns from dimensions that are not the view's "
-                            "last; put the index of the row or the column last, or those of both");
+    return mapGather(load);
   ArrayRef<int64_t> shape = map.getShape();
   Type element = load.getType(), type = element;
   if (isWhole)
@@ -216,8 +286,6 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
                                                          : "a vector, an element for each column"
                                           : "a scalar: the indices are the same for all elements");
   Value value = loaded;
-  if (isTransposed)
-    value = TransposeOp::create(builder, getTileType(element), value);
   if (isVector && shape.size() == 2)
     value = toVector(value, 1 - axes[0]);
   mapping.map(load.getResult(), value);
@@ -298,6 +366,15 @@ LogicalResult ElementMapper::mapElementwise(Operation &op) {
     indices[cast.getResult()] = get(cast.getIn());
     return success();
   }
+  // Elements of 16 bits are extended before they are repeated.
+  if (auto extend = dyn_cast<arith::ExtFOp>(op))
+    if (auto repeated = get(extend.getIn()).getDefiningOp<BroadcastOp>()) {
+      Value vector = repeated.getSource();
+      auto type = cast<RankedTensorType>(vector.getType()).clone(extend.getType());
+      Value extended = arith::ExtFOp::create(builder, type, vector);
+      mapping.map(extend.getResult(), toVector(extended, repeated.getAxis()));
+      return success();
+    }
   SmallVector<Value> operands;
   for (OpOperand &operand : op.getOpOperands()) {
     if (indices.contains(operand.get()))
@@ -354,22 +431,32 @@ static bool isNeverStored(Value view, KernelOp kernel) {
   return !walk.wasInterrupted();
 }
 
-/// Moves the scalars and the loads that stand between `before` and the map out of the loops in
-/// which their operands do not change.
+/// Whether `op` gives the same wherever in `kernel` its operands are known, and costs few registers
+/// to keep.
+static bool canStandEarlier(Operation *op, KernelOp kernel) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return kernel && isNeverStored(load.getView(), kernel);
+  bool isSmall = llvm::all_of(op->getResultTypes(), [](Type type) {
+    auto tile = dyn_cast<ShapedType>(type);
+    return !tile || tile.getRank() < 2;
+  });
+  return isSmall && (isa<GatherElementsOp>(op) || (isMemoryEffectFree(op) && isSpeculatable(op)));
+}
+
+/// Moves the scalars, the vectors and the loads that stand between `before` and the map out of the
+/// loops, and of what says which iterations these visit, in which their operands do not change.
 void ElementMapper::hoist(Operation *before) {
   Operation *op = before ? before->getNextNode() : &map->getBlock()->front();
   auto kernel = map->getParentOfType<KernelOp>();
   while (op != map) {
     Operation *next = op->getNextNode();
-    auto load = dyn_cast<LoadOp>(op);
-    bool isScalar = llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
-    bool canMove = load ? kernel && isNeverStored(load.getView(), kernel)
-                        : isScalar && isMemoryEffectFree(op) && isSpeculatable(op);
-    while (auto loop = canMove ? dyn_cast<scf::ForOp>(op->getParentOp()) : scf::ForOp()) {
-      if (!llvm::all_of(op->getOperands(),
-                        [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+    bool canMove = canStandEarlier(op, kernel);
+    while (canMove && isa<scf::ForOp, VisitsOp>(op->getParentOp())) {
+      Region &body = *op->getParentRegion();
+      if (llvm::any_of(op->getOperands(),
+                       [&](Value operand) { return body.isAncestor(operand.getParentRegion()); }))
         break;
-      op->moveBefore(loop);
+      op->moveBefore(op->getParentOp());
     }
     op = next;
   }

@@ -68,8 +68,9 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
     return writeSum(*sum, builder);
   if (info)
     return writeTile(store.getLoc(), lookup(store.getValueMutable()), *info, builder);
-  // Each warpgroup adds its part of a partial sum.
-  if (rows.isByLayout() || rows.isPartialSum(store.getValue())) {
+  // Each warpgroup adds its part of a partial sum. One thread of all stores a scalar.
+  if (!isa<RankedTensorType>(store.getValue().getType()) || rows.isByLayout() ||
+      rows.isPartialSum(store.getValue())) {
     cloneGeneric(store, builder);
     return;
   }

@@ -4,7 +4,7 @@
 tile.kernel @half(%y: !tile.view<[M, 64], bf16>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xbf16>
-  // expected-error@+1 {{adds tiles of f32, got one of 'bf16': a sum of 'bf16' would be rounded at each of its additions; add to a view of f32, and round it in a kernel of its own}}
+  // expected-error@+1 {{adds f32, got 'bf16': a sum of 'bf16' would be rounded at each of its additions; add to a view of f32, and round it in a kernel of its own}}
   tile.store %t, %y[%m, %c0] add : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
 }
 

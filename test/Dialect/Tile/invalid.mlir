@@ -552,8 +552,30 @@ tile.kernel @box_large(%x: !tile.view<[B, M], f16>, %a: f32) grid(%m = M) {
 // -----
 
 tile.kernel @box_scalar(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op loads one element, which has no box}}
+  // expected-error@+1 {{'tile.load' op moves one element, which has no box}}
   %t = tile.load %x[%m] box [1] : !tile.view<[M], f16> -> f16
+}
+
+// -----
+
+tile.kernel @stores_an_element_of_a_box(%x: !tile.view<[M, 64], f32>, %a: f32) grid(%m = M) {
+  // expected-error@+1 {{'tile.store' op moves one element, which has no box}}
+  tile.store %a, %x[%m, %m] box [1, 1] : f32, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @stores_an_element_of_another_type(%x: !tile.view<[M, 64], f32>, %a: i32) grid(%m = M) {
+  // expected-error@+1 {{'tile.store' op has a tile of 'i32' and a view of 'f32'}}
+  tile.store %a, %x[%m, %m] : i32, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @any_of_numbers(%x: !tile.view<[M, 64], i32>) grid(%m = M) {
+  %t = tile.load %x[%m, %m] : !tile.view<[M, 64], i32> -> tensor<64xi32>
+  // expected-error@+1 {{'tile.any' op operand #0 must be statically shaped tensor of 1-bit signless integer values}}
+  %some = tile.any %t : tensor<64xi32>
 }
 
 // -----
@@ -771,3 +793,36 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
 
 // expected-error @+1 {{has "tile.overridable" = unit; it is a unit of a func.func}}
 "test.op"() {tile.overridable} : () -> ()
+
+// -----
+
+tile.kernel @gathers_one_element(%x: !tile.view<[M], f32>) grid(%m = M) {
+  // expected-error@+1 {{'tile.gather_elements' op takes an index that is a tile; with scalars alone tile.load gives the element, and tile.splat a tile of it}}
+  %t = tile.gather_elements %x[%m] : !tile.view<[M], f32>, index -> tensor<64xf32>
+}
+
+// -----
+
+tile.kernel @gathers_another_shape(%x: !tile.view<[M], f32>) grid(%m = M) {
+  %i = tile.iota %m axis 0 : tensor<32xi32>
+  // expected-error@+1 {{'tile.gather_elements' op has indices of 'tensor<32xi32>' for a tile of 'tensor<64xf32>'; they have its shape}}
+  %t = tile.gather_elements %x[%i] : !tile.view<[M], f32>, tensor<32xi32> -> tensor<64xf32>
+}
+
+// -----
+
+tile.kernel @gathers_what_it_stores(%x: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
+  %i = tile.iota %m axis 0 : tensor<64xi32>
+  // expected-error@+1 {{'tile.gather_elements' op loads from a view that the kernel stores to, where any element may be meant; do one of them in a kernel of its own}}
+  %t = tile.gather_elements %x[%i] : !tile.view<[M], f32>, tensor<64xi32> -> tensor<64xf32>
+  // expected-note@+1 {{stored here}}
+  tile.store %t, %x[%m] : tensor<64xf32>, !tile.view<[M], f32>
+}
+
+// -----
+
+tile.kernel @gathers_of_too_few_indices(%x: !tile.view<[M, N], f32>) grid(%m = M) {
+  %i = tile.iota %m axis 0 : tensor<64xi32>
+  // expected-error@+1 {{'tile.gather_elements' op takes one index per dimension of the view: expected 2, got 1}}
+  %t = tile.gather_elements %x[%i] : !tile.view<[M, N], f32>, tensor<64xi32> -> tensor<64xf32>
+}

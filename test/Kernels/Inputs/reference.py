@@ -39,8 +39,9 @@ def load(path):
     with open(path, "rb") as file:
         data = file.read()
     length = int.from_bytes(data[8:10], "little")
-    assert b"'<f4'" in data[10 : 10 + length], data[:128]
-    values = array.array("f")
+    header = data[10 : 10 + length]
+    assert b"'<f4'" in header or b"'<i4'" in header, data[:128]
+    values = array.array("f" if b"'<f4'" in header else "i")
     values.frombytes(data[10 + length :])
     return values
 

@@ -95,3 +95,37 @@ tile.kernel @products(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceild
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// The first keys and those near: what is between them is visited, and masked.
+// CHECK-LABEL: @parts
+tile.kernel @parts(%y: !tile.view<[M, 32], f32>, %n: index, %few: i32, %near: i32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons say; iterations between its parts are visited too}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %fews = tile.splat %few : i32 -> !C
+    %nears = tile.splat %near : i32 -> !C
+    %is_first = arith.cmpi slt, %k, %fews : !C
+    %away = arith.subi %q, %k : !C
+    %is_near = arith.cmpi slt, %away, %nears : !C
+    %not_after = arith.cmpi sle, %k, %q : !C
+    %in_window = arith.andi %is_near, %not_after : !M
+    %seen = arith.ori %is_first, %in_window : !M
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}

@@ -64,23 +64,6 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
 
 // -----
 
-func.func @f(%s: f32, %q: i32, %k: i32) -> f32 {
-  %v = tile.argument "v" : !tile.view<[M], f32>
-  %d = arith.subi %q, %k : i32
-  %i = arith.index_cast %d : i32 to index
-  // expected-error @+1 {{has an index in dimension 0 that is neither the same for all elements nor that of a row or of a column, plus or less a number}}
-  %b = tile.load %v[%i] : !tile.view<[M], f32> -> f32
-  func.return %b : f32
-}
-tile.kernel @k(%x: f32) grid(%m = 1) {
-  %t = tile.splat %x : f32 -> tensor<64x64xf32>
-  %q = tile.iota %m axis 0 : tensor<64x64xi32>
-  %k = tile.iota %m axis 1 : tensor<64x64xi32>
-  %y = tile.map @f(%t, %q, %k) : (tensor<64x64xf32>, tensor<64x64xi32>, tensor<64x64xi32>) -> tensor<64x64xf32>
-}
-
-// -----
-
 func.func @f(%q: i32) -> f32 {
   %v = tile.argument "v" : !tile.view<[M, 4], f32>
   %i = arith.index_cast %q : i32 to index
@@ -99,14 +82,30 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
 func.func @f(%q: i32) -> f32 {
   %v = tile.argument "v" : !tile.view<[M, 4], f32>
   %i = arith.index_cast %q : i32 to index
-  %c3 = arith.constant 3 : index
-  // expected-error @+1 {{loads along rows or columns from dimensions that are not the view's last; put the index of the row or the column last}}
-  %b = tile.load %v[%i, %c3] : !tile.view<[M, 4], f32> -> f32
+  %c5_i32 = arith.constant 5 : i32
+  %c5 = arith.index_cast %c5_i32 : i32 to index
+  // expected-error @+1 {{has the index 5 in dimension 1 of '!tile.view<[M, 4], f32>', which lies outside for every element}}
+  %b = tile.load %v[%i, %c5] : !tile.view<[M, 4], f32> -> f32
   func.return %b : f32
 }
 tile.kernel @k(%x: f32) grid(%m = 1) {
   %q = tile.iota %m axis 0 : tensor<64x64xi32>
   %y = tile.map @f(%q) : (tensor<64x64xi32>) -> tensor<64x64xf32>
+}
+
+// -----
+
+func.func @f(%q: i32) -> f8E4M3FN {
+  %v = tile.argument "v" : !tile.view<[M, 4], f8E4M3FN>
+  %i = arith.index_cast %q : i32 to index
+  %c3 = arith.constant 3 : index
+  // expected-error @+1 {{moves elements of 8 bits as tiles of rank 2}}
+  %b = tile.load %v[%i, %c3] : !tile.view<[M, 4], f8E4M3FN> -> f8E4M3FN
+  func.return %b : f8E4M3FN
+}
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %q = tile.iota %m axis 0 : tensor<64x64xi32>
+  %y = tile.map @f(%q) : (tensor<64x64xi32>) -> tensor<64x64xf8E4M3FN>
 }
 
 // -----

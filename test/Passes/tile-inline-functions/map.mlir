@@ -82,19 +82,20 @@ tile.kernel @k(%x: !X, %y: !X, %scale: f32) grid(%m = M ceildiv 64, %h = H) {
   tile.store %p, %y[%h, %row, %c0] : !T, !X
 }
 
-// A view with the columns first.
+// A view with the columns first: neighbours in a row of the tile are none in memory.
 func.func @turned(%s: f32, %q: i32, %k: i32) -> f32 {
   %turned = tile.argument "turned" : !tile.view<[N, M], f32>
   %i = arith.index_cast %q : i32 to index
   %j = arith.index_cast %k : i32 to index
-  // expected-remark @+1 {{loaded as a tile: the indices are those of row and column}}
+  // expected-remark @+1 {{gathered, one by one: an element for each score}}
   %w = tile.load %turned[%j, %i] : !tile.view<[N, M], f32> -> f32
   %y = arith.addf %s, %w : f32
   func.return %y : f32
 }
 // CHECK-LABEL: tile.kernel @columns_first
-// CHECK:         %[[LOADED:.*]] = tile.load %turned[%{{.*}}, %{{.*}}] : !tile.view<[N, M], f32> -> tensor<32x64xf32>
-// CHECK:         %[[TURNED:.*]] = tile.transpose %[[LOADED]] : tensor<32x64xf32> -> tensor<64x32xf32>
+// CHECK-DAG:     %[[Q:.*]] = tile.iota %{{.*}} axis 0
+// CHECK-DAG:     %[[K:.*]] = tile.iota %{{.*}} axis 1
+// CHECK:         %[[TURNED:.*]] = tile.gather_elements %turned[%[[K]], %[[Q]]] {{.*}} -> tensor<64x32xf32>
 // CHECK:         arith.addf %{{.*}}, %[[TURNED]]
 tile.kernel @columns_first(%x: !tile.view<[M, N], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -105,4 +106,99 @@ tile.kernel @columns_first(%x: !tile.view<[M, N], f32>) grid(%m = M ceildiv 64) 
   %k = tile.iota %c0 axis 1 : !C
   %y = tile.map @turned(%s, %q, %k) : (!T, !C, !C) -> !T
   tile.store %y, %x[%row, %c0] : !T, !tile.view<[M, N], f32>
+}
+
+// What depends on the row alone is gathered once for each row, outside of the loop; a distance once for each element.
+func.func @distances(%s: f32, %q: i32, %k: i32) -> f32 {
+  %of = tile.argument "of" : !tile.view<[M], i32>
+  %ends = tile.argument "ends" : !tile.view<[N], f32>
+  %table = tile.argument "table" : !tile.view<[N], f32>
+  %c1 = arith.constant 1 : i32
+  %i = arith.index_cast %q : i32 to index
+  // expected-remark @+1 {{loaded as a vector, an element for each row}}
+  %number = tile.load %of[%i] : !tile.view<[M], i32> -> i32
+  %next = arith.addi %number, %c1 : i32
+  %j = arith.index_cast %next : i32 to index
+  // expected-remark @+1 {{gathered, one by one: an element for each row}}
+  %end = tile.load %ends[%j] : !tile.view<[N], f32> -> f32
+  %away = arith.subi %q, %k : i32
+  %l = arith.index_cast %away : i32 to index
+  // expected-remark @+1 {{gathered, one by one: an element for each score}}
+  %bias = tile.load %table[%l] : !tile.view<[N], f32> -> f32
+  %x = arith.addf %s, %end : f32
+  %y = arith.addf %x, %bias : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @gathers
+// CHECK:         %[[OF:.*]] = tile.load %of[%{{.*}}] : !tile.view<[M], i32> -> tensor<64xi32>
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[OF]], %{{.*}} : tensor<64xi32>
+// CHECK:         %[[END:.*]] = tile.gather_elements %ends[%[[NEXT]]] : !tile.view<[N], f32>, tensor<64xi32> -> tensor<64xf32>
+// CHECK:         scf.for
+// CHECK:           tile.broadcast %[[END]] axis 1
+// CHECK:           tile.gather_elements %table[%{{.*}}] : !tile.view<[N], f32>, tensor<64x32xi32> -> tensor<64x32xf32>
+tile.kernel @gathers(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M, 32], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %row = arith.muli %m, %c64 : index
+  %zero = arith.constant dense<0.0> : !T
+  %sum = scf.for %j = %c0 to %n step %c32 iter_args(%old = %zero) -> (!T) {
+    %s = tile.load %x[%row, %j] : !tile.view<[M, N], f32> -> !T
+    %q = tile.iota %row axis 0 : !C
+    %k = tile.iota %j axis 1 : !C
+    %e = tile.map @distances(%s, %q, %k) : (!T, !C, !C) -> !T
+    %new = arith.addf %old, %e : !T
+    scf.yield %new : !T
+  }
+  tile.store %sum, %y[%row, %c0] : !T, !tile.view<[M, 32], f32>
+}
+
+// Elements of 16 bits are extended before they are repeated, and a load whose indices do not change stands ahead of what
+// asks for it in each iteration.
+func.func @seen(%b: i32, %q: i32, %k: i32) -> i1 {
+  %halves = tile.argument "halves" : !tile.view<[M], bf16>
+  %lengths = tile.argument "lengths" : !tile.view<[H], i32>
+  %batch = arith.index_cast %b : i32 to index
+  %i = arith.index_cast %q : i32 to index
+  // expected-remark @+1 {{loaded as a vector, an element for each row}}
+  %half = tile.load %halves[%i] : !tile.view<[M], bf16> -> bf16
+  // expected-remark @+1 {{loaded as a scalar: the indices are the same for all elements}}
+  %length = tile.load %lengths[%batch] : !tile.view<[H], i32> -> i32
+  %whole = arith.extf %half : bf16 to f32
+  %zero = arith.constant 0.0 : f32
+  %positive = arith.cmpf ogt, %whole, %zero : f32
+  %inside = arith.cmpi slt, %k, %length : i32
+  %both = arith.andi %positive, %inside : i1
+  func.return %both : i1
+}
+// CHECK-LABEL: tile.kernel @loaded
+// CHECK:         %[[HALF:.*]] = tile.load %halves[%{{.*}}] : !tile.view<[M], bf16> -> tensor<64xbf16>
+// CHECK:         %[[LENGTH:.*]] = tile.load %lengths[%{{.*}}] : !tile.view<[H], i32> -> i32
+// CHECK:         %[[WHOLE:.*]] = arith.extf %[[HALF]] : tensor<64xbf16> to tensor<64xf32>
+// CHECK:         tile.visits
+// CHECK:           tile.broadcast %[[WHOLE]] axis 1
+tile.kernel @loaded(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64, %h = H) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %head = arith.index_cast %h : index to i32
+  %q = tile.iota %row axis 0 : !C
+  %first, %past = tile.visits %j = %c0 to %c4 {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %seen = tile.map @seen(%head, %q, %k) : (i32, !C, !C) -> !M
+    tile.mask %seen : !M
+  }
+  %zero = arith.constant dense<0.0> : !R
+  %sum = scf.for %j = %first to %past step %c1 iter_args(%old = %zero) -> (!R) {
+    %t = tile.load %x[%h, %row, %c0] : !X -> !T
+    %s = tile.reduce sum %t axis 1 : !T -> !R
+    %new = arith.addf %old, %s : !R
+    scf.yield %new : !R
+  }
+  tile.store %sum, %y[%row] : !R, !tile.view<[M], f32>
 }

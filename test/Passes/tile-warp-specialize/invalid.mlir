@@ -424,3 +424,23 @@ tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>
   tile.skip_loads [7] times %m
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// A load that a mask decides about.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, vectors = direct, transpose = own>
+tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
+  %b = tile.load %y[%c0, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  // expected-error@+1 {{the address of a load depends on the elements of this tile; a producer has no tiles in registers}}
+  %large = arith.cmpf ogt, %d, %zero : tensor<128x64xf32>
+  %some = tile.any %large : tensor<128x64xi1>
+  %at = arith.index_castui %some : i1 to index
+  %e = tile.load %y[%at, %c0] pipe 2 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+  %f = tile.dot %a, %e, %d : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
+  tile.store %f, %z[%m, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
+}

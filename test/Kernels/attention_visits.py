@@ -1,0 +1,73 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %source/kernels/variants/documents.tile %t
+"""The lists of blocks of attention_visits.tile are those that the mask leaves, whole and masked ones apart, and attention over
+them is attention. On the interpreter and on the simulator."""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import load, run, save  # noqa: E402
+
+BM, BN = 64, 32
+
+
+def blocks_of(rows, mask, keys):
+    """The blocks in which rows see something, and of these the ones of which each row sees all."""
+    masked, whole = [], []
+    for block in range(-(-keys // BN)):
+        seen = [mask(q, k) for q in rows for k in range(block * BN, block * BN + BN)]
+        if all(seen):
+            whole.append(block)
+        elif any(seen):
+            masked.append(block)
+    return masked, whole
+
+
+def check_lists(folder, documents, sq, sk, causal):
+    lists, counts = (load(f"{folder}/{name}.npy") for name in ("lists", "counts"))
+    length = -(-sk // BN)
+    for b, of in enumerate(documents):
+        for m in range(-(-sq // BM)):
+            # Elements outside of a view are 0.
+            document = lambda i: of[i] if 0 <= i < sk else 0  # noqa: E731
+
+            def mask(q, k):
+                own = q + sk - sq
+                return k < sk and document(own) == document(k) and (k <= own or not causal)
+
+            masked, whole = blocks_of(range(m * BM, m * BM + BM), mask, sk)
+            first = (b * -(-sq // BM) + m) * length
+            found = list(lists[first : first + length])
+            n, f = counts[2 * (b * -(-sq // BM) + m) :][:2]
+            if not masked and not whole:
+                assert (n, f, found[0]) == (1, 0, 0), (m, n, f, found)
+                continue
+            assert (n, f) == (len(masked), len(whole)), (m, n, f, masked, whole)
+            assert found[:n] == masked and found[::-1][:f] == whole, (m, found, masked, whole)
+
+
+def main(kernel, folder):
+    random.seed(1)
+    for sq, sk, count, causal, ordered in (
+        (203, 203, 4, True, True),
+        (128, 300, 3, False, True),
+        (1, 113, 2, True, True),
+        (150, 150, 3, False, False),
+        (300, 40, 2, True, True),
+    ):
+        documents = [[random.randrange(count) for _ in range(sk)] for _ in range(2)]
+        documents = [sorted(of) if ordered else of for of in documents]
+        save(f"{folder}/documents.npy", [x for of in documents for x in of], (2, sk))
+        shape = ["--shape", f"B=2,H=2,HK=1,SQ={sq},SK={sk},TILES={-(-sq // BM)},LENGTH={-(-sk // BN)}"]
+        options = ["-DD=64", f"-DBM={BM}", f"-DBN={BN}", f"-DCAUSAL={str(causal).lower()}"]
+        options += ["--input", f"documents={folder}/documents.npy"]
+        outputs = [word for name in ("lists", "counts") for word in ("--output", f"{name}={folder}/{name}.npy")]
+        for device in ("interp", "sim"):
+            run(kernel, *options, *shape, "--kernel", "attention_lists", "--device", device, *outputs)
+            check_lists(folder, documents, sq, sk, causal)
+        run(kernel, *options, *shape[:1], shape[1].split(",TILES")[0], "--set", "scale=0.125", "--device", "sim", "--check")
+
+
+main(*sys.argv[1:])
