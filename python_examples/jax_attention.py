@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention in JAX: compiled, mapped over, and sharded over heads.
+"""Attention in JAX: compiled, mapped over, differentiated, with functions of scores and masks, and sharded over heads.
 
     python3 python_examples/jax_attention.py                on a Hopper GPU
     python3 python_examples/jax_attention.py --interpret    small, on two devices of the CPU, by the interpreter
@@ -36,8 +36,7 @@ def main():
     shape = (1, 100 if options.interpret else 4096, 4, 64)
     q, k, v = (jax.random.normal(key, shape, jnp.bfloat16) for key in keys)
 
-    def report(what, result):
-        expected = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+    def report(what, result, expected):
         error = jnp.abs(result.astype(jnp.float32) - expected.astype(jnp.float32)).max()
         print(f"{what}: differs by at most {error:.3f}")
         if not error < 0.05:
@@ -45,14 +44,27 @@ def main():
 
     # The function takes float16 and bfloat16, [B, S, H, D] as JAX' own.
     run = jax.jit(lambda q, k, v: attention(q, k, v, causal=True))
-    report("compiled", run(q, k, v))
+    expected = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+    report("compiled", run(q, k, v), expected)
     # The mapped dimension joins the batch.
-    report("mapped", jax.vmap(run, in_axes=(0, None, None))(jnp.stack([q, -q]), k, v)[0])
+    report("mapped", jax.vmap(run, in_axes=(0, None, None))(jnp.stack([q, -q]), k, v)[0], expected)
+    # Gradients of q, k and v, here of q for ones.
+    ours, theirs = (
+        jax.grad(lambda q: attend(q, k, v).astype(jnp.float32).sum())(q)
+        for attend in (run, lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=True))
+    )
+    report("differentiated", ours, theirs)
+    # What functions capture may change without a new kernel.
+    slopes = 2.0 ** -jnp.arange(1, 5, dtype=jnp.float32)
+    result = attention(
+        q, k, v, score_mod=lambda score, b, h, i, j: score - slopes[h] * (i - j), mask_mod=lambda b, h, i, j: j <= i
+    )
+    report("with functions", result, attention(q, k, v, alibi=slopes, causal=True))
     # Heads stay where they are.
     mesh = Mesh(np.array(jax.devices()), ("heads",))
     sharding = NamedSharding(mesh, PartitionSpec(None, None, "heads"))
     shards = [jax.device_put(tensor, sharding) for tensor in (q, k, v)]
-    report(f"sharded over {len(jax.devices())} devices", run(*shards))
+    report(f"sharded over {len(jax.devices())} devices", run(*shards), expected)
     print("gathers:", "all-gather" in run.lower(*shards).compile().as_text())
 
 

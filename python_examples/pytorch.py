@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention in PyTorch: a function, compiled code, a captured graph, and a model that calls torch's own attention.
+"""Attention in PyTorch: functions, compiled code, a captured graph, and a model that calls torch's own attention.
 
     python3 python_examples/pytorch.py                on a Hopper GPU
     python3 python_examples/pytorch.py --interpret    small, on the CPU, by the interpreter
@@ -58,6 +58,14 @@ def main():
     slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625], device=device)
     out, lse = attention(q, k, v, window=(64, 0), alibi=slopes, softcap=20.0, return_lse=True)
     print(f"a window, slopes and a soft cap: {tuple(out.shape)}, LSE {tuple(lse.shape)}")
+
+    # Functions of scores and masks are compiled with what they capture; other values need no new compilation.
+    for width in (16, 40):
+        out = attention(
+            q, k, v, mask_mod=lambda b, h, q, k: (q >= k) & (q - k <= width),
+            score_mod=lambda score, b, h, q, k: score - slopes[h] * (q - k),
+        )  # fmt: skip
+        report(f"functions, {width} keys", out, attention(q, k, v, window=(width, 0), alibi=slopes))
 
     # torch.compile has no break in it, and other lengths need no compilation of their own.
     compiled = torch.compile(lambda q, k, v: attention(q * 0.5, k, v, causal=True), fullgraph=True)

@@ -123,6 +123,8 @@ typedef struct tessera_compile_options {
   /** Files that need not be on disk; an import takes them before others of the name. */
   const tessera_import *imports;
   size_t import_count;
+  /** What the kernels record, as "timeline,blocks=8" (docs/seeing.md); null for nothing. */
+  const char *instrument;
 } tessera_compile_options;
 
 typedef enum tessera_severity {
@@ -193,6 +195,29 @@ tessera_compilation_kernel_description(const tessera_compilation *compilation, s
  *  an index out of range. */
 TESSERA_EXPORT const char *tessera_compilation_kernel_report(const tessera_compilation *compilation,
                                                              size_t index);
+
+/*===- Pages about sources ------------------------------------------------===*/
+
+/** A page that shows what the compiler made of a source, and why: docs/seeing.md. */
+typedef struct tessera_page tessera_page;
+
+/** Compiles and explains `length` bytes of source text. Of `options`, which may be null, the form
+ *  does not count, and the extents are those of the pictures too. `scalars` are values of scalar
+ *  arguments that masks depend on. A source that does not compile has a page too: `*page` is a
+ *  handle to destroy, and null only after a usage error. `handler` may be null. */
+TESSERA_EXPORT tessera_compile_status tessera_explain(
+    const char *source, size_t length, const char *file_name,
+    const tessera_compile_options *options, const tessera_define *scalars, size_t scalar_count,
+    tessera_diagnostic_handler handler, void *user_data, tessera_page **page);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_page_destroy(tessera_page *page);
+
+/** HTML of `*size` bytes; a null byte follows it. `size` may be null. */
+TESSERA_EXPORT const char *tessera_page_text(const tessera_page *page, size_t *size);
+
+/** What the page shows, as JSON of `*size` bytes. `size` may be null. */
+TESSERA_EXPORT const char *tessera_page_data(const tessera_page *page, size_t *size);
 
 /*===- The files of a source ----------------------------------------------===*/
 

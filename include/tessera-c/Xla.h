@@ -38,17 +38,33 @@ TESSERA_EXPORT void tessera_xla_reset(void);
 /** Attention on the call's CUDA stream.
  *
  *  Arguments: q [B, H, SQ, D], k [B, HK, SK, D], v [B, HK, SK, DV] in f16 or bf16, or with the
- *  heads behind the rows; slopes [H] in f32 where the variant takes them. Results: o like q with DV
- *  columns, and, if a second result is asked for, lse
- *  [B, H, SQ] in f32. Attributes: `variant` (text), `layout` ("BHSD" or "BSHD"),
- *  `scale` and `softcap` (f32), `left` and `right` (i32, a window's keys before and after a row's
- *  own; negative: all). The handler may be recorded in command buffers. Errors: INVALID_ARGUMENT
- *  for what does not fit, NOT_FOUND where there is no kernel, INTERNAL for those of the driver. */
+ *  heads behind the rows, and then the views that the kernel takes after its scale, such as slopes.
+ *  Results: o like q with DV columns, and, if a second result is asked for, lse [B, H, SQ] in f32.
+ *
+ *  Attributes: `variant`, the text that the resolver gets; `layout`, "BHSD" or "BSHD"; `scale`
+ *  (f32); `extras`, what the kernel takes after its scale, a letter for each: v for the next view,
+ * f for the next of the array `numbers` (f32), i for the next of the array `integers` (i32). Arrays
+ *  of nothing are left out.
+ *
+ *  The handler may be recorded in command buffers. Errors: INVALID_ARGUMENT for what does not fit,
+ *  NOT_FOUND where there is no kernel, INTERNAL for those of the driver. */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_attention(tessera_xla_call *call);
 
 /** The same for tensors of the CPU: runs the program that was chosen. A kernel, if one was chosen,
  *  is launched on the default stream. */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_cpu(tessera_xla_call *call);
+
+/** Gradients of attention.
+ *
+ *  Arguments: q, k, v, o, do like o, lse, where the LSE has a gradient dlse like lse, and then
+ * views. Results: dq, dk, dv like q, k, v. The attributes are those of tessera_xla_attention; the
+ * resolver is asked with `stores_lse` for a kernel that takes dlse. Memory for what a sequence
+ * keeps between its kernels comes from XLA for the time of the call, so that command buffers do not
+ * record it. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_backward(tessera_xla_call *call);
+
+/** The same for tensors of the CPU. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_backward_cpu(tessera_xla_call *call);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "AttentionChoices.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace tessera;
 
@@ -21,7 +22,10 @@ std::optional<tessera_attention_choice> AttentionChoices::find(const char *varia
   // The resolver may wait for the compiler, and for Python's lock.
   tessera_attention_choice choice = {};
   if (!resolver || resolver(variant, type, sizes.data(), storesLse, &choice)) {
-    error = std::string("there is no kernel for '") + variant + "'";
+    // The text of a source would bury the reason.
+    llvm::StringRef name(variant);
+    error = name.contains('\n') ? "there is no kernel for these functions of scores and masks"
+                                : ("there is no kernel for '" + name + "'").str();
     if (choice.error)
       error.append(": ").append(choice.error);
     return std::nullopt;
@@ -37,7 +41,7 @@ void AttentionChoices::clear() {
   choices.clear();
 }
 
-static tessera_argument makeInteger(int64_t value) {
+tessera_argument tessera::makeInteger(int64_t value) {
   tessera_argument argument = {};
   argument.type = TESSERA_TYPE_SCALAR_I32;
   argument.scalar.i32 = static_cast<int32_t>(value);

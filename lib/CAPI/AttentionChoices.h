@@ -42,6 +42,7 @@ struct AttentionExtras {
 };
 
 tessera_argument makeFloat(double value);
+tessera_argument makeInteger(int64_t value);
 
 /// Appends what `extras` of tessera_attention_extras ask for; false when slopes are missing.
 bool appendExtras(int32_t extras, const AttentionExtras &values,

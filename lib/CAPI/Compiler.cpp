@@ -39,9 +39,8 @@ static std::optional<EmitKind> convertEmit(int32_t emit) {
   return std::nullopt;
 }
 
-/// Reads the members that the caller's version of the struct has. Reports an unknown form.
-static std::optional<CompileOptions> convert(const tessera_compile_options *options,
-                                             const DiagnosticHandler &handler) {
+std::optional<CompileOptions> tessera::capi::convert(const tessera_compile_options *options,
+                                                     const DiagnosticHandler &handler) {
   tessera_compile_options given = {};
   if (options)
     memcpy(&given, options, std::min(options->size, sizeof(given)));
@@ -89,6 +88,7 @@ static std::optional<CompileOptions> convert(const tessera_compile_options *opti
   for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
     result.imports.texts.emplace_back(text(import.name),
                                       llvm::StringRef(import.text, import.length).str());
+  result.instrument = text(given.instrument);
   return result;
 }
 

@@ -16,6 +16,11 @@ DiagnosticHandler convert(tessera_diagnostic_handler handler, void *userData);
 std::vector<std::pair<std::string, std::string>> convert(const tessera_define *defines,
                                                          size_t count);
 
+/// Reads the members that the caller's version of the struct has. Nothing after reporting what is
+/// wrong with them.
+std::optional<CompileOptions> convert(const tessera_compile_options *options,
+                                      const DiagnosticHandler &handler);
+
 /// Reports an error that is not about the source.
 void reportError(const DiagnosticHandler &handler, std::string message);
 

@@ -10,6 +10,7 @@
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/Tile/FindVisits.h"
 #include <mutex>
 #include <set>
 
@@ -26,12 +27,12 @@ static DialectRegistry makeRegistry() {
 struct tessera_program {
   tessera_program() : context(makeRegistry()) { context.printOpOnDiagnostic(false); }
 
-  std::mutex mutex; ///< guards the context's handlers and `classes`
+  std::mutex mutex; ///< guards the context's handlers and the sets of texts
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
   std::vector<std::string> argumentNames;
-  std::set<std::string> classes;
+  std::set<std::string> classes, reasons;
 };
 
 //===----------------------------------------------------------------------===//
@@ -254,4 +255,11 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
     return program->classes.insert(std::move(*name)).first->c_str();
   reportError(convert(handler, user_data), toString(name.takeError()));
   return nullptr;
+}
+
+const char *tessera_program_loose_visits(tessera_program *program) {
+  std::lock_guard<std::mutex> lock(program->mutex);
+  auto kernel = dyn_cast<tile::KernelOp>(*program->kernel);
+  std::string why = kernel ? whyVisitsAreLoose(kernel) : "";
+  return program->reasons.insert(std::move(why)).first->c_str();
 }

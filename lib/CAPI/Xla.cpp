@@ -11,7 +11,11 @@
 #include "XlaFfi.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+
+#include <algorithm>
+#include <optional>
 
 using namespace tessera;
 using namespace tessera::xla;
@@ -28,12 +32,13 @@ struct State {
 struct Problem {
   ErrorCode code = ErrorCode::InvalidArgument;
   std::string text;
+  Error *error = nullptr; ///< what XLA itself says, in place of the text
 };
 
-/// A tensor [B, H, S, D] of a call, whatever the order of its storage.
+/// A tensor of a call, [B, H, S, D] whatever the order of its storage.
 struct Tensor {
   tessera_argument argument = {};
-  std::array<int64_t, 4> shape = {}, strides = {};
+  llvm::SmallVector<int64_t, 4> shape, strides;
 
   tessera_argument get() {
     argument.shape = shape.data();
@@ -44,12 +49,60 @@ struct Tensor {
 
 /// The attributes of a call.
 struct Options {
-  llvm::StringRef variant, layout;
-  float scale = 0, softcap = 0;
-  int32_t left = -1, right = -1;
+  llvm::StringRef variant, layout, extras;
+  float scale = 0;
+  llvm::ArrayRef<float> numbers;
+  llvm::ArrayRef<int32_t> integers;
+};
+
+/// The tensors of attention itself, of which a call may leave out the last ones.
+struct Form {
+  llvm::ArrayRef<llvm::StringRef> operands, results;
+  int64_t fewestOperands, fewestResults;
+  uint32_t traits; ///< of the handler
+};
+
+/// Memory of XLA for the time of a call.
+class Scratch {
+public:
+  explicit Scratch(const CallFrame &frame) : frame(frame) {}
+  Scratch(const Scratch &) = delete;
+  ~Scratch() {
+    if (!data)
+      return;
+    Release request = {sizeof(Release), nullptr, frame.context, size, data};
+    if (Error *error = frame.api->release(&request)) {
+      DestroyError destroy = {sizeof(DestroyError), nullptr, error};
+      frame.api->destroyError(&destroy);
+    }
+  }
+  Error *allocate(size_t bytes) {
+    // What workspaces of sequences are aligned to.
+    Allocate request = {sizeof(Allocate), nullptr, frame.context, bytes, 256, nullptr};
+    if (Error *error = frame.api->allocate(&request))
+      return error;
+    data = request.data;
+    size = bytes;
+    return nullptr;
+  }
+  uint64_t getAddress() const { return reinterpret_cast<uint64_t>(data); }
+
+private:
+  const CallFrame &frame;
+  void *data = nullptr;
+  size_t size = 0;
 };
 
 } // namespace
+
+static constexpr llvm::StringRef kForwardOperands[] = {"q", "k", "v"};
+static constexpr llvm::StringRef kForwardResults[] = {"o", "lse"};
+static constexpr llvm::StringRef kBackwardOperands[] = {"q", "k", "v", "o", "do", "lse", "dlse"};
+static constexpr llvm::StringRef kBackwardResults[] = {"dq", "dk", "dv"};
+static constexpr Form kForward = {kForwardOperands, kForwardResults, 3, 1,
+                                  kCommandBufferCompatible};
+// A command buffer would keep the address of memory that is there for one call.
+static constexpr Form kBackward = {kBackwardOperands, kBackwardResults, 6, 3, 0};
 
 /// Never destroyed, as XLA may call to the end.
 static State &getState() {
@@ -74,17 +127,28 @@ static bool readScalar(const Attributes &attributes, int64_t index, ElementType 
   return true;
 }
 
+template <class T>
+static bool readArray(const Attributes &attributes, int64_t index, ElementType type,
+                      llvm::ArrayRef<T> &values) {
+  auto *array = static_cast<const Array *>(attributes.values[index]);
+  if (attributes.kinds[index] != kArrayKind || array->type != type)
+    return false;
+  values = llvm::ArrayRef(static_cast<const T *>(array->data), array->size);
+  return true;
+}
+
 /// Reads attributes by name; XLA sorts them. Others are left alone.
 static bool readOptions(const Attributes &attributes, Options &options, Problem &problem) {
   for (int64_t i = 0; i < attributes.size; ++i) {
     llvm::StringRef name(attributes.names[i]->data, attributes.names[i]->size);
     bool isRead = name == "variant"   ? readText(attributes, i, options.variant)
                   : name == "layout"  ? readText(attributes, i, options.layout)
+                  : name == "extras"  ? readText(attributes, i, options.extras)
                   : name == "scale"   ? readScalar(attributes, i, ElementType::F32, options.scale)
-                  : name == "softcap" ? readScalar(attributes, i, ElementType::F32, options.softcap)
-                  : name == "left"    ? readScalar(attributes, i, ElementType::S32, options.left)
-                  : name == "right"   ? readScalar(attributes, i, ElementType::S32, options.right)
-                                      : true;
+                  : name == "numbers" ? readArray(attributes, i, ElementType::F32, options.numbers)
+                  : name == "integers"
+                      ? readArray(attributes, i, ElementType::S32, options.integers)
+                      : true;
     if (!isRead) {
       problem.text = "attribute '" + name.str() + "' is of another type; see tessera-c/Xla.h";
       return false;
@@ -102,33 +166,77 @@ static int32_t convertType(ElementType type) {
   return type == ElementType::F16    ? TESSERA_TYPE_F16
          : type == ElementType::BF16 ? TESSERA_TYPE_BF16
          : type == ElementType::F32  ? TESSERA_TYPE_F32
-                                     : 0;
+         : type == ElementType::S32  ? TESSERA_TYPE_I32
+         : type == ElementType::S64  ? TESSERA_TYPE_I64
+         // A condition is a byte in memory.
+         : type == ElementType::S8 || type == ElementType::Pred ? TESSERA_TYPE_I8
+                                                                : 0;
 }
 
-/// Reads tensor `index` of `rank` dimensions: 4, 3 without the innermost one, or 1.
-static bool readTensor(const Buffers &buffers, int64_t index, const char *name, int64_t rank,
-                       bool isRowMajor, Tensor &tensor, Problem &problem) {
-  if (index >= buffers.size || buffers.kinds[index] != kBufferKind) {
-    problem.text = std::string("tensor '") + name + "' is missing";
-    return false;
-  }
-  auto *buffer = static_cast<const Buffer *>(buffers.values[index]);
-  if (buffer->rank != rank) {
-    problem.text = std::string("tensor '") + name + "' has " + std::to_string(buffer->rank) +
-                   " dimensions; attention takes " + std::to_string(rank);
-    return false;
-  }
+/// Reads a buffer, which may have the heads behind the rows.
+static Tensor readBuffer(const Buffer &buffer, bool isRowMajor) {
+  Tensor tensor;
+  tensor.shape.resize(buffer.rank);
+  tensor.strides.resize(buffer.rank);
   int64_t stride = 1;
-  for (int64_t dim = rank; dim-- > 0;) {
+  for (int64_t dim = buffer.rank; dim-- > 0;) {
     // With the heads behind the rows, dimensions 1 and 2 change places.
-    int64_t to = isRowMajor && rank == 4 && (dim == 1 || dim == 2) ? 3 - dim : dim;
-    tensor.shape[to] = buffer->dims[dim];
+    int64_t to = isRowMajor && (dim == 1 || dim == 2) ? 3 - dim : dim;
+    tensor.shape[to] = buffer.dims[dim];
     tensor.strides[to] = stride;
-    stride *= buffer->dims[dim];
+    stride *= buffer.dims[dim];
   }
-  tensor.argument.pointer = reinterpret_cast<uint64_t>(buffer->data);
-  tensor.argument.type = convertType(buffer->type);
-  tensor.argument.rank = static_cast<int32_t>(rank);
+  tensor.argument.pointer = reinterpret_cast<uint64_t>(buffer.data);
+  tensor.argument.type = convertType(buffer.type);
+  tensor.argument.rank = static_cast<int32_t>(buffer.rank);
+  return tensor;
+}
+
+/// Reads attention's own tensors, of which there are `count`. An LSE has 3 dimensions, others 4.
+static bool readTensors(const Buffers &buffers, int64_t count,
+                        llvm::ArrayRef<llvm::StringRef> names, int64_t fewest, bool isRowMajor,
+                        llvm::SmallVectorImpl<Tensor> &tensors, Problem &problem) {
+  if (count > static_cast<int64_t>(names.size())) {
+    problem.text = "there are more tensors than attribute 'extras' says";
+    return false;
+  }
+  for (int64_t i = 0, last = std::max(count, fewest); i < last; ++i) {
+    if (i >= count || buffers.kinds[i] != kBufferKind) {
+      problem.text = "tensor '" + names[i].str() + "' is missing";
+      return false;
+    }
+    auto *buffer = static_cast<const Buffer *>(buffers.values[i]);
+    int64_t rank = names[i].ends_with("lse") ? 3 : 4;
+    if (buffer->rank != rank) {
+      problem.text = "tensor '" + names[i].str() + "' has " + std::to_string(buffer->rank) +
+                     " dimensions; attention takes " + std::to_string(rank);
+      return false;
+    }
+    tensors.push_back(readBuffer(*buffer, isRowMajor && rank == 4));
+  }
+  return true;
+}
+
+/// Appends what the kernel takes after its scale; `views` are behind attention's own tensors.
+static bool appendExtras(const Options &options, const Buffers &buffers, int64_t views,
+                         llvm::SmallVectorImpl<Tensor> &tensors,
+                         llvm::SmallVectorImpl<tessera_argument> &arguments, Problem &problem) {
+  llvm::ArrayRef<float> numbers = options.numbers;
+  llvm::ArrayRef<int32_t> integers = options.integers;
+  for (char kind : options.extras) {
+    if (kind == 'v' && views < buffers.size && buffers.kinds[views] == kBufferKind) {
+      auto *buffer = static_cast<const Buffer *>(buffers.values[views++]);
+      tensors.push_back(readBuffer(*buffer, /*isRowMajor=*/false));
+      arguments.push_back(tensors.back().get());
+    } else if (kind == 'f' && !numbers.empty()) {
+      arguments.push_back(makeFloat(numbers.consume_front()));
+    } else if (kind == 'i' && !integers.empty()) {
+      arguments.push_back(makeInteger(integers.consume_front()));
+    } else {
+      problem.text = "attribute 'extras' does not say what there is; see tessera-c/Xla.h";
+      return false;
+    }
+  }
   return true;
 }
 
@@ -147,10 +255,7 @@ static bool interpret(tessera_program *program, llvm::ArrayRef<tessera_argument>
   return false;
 }
 
-static bool launch(tessera_kernel *kernel, void *stream, llvm::ArrayRef<tessera_argument> arguments,
-                   Problem &problem) {
-  tessera_runtime_status status = tessera_kernel_launch(kernel, TESSERA_CURRENT_DEVICE, stream,
-                                                        arguments.data(), arguments.size());
+static bool isSuccess(tessera_runtime_status status, Problem &problem) {
   if (status == TESSERA_RUNTIME_SUCCESS)
     return true;
   problem.text = tessera_last_error();
@@ -159,52 +264,75 @@ static bool launch(tessera_kernel *kernel, void *stream, llvm::ArrayRef<tessera_
   return false;
 }
 
+/// Launches a kernel; a sequence, where `scratch` is given, with memory of it.
+static bool launch(tessera_kernel *kernel, void *stream, Scratch *scratch,
+                   llvm::ArrayRef<tessera_argument> arguments, Problem &problem) {
+  size_t bytes = 0;
+  if (scratch &&
+      !isSuccess(tessera_kernel_workspace_bytes(kernel, arguments.data(), arguments.size(), &bytes),
+                 problem))
+    return false;
+  if (bytes == 0)
+    return isSuccess(tessera_kernel_launch(kernel, TESSERA_CURRENT_DEVICE, stream, arguments.data(),
+                                           arguments.size()),
+                     problem);
+  problem.error = scratch->allocate(bytes);
+  return !problem.error && isSuccess(tessera_kernel_launch_with_workspace(
+                                         kernel, TESSERA_CURRENT_DEVICE, stream, arguments.data(),
+                                         arguments.size(), scratch->getAddress(), bytes),
+                                     problem);
+}
+
 /// Reads a call, chooses its kernel and runs it.
-static bool execute(const CallFrame &frame, AttentionChoices &choices, void *stream,
+static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *stream,
                     Problem &problem) {
   Options options;
-  Tensor q, k, v, o, lse, slopes;
   if (!readOptions(frame.attributes, options, problem))
     return false;
-  bool isRowMajor = options.layout == "BSHD", hasSlopes = frame.arguments.size > 3,
-       hasLse = frame.results.size > 1;
-  if (!readTensor(frame.arguments, 0, "q", 4, isRowMajor, q, problem) ||
-      !readTensor(frame.arguments, 1, "k", 4, isRowMajor, k, problem) ||
-      !readTensor(frame.arguments, 2, "v", 4, isRowMajor, v, problem) ||
-      !readTensor(frame.results, 0, "o", 4, isRowMajor, o, problem) ||
-      (hasLse && !readTensor(frame.results, 1, "lse", 3, isRowMajor, lse, problem)) ||
-      (hasSlopes && !readTensor(frame.arguments, 3, "alibi", 1, isRowMajor, slopes, problem)))
+  bool isRowMajor = options.layout == "BSHD";
+  int64_t own = frame.arguments.size - static_cast<int64_t>(options.extras.count('v'));
+  // Arguments of a launch point into tensors.
+  llvm::SmallVector<Tensor, 16> tensors;
+  tensors.reserve(frame.arguments.size + frame.results.size);
+  if (!readTensors(frame.arguments, own, form.operands, form.fewestOperands, isRowMajor, tensors,
+                   problem) ||
+      !readTensors(frame.results, frame.results.size, form.results, form.fewestResults, isRowMajor,
+                   tensors, problem))
     return false;
+  llvm::SmallVector<tessera_argument, 16> arguments;
+  for (Tensor &tensor : tensors)
+    arguments.push_back(tensor.get());
+  arguments.push_back(makeFloat(options.scale));
+  if (!appendExtras(options, frame.arguments, own, tensors, arguments, problem))
+    return false;
+
+  const Tensor &q = tensors[0], &k = tensors[1], &v = tensors[2];
   AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
                           k.shape[1], k.shape[2], v.shape[3]};
+  // What a form may leave out is the LSE, or its gradient.
+  bool hasLse = own > form.fewestOperands || frame.results.size > form.fewestResults;
+  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
   std::optional<tessera_attention_choice> choice =
       choices.find(options.variant.str().c_str(), q.argument.type, sizes, hasLse, problem.text);
   if (!choice) {
     problem.code = ErrorCode::NotFound;
     return false;
   }
-  llvm::SmallVector<tessera_argument, 10> arguments = {q.get(), k.get(), v.get(), o.get()};
-  if (hasLse)
-    arguments.push_back(lse.get());
-  arguments.push_back(makeFloat(options.scale));
-  tessera_argument slopesArgument = slopes.get();
-  if (!appendExtras(
-          choice->extras,
-          {options.softcap, hasSlopes ? &slopesArgument : nullptr, options.left, options.right},
-          arguments)) {
-    problem.text = "tensor 'alibi' is missing; this variant needs slopes";
-    return false;
-  }
-  return choice->kernel ? launch(choice->kernel, stream, arguments, problem)
-                        : interpret(choice->program, arguments, problem);
+  if (!choice->kernel)
+    return interpret(choice->program, arguments, problem);
+  std::optional<Scratch> scratch;
+  if (&form == &kBackward && !isCpu)
+    scratch.emplace(frame);
+  return launch(choice->kernel, stream, scratch ? &*scratch : nullptr, arguments, problem);
 }
 
-static Error *handle(CallFrame &frame, bool isCpu) {
+static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
+  CallFrame &frame = *reinterpret_cast<CallFrame *>(call);
   if (frame.extensions && frame.extensions->type == kMetadataExtension) {
     Metadata &metadata = *reinterpret_cast<MetadataExtension *>(frame.extensions)->metadata;
     metadata.version.majorVersion = 0;
     metadata.version.minorVersion = 1;
-    metadata.traits = kCommandBufferCompatible;
+    metadata.traits = form.traits;
     return nullptr;
   }
   if (frame.stage != Stage::Execute)
@@ -216,22 +344,33 @@ static Error *handle(CallFrame &frame, bool isCpu) {
       return error;
     stream = request.stream;
   }
-  State &state = getState();
   Problem problem;
-  if (execute(frame, isCpu ? state.choicesOfCpu : state.choices, stream, problem))
+  if (execute(frame, form, isCpu, stream, problem))
     return nullptr;
+  if (problem.error)
+    return problem.error;
   MakeError request = {sizeof(MakeError), nullptr, problem.text.c_str(), problem.code};
   return frame.api->makeError(&request);
 }
 
+static tessera_xla_error *convert(Error *error) {
+  return reinterpret_cast<tessera_xla_error *>(error);
+}
+
 tessera_xla_error *tessera_xla_attention(tessera_xla_call *call) {
-  return reinterpret_cast<tessera_xla_error *>(
-      handle(*reinterpret_cast<CallFrame *>(call), /*isCpu=*/false));
+  return convert(handle(call, kForward, /*isCpu=*/false));
 }
 
 tessera_xla_error *tessera_xla_attention_cpu(tessera_xla_call *call) {
-  return reinterpret_cast<tessera_xla_error *>(
-      handle(*reinterpret_cast<CallFrame *>(call), /*isCpu=*/true));
+  return convert(handle(call, kForward, /*isCpu=*/true));
+}
+
+tessera_xla_error *tessera_xla_attention_backward(tessera_xla_call *call) {
+  return convert(handle(call, kBackward, /*isCpu=*/false));
+}
+
+tessera_xla_error *tessera_xla_attention_backward_cpu(tessera_xla_call *call) {
+  return convert(handle(call, kBackward, /*isCpu=*/true));
 }
 
 void tessera_xla_register(tessera_attention_resolver resolver,

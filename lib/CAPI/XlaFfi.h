@@ -42,7 +42,15 @@ struct MetadataExtension {
   Metadata *metadata;
 };
 
-enum class ElementType : int32_t { S32 = 4, F16 = 10, F32 = 11, BF16 = 16 };
+enum class ElementType : int32_t {
+  Pred = 1,
+  S8 = 2,
+  S32 = 4,
+  S64 = 5,
+  F16 = 10,
+  F32 = 11,
+  BF16 = 16
+};
 
 struct Buffer {
   size_t structSize;
@@ -63,6 +71,12 @@ struct Scalar {
   void *value;
 };
 
+struct Array {
+  ElementType type;
+  size_t size;
+  void *data;
+};
+
 /// Arguments and results.
 struct Buffers {
   size_t structSize;
@@ -81,7 +95,7 @@ struct Attributes {
   Text **names;
   void **values;
 };
-constexpr int32_t kScalarKind = 3, kTextKind = 4;
+constexpr int32_t kArrayKind = 1, kScalarKind = 3, kTextKind = 4;
 
 enum class ErrorCode : int32_t { InvalidArgument = 3, NotFound = 5, Internal = 13 };
 
@@ -92,11 +106,34 @@ struct MakeError {
   ErrorCode code;
 };
 
+struct DestroyError {
+  size_t structSize;
+  Extension *extensions;
+  Error *error;
+};
+
 struct GetStream {
   size_t structSize;
   Extension *extensions;
   Context *context;
   void *stream; ///< a CUstream
+};
+
+/// Of device memory, in the order of the call's stream.
+struct Allocate {
+  size_t structSize;
+  Extension *extensions;
+  Context *context;
+  size_t size, alignment;
+  void *data;
+};
+
+struct Release {
+  size_t structSize;
+  Extension *extensions;
+  Context *context;
+  size_t size;
+  void *data;
 };
 
 struct Api {
@@ -106,9 +143,15 @@ struct Api {
   const void *internal;
   Error *(*makeError)(MakeError *);
   void (*getMessage)(void *);
-  void (*destroyError)(void *);
+  void (*destroyError)(DestroyError *);
   Error *(*registerHandler)(void *);
   Error *(*getStream)(GetStream *);
+  Error *(*registerType)(void *);
+  Error *(*getExecutionContext)(void *);
+  Error *(*setState)(void *);
+  Error *(*getState)(void *);
+  Error *(*allocate)(Allocate *);
+  Error *(*release)(Release *);
 };
 
 enum class Stage : int32_t { Instantiate, Prepare, Initialize, Execute };

@@ -5,6 +5,7 @@
 #include "lib/Codegen/Gate.h"
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
+#include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/Sequences.h"
 #include "lib/Compiler/Trials.h"
@@ -28,8 +29,8 @@ namespace {
 /// One compilation, from the text of a source to the requested form.
 class Compilation {
 public:
-  Compilation(MLIRContext &context, const CompileOptions &options)
-      : context(context), options(options), dump(options.dumpDir) {
+  Compilation(MLIRContext &context, const CompileOptions &options, CompilationObserver *observer)
+      : context(context), options(options), observer(observer), dump(options.dumpDir) {
     timingManager.setEnabled(options.timing);
     timing = timingManager.getRootScope();
   }
@@ -55,6 +56,7 @@ private:
 
   MLIRContext &context;
   const CompileOptions &options;
+  CompilationObserver *observer; ///< may be null
   DefaultTimingManager timingManager;
   TimingScope timing;
   Dump dump;
@@ -132,6 +134,8 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (failed(dump.prepare(*form)))
     return CompileStatus::UsageError;
   dump.writeModule(*form, "source");
+  if (observer)
+    observer->readSource(*form);
   return runPhase(*form, "Tile passes", buildTilePhase);
 }
 
@@ -161,8 +165,13 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
   pm.enableVerifier(options.verifyEach);
   if (options.timing)
     pm.enableTiming(scope);
-  if (dump.isEnabled())
-    pm.addInstrumentation(dump.createInstrumentation());
+  if (dump.isEnabled() || observer)
+    pm.addInstrumentation(
+        createFormInstrumentation([this](StringRef pass, ModuleOp form, bool hasFailed) {
+          dump.writeModule(form, (pass + (hasFailed ? "-failed" : "")).str());
+          if (observer)
+            observer->runPass(pass, form, hasFailed);
+        }));
   if (!options.reproducer.empty())
     pm.enableCrashReproducerGeneration(options.reproducer);
   build(pm);
@@ -287,6 +296,8 @@ CompileStatus Compilation::generateCode() {
 CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
   module = std::move(form);
   result = CompileResult();
+  if (observer)
+    observer->beginTrial(*module);
   if (CompileStatus status = readParameters(); status != CompileStatus::Success)
     return status;
   sequences.clear();
@@ -335,8 +346,9 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
 // Interface
 //===----------------------------------------------------------------------===//
 
-CompileResult compile(const std::string &source, const std::string &fileName,
-                      const CompileOptions &options, const DiagnosticHandler &handler) {
+static CompileResult compile(const std::string &source, const std::string &fileName,
+                             const CompileOptions &options, const DiagnosticHandler &handler,
+                             CompilationObserver *observer) {
   DialectRegistry registry;
   registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
@@ -344,13 +356,26 @@ CompileResult compile(const std::string &source, const std::string &fileName,
   // A diagnostic points into the source; the whole operation behind it would bury the message.
   context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);
-  Compilation compilation(context, options);
+  Compilation compilation(context, options, observer);
   compilation.result.status = compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {
     compilation.result.output.clear();
     compilation.result.kernels.clear();
   }
+  if (observer)
+    observer->endCompilation();
   return std::move(compilation.result);
+}
+
+CompileResult compile(const std::string &source, const std::string &fileName,
+                      const CompileOptions &options, const DiagnosticHandler &handler) {
+  return compile(source, fileName, options, handler, /*observer=*/nullptr);
+}
+
+CompileResult compile(const std::string &source, const std::string &fileName,
+                      const CompileOptions &options, const DiagnosticHandler &handler,
+                      CompilationObserver &observer) {
+  return compile(source, fileName, options, handler, &observer);
 }
 
 CompileResult compileFile(const std::string &path, const CompileOptions &options,

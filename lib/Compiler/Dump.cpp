@@ -3,7 +3,6 @@
 #include "lib/Compiler/Dump.h"
 #include "dialects/Tile/Entries.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/Pass.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -12,28 +11,6 @@
 using namespace mlir;
 
 namespace tessera {
-
-namespace {
-class DumpInstrumentation : public PassInstrumentation {
-public:
-  explicit DumpInstrumentation(Dump &dump) : dump(dump) {}
-
-  void runAfterPass(Pass *pass, Operation *op) override { write(pass, op, ""); }
-  void runAfterPassFailed(Pass *pass, Operation *op) override { write(pass, op, "-failed"); }
-
-private:
-  void write(Pass *pass, Operation *op, StringRef suffix) {
-    // Adaptors, which run passes on nested operations, have no argument of their own.
-    if (pass->getArgument().empty())
-      return;
-    while (Operation *parent = op->getParentOp())
-      op = parent;
-    dump.writeModule(op, (pass->getArgument() + suffix).str());
-  }
-
-  Dump &dump;
-};
-} // namespace
 
 LogicalResult Dump::prepare(ModuleOp module) {
   if (!isEnabled())
@@ -90,10 +67,6 @@ void Dump::writeModule(Operation *module, StringRef stage) {
     stream << '\n';
     write(prefix + name + ".mlir", text, module->getLoc());
   }
-}
-
-std::unique_ptr<PassInstrumentation> Dump::createInstrumentation() {
-  return std::make_unique<DumpInstrumentation>(*this);
 }
 
 } // namespace tessera

@@ -4,9 +4,7 @@
 #define TESSERA_LIB_COMPILER_DUMP_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/StringRef.h"
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,9 +30,6 @@ public:
 
   /// Writes one file.
   void write(llvm::StringRef fileName, llvm::StringRef contents, mlir::Location loc);
-
-  /// An instrumentation that calls writeModule after each pass. The dump must outlive it.
-  std::unique_ptr<mlir::PassInstrumentation> createInstrumentation();
 
 private:
   std::string directory;

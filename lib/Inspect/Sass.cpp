@@ -21,6 +21,7 @@ private:
   StringMap<size_t> labels; ///< of the function at hand
   std::vector<std::pair<size_t, std::string>> branches;
   unsigned sourceLine = 0;
+  StringRef sourceFile;
 };
 } // namespace
 
@@ -38,6 +39,7 @@ bool Parser::parseInstruction(StringRef line) {
   Instruction instruction;
   instruction.address = address;
   instruction.line = sourceLine;
+  instruction.file = sourceFile.str();
   if (code.starts_with("@")) {
     auto [guard, tail] = code.split(' ');
     instruction.guard = guard.str();
@@ -61,6 +63,7 @@ void Parser::resolveBranches() {
   branches.clear();
   labels.clear();
   sourceLine = 0;
+  sourceFile = {};
 }
 
 void Parser::parseLine(StringRef line) {
@@ -74,8 +77,10 @@ void Parser::parseLine(StringRef line) {
       functions.push_back({rest.split(',').first.str(), {}});
   } else if (line.starts_with("//##")) {
     // A line that was inlined into another follows it; the first is the innermost.
-    if (!line.contains("inlined at"))
+    if (!line.contains("inlined at")) {
       (void)line.rsplit("line ").second.take_while(isDigit).getAsInteger(10, sourceLine);
+      sourceFile = line.split('"').second.split('"').first;
+    }
   } else if (!parseInstruction(line) && line.ends_with(":") && !functions.empty()) {
     labels[line.drop_back()] = functions.back().instructions.size();
   }

@@ -34,6 +34,7 @@ struct Instruction {
   std::string operands;
   std::optional<size_t> target; ///< of a branch, an index
   unsigned line = 0;            ///< of the source; 0 when unknown
+  std::string file;             ///< that the line is of
 
   /// "HGMMA"
   llvm::StringRef getMnemonic() const { return llvm::StringRef(opcode).split('.').first; }

@@ -13,6 +13,7 @@
 #include "lib/Support/ElementTypes.h"
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include <variant>
 
 namespace tessera {
@@ -57,6 +58,14 @@ struct Launch {
 /// kernels of a sequence too.
 llvm::FailureOr<Launch> resolveLaunch(tile::EntryOpInterface entry,
                                       llvm::ArrayRef<KernelArgument> arguments);
+
+/// The launch of a kernel or a sequence whose dimensions have these extents; errors as above, but
+/// for those of arguments. A dimension that is missing has the extent 0.
+llvm::FailureOr<Launch> resolveLaunch(tile::EntryOpInterface entry,
+                                      const llvm::StringMap<int64_t> &extents);
+
+/// What a sequence with this launch launches.
+llvm::FailureOr<Launch> resolveLaunch(tile::LaunchOp op, const Launch &sequence);
 
 /// The extent of a view's dimension.
 int64_t getExtent(tile::ViewType view, int64_t dim, const Launch &launch);

@@ -153,6 +153,13 @@ static Launch bindOperands(tile::LaunchOp op, const Launch &sequence) {
   return launch;
 }
 
+FailureOr<Launch> tessera::resolveLaunch(tile::LaunchOp op, const Launch &sequence) {
+  Launch launch = bindOperands(op, sequence);
+  if (failed(completeLaunch(op.getKernelOp(), launch)))
+    return failure();
+  return launch;
+}
+
 /// Derives extents, and holds every kernel against those that it gets.
 static LogicalResult completeLaunch(tile::SequenceOp sequence, Launch &launch) {
   for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs()) {
@@ -165,12 +172,20 @@ static LogicalResult completeLaunch(tile::SequenceOp sequence, Launch &launch) {
   }
   launch.isEmpty = true;
   for (auto op : sequence.getOps<tile::LaunchOp>()) {
-    Launch own = bindOperands(op, launch);
-    if (failed(completeLaunch(op.getKernelOp(), own)))
+    FailureOr<Launch> own = resolveLaunch(op, launch);
+    if (failed(own))
       return failure();
-    launch.isEmpty &= own.isEmpty;
+    launch.isEmpty &= own->isEmpty;
   }
   return success();
+}
+
+static FailureOr<Launch> completeLaunch(EntryOpInterface entry, Launch launch) {
+  auto sequence = dyn_cast<tile::SequenceOp>(*entry);
+  if (failed(sequence ? completeLaunch(sequence, launch)
+                      : completeLaunch(cast<KernelOp>(*entry), launch)))
+    return failure();
+  return launch;
 }
 
 FailureOr<Launch> tessera::resolveLaunch(EntryOpInterface entry,
@@ -178,11 +193,15 @@ FailureOr<Launch> tessera::resolveLaunch(EntryOpInterface entry,
   FailureOr<Launch> launch = bindArguments(entry, arguments);
   if (failed(launch))
     return failure();
-  auto sequence = dyn_cast<tile::SequenceOp>(*entry);
-  if (failed(sequence ? completeLaunch(sequence, *launch)
-                      : completeLaunch(cast<KernelOp>(*entry), *launch)))
-    return failure();
-  return launch;
+  return completeLaunch(entry, std::move(*launch));
+}
+
+FailureOr<Launch> tessera::resolveLaunch(EntryOpInterface entry,
+                                         const llvm::StringMap<int64_t> &extents) {
+  Launch launch;
+  for (StringRef name : entry.getDimNames())
+    launch.dims.insert({name, extents.lookup(name)});
+  return completeLaunch(entry, std::move(launch));
 }
 
 int64_t tessera::getExtent(ViewType view, int64_t dim, const Launch &launch) {

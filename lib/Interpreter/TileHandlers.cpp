@@ -44,6 +44,11 @@ static LogicalResult readIndices(Frame &frame, Operation *op, Value view, ValueR
                                  SmallVectorImpl<int64_t> &indices, bool &isInside) {
   const HostTensor &tensor = frame.view(view).getTensor();
   for (auto [i, operand] : llvm::enumerate(operands)) {
+    // Of a tile of indices each element is looked at by itself.
+    if (isa<RankedTensorType>(operand.getType())) {
+      indices.push_back(0);
+      continue;
+    }
     int64_t index = frame.scalar(operand);
     indices.push_back(index);
     if (static_cast<int64_t>(i + tileRank) >= static_cast<int64_t>(operands.size()))
@@ -81,7 +86,7 @@ static LogicalResult failConflict(Frame &frame, Operation *op, Value view,
   std::string mine = formatPoint(launch, frame.point);
   std::string other = conflict.otherPoint < 0 ? "others" : formatPoint(launch, conflict.otherPoint);
   std::string what;
-  if (isa<tile::LoadOp, tile::GatherOp>(op))
+  if (tile::loadsFromView(op))
     what = "grid point " + mine + " loads " + element + ", which " + other + " stores";
   else if (!conflict.otherStored)
     what = "grid point " + mine + " stores " + element + ", which " + other + " loaded";
@@ -183,6 +188,35 @@ static LogicalResult runGather(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runGatherElements(Frame &frame, Operation *op) {
+  auto gather = cast<tile::GatherElementsOp>(op);
+  ViewMemory &memory = frame.view(gather.getView());
+  ArrayRef<int64_t> shape = memory.getTensor().shape;
+  SmallVector<int64_t> indices;
+  bool isInside = true;
+  if (failed(readIndices(frame, op, gather.getView(), gather.getIndices(),
+                         SmallVector<int64_t>(shape.size(), 1), /*tileRank=*/0, indices, isInside)))
+    return failure();
+  SmallVector<std::pair<size_t, ArrayRef<int64_t>>> ofElements;
+  for (auto [dim, index] : llvm::enumerate(gather.getIndices()))
+    if (isa<RankedTensorType>(index.getType()))
+      ofElements.emplace_back(dim, frame.ints(index));
+  Floats out(elementCount(gather.getType()));
+  for (size_t i = 0; isInside && i < out.size(); ++i) {
+    bool isThere = true;
+    for (auto [dim, values] : ofElements) {
+      indices[dim] = values[i];
+      isThere &= values[i] >= 0 && values[i] < shape[dim];
+    }
+    if (!isThere)
+      continue;
+    if (auto conflict = memory.load(frame.point, indices, /*hasRows=*/false, 1, 1, &out[i]))
+      return failConflict(frame, op, gather.getView(), *conflict);
+  }
+  setLoaded(frame, gather.getResult(), std::move(out));
+  return success();
+}
+
 /// The elements of a tile to store, as doubles; a failure where one is no double.
 static LogicalResult readStored(Frame &frame, tile::StoreOp store, Floats &elements) {
   const Datum &datum = frame.get(store.getValue());
@@ -201,28 +235,29 @@ static LogicalResult readStored(Frame &frame, tile::StoreOp store, Floats &eleme
 
 static LogicalResult runStore(Frame &frame, Operation *op) {
   auto store = cast<tile::StoreOp>(op);
-  auto tile = cast<RankedTensorType>(store.getValue().getType());
+  auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+  int64_t tileRank = tile ? tile.getRank() : 0;
   SmallVector<int64_t> extents = extentsOf(store.getView().getType(), tile, store.getBox()),
                        indices;
   bool isInside = true;
   Floats in;
-  if (failed(readIndices(frame, op, store.getView(), store.getIndices(), extents, tile.getRank(),
-                         indices, isInside)) ||
+  if (failed(readIndices(frame, op, store.getView(), store.getIndices(), extents, tileRank, indices,
+                         isInside)) ||
       failed(readStored(frame, store, in)))
     return failure();
   if (!isInside)
     return success();
-  auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tile.getRank()));
-  auto conflict = forEachRectangle(
-      extents, tile.getRank(), indices, in.size(),
-      [&](ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
-        ViewMemory &view = frame.view(store.getView());
-        const double *from = in.data() + first;
-        if (!store.getAdd())
-          return view.store(frame.point, at, tile.getRank() == 2, rows, columns, from);
-        view.add(at, tile.getRank() == 2, rows, columns, from, frame.isRounded());
-        return std::nullopt;
-      });
+  auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
+  auto conflict =
+      forEachRectangle(extents, tileRank, indices, in.size(),
+                       [&](ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
+                         ViewMemory &view = frame.view(store.getView());
+                         const double *from = in.data() + first;
+                         if (!store.getAdd())
+                           return view.store(frame.point, at, tileRank == 2, rows, columns, from);
+                         view.add(at, tileRank == 2, rows, columns, from, frame.isRounded());
+                         return std::nullopt;
+                       });
   if (conflict)
     return failConflict(frame, op, store.getView(), *conflict);
   return success();
@@ -320,6 +355,13 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runAny(Frame &frame, Operation *op) {
+  auto any = cast<tile::AnyOp>(op);
+  bool some = llvm::any_of(frame.ints(any.getSource()), [](int64_t element) { return element; });
+  frame.set(any.getResult(), Ints{some});
+  return success();
+}
+
 /// Moves elements of either kind: `move(source elements, result elements)`.
 template <typename Move>
 static void moveElements(Frame &frame, Operation *op, Move move) {
@@ -391,12 +433,14 @@ static LogicalResult runIota(Frame &frame, Operation *op) {
 void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
   table.add<tile::GatherOp>(runGather);
+  table.add<tile::GatherElementsOp>(runGatherElements);
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);
   table.add<tile::CommonBoundOp>(runCommonBound);
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::ReduceOp>(runReduce);
+  table.add<tile::AnyOp>(runAny);
   table.add<tile::BroadcastOp>(runBroadcast);
   table.add<tile::SplatOp>(runSplat);
   table.add<tile::TransposeOp>(runTranspose);

@@ -59,6 +59,7 @@ int tessera::runCommandLine(int argc, char **argv) {
   addCheckCommand(app);
   addTraceCommand(app);
   addInspectCommand(app);
+  addExplainCommand(app);
   addTuneCommand(app);
   try {
     app.parse(getArguments(argc, argv));

@@ -22,6 +22,7 @@ void addRunCommand(CLI::App &app);
 void addCheckCommand(CLI::App &app);
 void addTraceCommand(CLI::App &app);
 void addInspectCommand(CLI::App &app);
+void addExplainCommand(CLI::App &app);
 void addTuneCommand(CLI::App &app);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
@@ -34,6 +35,9 @@ void addImportOption(CLI::App &command, ImportOptions &imports);
 /// Adds an option NAME=VALUE that may be repeated.
 void addAssignments(CLI::App &command, const std::string &option, Assignments &assignments,
                     const std::string &form, const std::string &help);
+
+/// Adds --shape, which also takes several assignments between commas.
+void addShape(CLI::App &command, Assignments &shape, const std::string &help);
 
 /// Adds --shape, one shape of assignments between commas for each time it is given.
 void addShapes(CLI::App &command, std::vector<Assignments> &shapes, const std::string &help);

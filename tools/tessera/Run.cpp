@@ -27,16 +27,13 @@ void tessera::addAssignments(CLI::App &command, const std::string &option, Assig
       ->allow_extra_args(false);
 }
 
-/// Adds --shape, which also takes several assignments between commas.
-static void addShape(CLI::App &command, Assignments &shape) {
+void tessera::addShape(CLI::App &command, Assignments &shape, const std::string &help) {
   auto append = [&shape](const std::vector<std::string> &items) {
     for (const std::string &item : items)
       for (const std::string &part : CLI::detail::split(item, ','))
         shape.push_back(splitAssignment("--shape", part));
   };
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--shape", append, "Extents of the run-time dimensions that no input fixes")
+  command.add_option_function<std::vector<std::string>>("--shape", append, help)
       ->type_name("NAME=N,...")
       ->allow_extra_args(false);
 }
@@ -89,7 +86,7 @@ static void addSimOptions(CLI::App &command, SimOptions &options) {
 
 static void addRunOptions(CLI::App &command, RunOptions &options) {
   addKernelOptions(command, options);
-  addShape(command, options.shape);
+  addShape(command, options.shape, "Extents of the run-time dimensions that no input fixes");
   addAssignments(command, "--output", options.outputs, "NAME=Y.npy",
                  "Where to save a view that the kernel stores, as float32");
   command.add_option("--device", options.device, "What runs the kernel")

@@ -29,6 +29,9 @@ public:
   /// of them run at once, each on a host thread of its own.
   void setSeeds(uint64_t first, uint64_t count);
 
+  /// A launch that takes more fails.
+  void setMaxWarpInstructions(uint64_t most) { simulation.maxWarpInstructions = most; }
+
   llvm::LogicalResult run(tile::EntryOpInterface kernel,
                           llvm::ArrayRef<KernelArgument> arguments) override;
 

@@ -1,0 +1,99 @@
+//===- Explain.cpp - tessera explain --------------------------------------===//
+
+#include "lib/Explain/Explain.h"
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/DiagnosticPrinter.h"
+#include "tools/tessera/ExplainTimeline.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <CLI/CLI.hpp>
+
+using namespace tessera;
+
+namespace {
+struct ExplainCommand {
+  std::string file, output;
+  bool timeline = false;
+  Assignments shape;
+  explain::ExplainOptions options;
+};
+} // namespace
+
+static int fail(const llvm::Twine &message) {
+  llvm::errs() << "tessera: " << message << "\n";
+  return ExitUsage;
+}
+
+static ExplainedTimeline drawTimeline(const ExplainCommand &command) {
+  CompileOptions compile = command.options.compile;
+  compile.tuning.shape = command.options.pictures.shape;
+  RunOptions run;
+  run.file = command.file;
+  run.defines = compile.defines;
+  run.imports = compile.imports;
+  run.kernel = compile.kernel;
+  run.shape = command.shape;
+  run.scalars = command.options.pictures.scalars;
+  run.inputs = command.options.pictures.inputs;
+  return explainTimeline(run, compile);
+}
+
+static int runExplain(ExplainCommand &command) {
+  command.options.pictures.shape = readExtents(command.shape);
+  auto buffer = llvm::MemoryBuffer::getFile(command.file, /*IsText=*/true);
+  if (!buffer)
+    return fail("cannot read '" + command.file + "': " + buffer.getError().message());
+  DiagnosticPrinter printer;
+  explain::Explanation explanation =
+      explain::explain((*buffer)->getBuffer().str(), command.file, command.options,
+                       [&](const Diagnostic &d) { printer.print(d); });
+  int code = static_cast<int>(explanation.status);
+  if (explanation.status == CompileStatus::UsageError)
+    return code;
+  if (command.timeline && code == ExitSuccess) {
+    ExplainedTimeline timeline = drawTimeline(command);
+    if (timeline.code == ExitUsage)
+      return timeline.code;
+    code = timeline.code;
+    explanation.data["timeline"] = std::move(timeline.data);
+  }
+  std::string page = explain::writePage(std::move(explanation.data));
+  auto write = [&](llvm::raw_ostream &os) {
+    os << page;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = llvm::writeToOutput(command.output, write))
+    return fail("cannot write '" + command.output + "': " + toString(std::move(error)));
+  return code;
+}
+
+void tessera::addExplainCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand(
+      "explain", "Write a page that shows what the compiler made of a source, and why");
+  auto command = std::make_shared<ExplainCommand>();
+  CompileOptions &options = command->options.compile;
+  explain::PictureRequest &pictures = command->options.pictures;
+  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  addDefineOption(*sub, options.defines);
+  addImportOption(*sub, options.imports);
+  sub->add_option("--schedule", options.schedule,
+                  "Schedule fields in place of those chosen, as consumers=2,overlap=1");
+  sub->add_option("--kernel", options.kernel, "Explain this kernel only");
+  addTuningOptions(*sub, options.tuning);
+  addShape(*sub, command->shape,
+           "Extents of the run-time dimensions, for the pictures of masks, the measured schedule "
+           "and the timeline (default: some that suit the kernel)");
+  addAssignments(*sub, "--set", pictures.scalars, "NAME=VALUE",
+                 "Value of a scalar argument, for the pictures and the timeline");
+  addAssignments(*sub, "--input", pictures.inputs, "NAME=X.npy",
+                 "Elements of a view, for the pictures and the timeline");
+  sub->add_flag("--timeline", command->timeline,
+                "Run the kernel on the simulator and draw when each warpgroup did what");
+  sub->add_option("-o,--output", command->output, "The page; - is stdout")->required();
+  sub->add_flag("--remarks", options.remarks, "Print remarks too; the page has them in any case");
+  sub->add_option("--ptxas", options.ptxas, "Path of ptxas");
+  sub->add_option("--Xptxas", options.ptxasArguments, "Pass an argument on to ptxas")
+      ->allow_extra_args(false);
+  sub->add_option("--nvdisasm", command->options.nvdisasm, "Path of nvdisasm");
+  sub->callback([command] { throw CLI::RuntimeError(runExplain(*command)); });
+}

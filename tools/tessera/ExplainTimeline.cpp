@@ -1,0 +1,83 @@
+//===- ExplainTimeline.cpp - The timeline of an explanation ---------------===//
+
+#include "tools/tessera/ExplainTimeline.h"
+#include "lib/Explain/Pictures.h"
+#include "tools/tessera/Commands.h"
+#include "tools/tessera/KernelSource.h"
+#include "tools/tessera/RunArguments.h"
+#include "tools/tessera/SimRunner.h"
+
+using namespace mlir;
+using namespace tessera;
+namespace json = llvm::json;
+
+/// What the simulator does in a few seconds.
+static constexpr uint64_t kMostWarpInstructions = uint64_t(1) << 22;
+/// The extent, unless the options have another, of a dimension that is cut into tiles or loops.
+static constexpr int64_t kDefaultLength = 512;
+
+static ExplainedTimeline fail(const llvm::Twine &problem, int code) {
+  return {json::Object{{"problem", problem.str()}}, code};
+}
+
+/// Says what is wrong with the options.
+static ExplainedTimeline refuse(const llvm::Twine &problem) {
+  return fail(problem, failUsage("--timeline: " + problem));
+}
+
+/// The timeline as people read it.
+static ExplainedTimeline draw(const timeline::Timeline &timeline) {
+  std::string svg, summary;
+  llvm::raw_string_ostream svgStream(svg), summaryStream(summary);
+  if (llvm::Error error = timeline::writeSvg(timeline, timeline::SvgOptions(), svgStream))
+    return fail(toString(std::move(error)), ExitSuccess);
+  timeline::writeSummary(timeline, summaryStream);
+  return {json::Object{{"svg", std::move(svg)}, {"summary", std::move(summary)}}, ExitSuccess};
+}
+
+static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kernel,
+                                  const RunArguments &arguments) {
+  runner.setSeeds(/*first=*/0, /*count=*/1);
+  runner.setMaxWarpInstructions(kMostWarpInstructions);
+  if (failed(runner.run(kernel, arguments.getValues()))) {
+    if (runner.getReport().warpInstructions <= kMostWarpInstructions)
+      return fail("the kernel failed on the simulator", ExitFailed);
+    return refuse("the kernel takes more than " + llvm::Twine(kMostWarpInstructions) +
+                  " warp instructions, which the simulator does not run for a page; give smaller "
+                  "extents with --shape");
+  }
+  llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
+  return timeline ? draw(*timeline) : refuse(toString(timeline.takeError()));
+}
+
+ExplainedTimeline tessera::explainTimeline(RunOptions run, CompileOptions compile) {
+  KernelSource source;
+  if (int code = source.read(run))
+    return fail("the kernel is not known", code);
+  tile::EntryOpInterface kernel = source.getKernel();
+  if (run.shape.empty())
+    for (const auto &[name, extent] : explain::getDefaultExtents(kernel, kDefaultLength))
+      run.shape.emplace_back(name.str(), std::to_string(extent));
+  llvm::Expected<RunArguments> arguments = RunArguments::create(kernel, run);
+  if (!arguments)
+    return refuse(toString(arguments.takeError()));
+  if (failed(resolveLaunch(kernel, arguments->getValues())))
+    return fail("the kernel does not take this shape", ExitUsage);
+  compile.kernel = kernel.getSymName().str();
+  compile.instrument = "timeline";
+  // The page has the warnings already.
+  auto report = [&](const tessera::Diagnostic &diagnostic) {
+    if (diagnostic.severity == Severity::Error)
+      source.getHandler()(diagnostic);
+  };
+  CompileStatus status;
+  std::unique_ptr<SimRunner> runner =
+      SimRunner::create(source.getText(), run.file, compile, run.sim, report, status);
+  if (!runner)
+    return fail("the kernel does not compile with marks for a timeline", static_cast<int>(status));
+  ExplainedTimeline timeline = simulate(*runner, kernel, *arguments);
+  timeline.data["shape"] = json::Object();
+  for (const auto &[name, extent] : run.shape)
+    (*timeline.data.getObject("shape"))[name] = extent;
+  return timeline;
+}
