@@ -3,17 +3,18 @@
 # Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
-#                torch, jax                  a Python with PyTorch, with JAX was found
+#                torch, jax, pygments        a Python with PyTorch, with JAX, with Pygments was found
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %torch-python, %jax-python, %cmake, %cxx, %cc, %llvm-include, %build,
-#                %source
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %cmake, %cxx, %cc, %llvm-include,
+#                %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
 #                TESSERA_THOROUGH=1          every configuration of Simulator/kernels, not half of them
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
 #                TESSERA_JAX=PATH            the Python to try first for JAX
+#                TESSERA_PYGMENTS=PATH       the Python to try first for Pygments
 
 import ctypes
 import glob
@@ -94,7 +95,7 @@ for feature, ptxas in found.items():
 if nvdisasm := next(disassemblers(), None):
     config.available_features.add("nvdisasm")
     substitute("nvdisasm", nvdisasm)
-for framework in ("torch", "jax"):
+for framework in ("torch", "jax", "pygments"):
     if framework_python := next(pythons_with(framework), None):
         config.available_features.add(framework)
         substitute(f"{framework}-python", framework_python)

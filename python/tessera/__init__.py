@@ -11,11 +11,11 @@ the build tree around it.
 
 from ._compile import Diagnostic, compile, kernel
 from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
+from ._explain import explain
 from ._kernel import Bundle, Kernel, load
 from ._program import Program
-from ._trace import (
-    TraceError, cos, exp, exp2, fast_tanh, floor, length, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where,
-)  # fmt: skip
+from ._trace import TraceError, length
+from ._math import cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where
 from ._variant import Mask, Variant
 from . import masks
 
@@ -37,6 +37,7 @@ __all__ = [
     "cos",
     "exp",
     "exp2",
+    "explain",
     "fast_tanh",
     "floor",
     "kernel",
@@ -53,3 +54,10 @@ __all__ = [
     "tanh",
     "where",
 ]
+
+
+def load_ipython_extension(shell):
+    """What `%load_ext tessera` calls: cells that begin with `%%tile` are compiled then."""
+    from . import _notebook
+
+    _notebook.load(shell)

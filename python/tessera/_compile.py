@@ -40,6 +40,10 @@ class _Extent(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("value", c_int64)]
 
 
+class _Import(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p), ("length", c_size_t)]
+
+
 class _Options(ctypes.Structure):
     """tessera_compile_options"""
 
@@ -65,6 +69,11 @@ class _Options(ctypes.Structure):
         ("shape_class", c_char_p),
         ("extents", POINTER(_Extent)),
         ("extent_count", c_size_t),
+        ("import_paths", POINTER(c_char_p)),
+        ("import_path_count", c_size_t),
+        ("imports", POINTER(_Import)),
+        ("import_count", c_size_t),
+        ("instrument", c_char_p),
     ]
 
 
@@ -236,22 +245,27 @@ def _make_extents(shape):
     return (_Extent * len(extents))(*extents)
 
 
-def compile_bundle(source, file_name, request, on_diagnostic):
-    """The text of a bundle; CompileError when there is none."""
-    library = _compiler()
+def make_options(request, remarks):
+    """The options of C for a request."""
     defines, extents = _make_defines(request["parameters"]), _make_extents(request["shape"])
-    texts = ("schedule", "kernel", "ptxas", "database", "gpu", "shape_class")
-    options = _Options(
+    texts = ("schedule", "kernel", "ptxas", "database", "gpu", "shape_class", "instrument")
+    return _Options(
         size=ctypes.sizeof(_Options),
         defines=defines,
         define_count=len(defines),
         bundle_ptx=request["image"] == "ptx",
-        remarks=on_diagnostic is not None,
+        remarks=remarks,
         skip_database=request["database"] is False,
         extents=extents,
         extent_count=len(extents),
         **{name: _encode(request[name]) for name in texts if request[name]},
     )
+
+
+def compile_bundle(source, file_name, request, on_diagnostic):
+    """The text of a bundle; CompileError when there is none."""
+    library = _compiler()
+    options = make_options(request, remarks=on_diagnostic is not None)
     collector, compilation = _Collector(), c_void_p()
     status = library.tessera_compile(
         source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None,
@@ -380,6 +394,7 @@ def compile(
     gpu=None,
     shape=None,
     shape_class=None,
+    instrument=None,
     **parameters,
 ):
     """Compiles a `.tile` source to a Kernel.
@@ -397,6 +412,7 @@ def compile(
     shape:          extents of the kernel's dimensions, {"SQ": 1024, ...}, all of them: they decide which measured
                     schedule is used, and nothing else.
     shape_class:    the class of shapes instead, as "many-short".
+    instrument:     what launches record for `Kernel.read_timeline`, as "timeline,blocks=8".
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
@@ -415,7 +431,7 @@ def compile(
     source, file_name = _read_source(path_or_source)
     request = make_request(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
-        shape_class=shape_class,
+        shape_class=shape_class, instrument=instrument,
     )  # fmt: skip
     bundle = _find_own(source, file_name, request) if cache else None
     if bundle is None:
@@ -432,7 +448,7 @@ def find_own(path, shape_class, parameters):
 
 def make_request(
     parameters, kernel=None, schedule=None, image="cubin", ptxas=None, database=None, gpu=None, shape=None,
-    shape_class=None,
+    shape_class=None, instrument=None,
 ):  # fmt: skip
     """What is asked for, as data for JSON."""
     if isinstance(schedule, dict):
@@ -446,6 +462,7 @@ def make_request(
         "gpu": gpu,
         "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
+        "instrument": instrument,
         "parameters": to_texts(parameters),
     }
 

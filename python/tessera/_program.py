@@ -20,6 +20,7 @@ def _interpreter():
         "tessera_program_argument_name": (c_char_p, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
+        "tessera_program_loose_visits": (c_char_p, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
     }  # fmt: skip
     return _library.declare(_compile._compiler(), signatures)
@@ -140,3 +141,8 @@ class Program:
             self._handle, array, len(array), _compile._Handler(), None
         )
         return name and name.decode()
+
+    @functools.cached_property
+    def loose_visits(self):
+        """Why the interval of blocks that a mask's comparisons leave may have others; "" where it has none."""
+        return self._library.tessera_program_loose_visits(self._handle).decode()

@@ -1,8 +1,13 @@
 """Attention whose scores and masks are Python functions: sources that import `attention.tile`."""
 
-from . import _compile, _trace
+import re
+
+from . import _compile, _explain, _trace
+from ._errors import CompileError
 from ._program import Program
 
+# What a source of a variant begins with: its template.
+_HEAD = '$import "{}.tile"\n\n'
 _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
 
 
@@ -60,6 +65,13 @@ def _check_arguments(arguments):
             raise TypeError(f"the argument '{name}' is {kind!r}; it is float, int, or the dimensions of a view, as ('H',)")
 
 
+def to_gradients(source, fixed):
+    """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
+    return _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients") + source.removeprefix(
+        _HEAD.format("attention")
+    )
+
+
 def _takes(function, name):
     """Whether a function takes an argument by name."""
     import inspect  # Of all that the package imports it would take the longest.
@@ -81,22 +93,30 @@ class Variant:
     arguments: what functions take further, by name: float, int, or the dimensions of a view of float32, as ("H",).
                The kernel gets them after its own. Numbers that a function finds elsewhere are constants.
 
+    visits:    how the blocks of keys are found in which the mask leaves something: "interval", from the first to the last
+               that its comparisons leave, or "list", by a kernel that computes the mask first. Unless it is given, a mask
+               whose comparisons do not say it all takes a list (attention_visits.tile).
+
     Functions are traced: they compute with operators, comparisons, `abs`, and the functions of this package. Raises
     TraceError, with the line, for anything else.
     """
 
-    def __init__(self, score=None, mask=None, **arguments):
+    def __init__(self, score=None, mask=None, visits=None, **arguments):
         if score is None and mask is None:
             raise ValueError("a variant has a score, a mask or both")
-        self.score, self.mask = score, mask
+        if visits not in (None, "interval", "list"):
+            raise ValueError(f"visits is {visits!r}; it is 'interval', 'list' or None")
+        self.score, self.mask, self._picture = score, mask, None
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
-        functions = self._write_functions()
+        lines, places = self._write_functions()
+        functions = "".join(f"{line}\n" for line in lines)
+        lists = ""
+        if self._takes_list(visits, functions):
+            lists = f'param VISITS : name = "list"\nparam LISTS : name = "{self._name_lists()}"\n\n'
         #: The text of the source, for `compile` and for a file.
-        self.source = f'$import "attention.tile"\n\n{functions}'
-        self._gradients = tuple(
-            f'$import "attention_gradients{form}.tile"\n\n{functions}' for form in ("", "_fixed")
-        )
+        self.source = _HEAD.format("attention") + lists + functions
+        self._places = [""] * (2 + lists.count("\n")) + places
 
     def _arguments_of(self, function):
         if isinstance(function, Mask):
@@ -104,13 +124,56 @@ class Variant:
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
     def _write_functions(self):
+        """(lines, where Python asks for each)."""
         parts = []
         if self.mask is not None:
             parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
         if self.score is not None:
             parameters = (("s", "f32"), *_PLACE)
             parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
-        return "\n".join(parts)
+        self._of_mask = parts[0][0] if self.mask is not None else []
+        lines, places = parts[0]
+        for more, more_places in parts[1:]:
+            lines, places = [*lines, "", *more], [*places, "", *more_places]
+        return lines, places
+
+    def _takes_list(self, visits, functions):
+        if visits is not None or self.mask is None:
+            return visits == "list"
+        try:
+            return Program(_HEAD.format("attention") + functions).loose_visits != ""
+        except CompileError:
+            return False  # Whoever asks for the kernel gets the error.
+
+    def _name_lists(self):
+        """Of which indices the mask is a function: LISTS of attention_visits.tile."""
+        body = "\n".join(self._of_mask[1:])
+        return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
+
+    def check(self):
+        """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""
+        try:
+            self.program()
+        except CompileError as error:
+            first = next((entry for entry in error.diagnostics if entry.severity == "error"), None)
+            if first is None or first.file != "<source>":
+                raise
+            raise _trace.TraceError(f"{self._places[first.line - 1]}{first.message}") from None
+
+    def sort_arguments(self, given):
+        """(views, numbers, integers) by name, of what is given for the further arguments. Raises TypeError."""
+        for name in (*given, *self.arguments):
+            if name not in given or name not in self.arguments:
+                known = ", ".join(self.arguments) or "nothing"
+                raise TypeError(f"the variant takes {known} in `arguments`; '{name}' is missing or unknown")
+        parts = {float: {}, int: {}, None: {}}
+        for name, kind in self.arguments.items():
+            parts[kind if kind in (float, int) else None][name] = given[name]
+        return parts[None], parts[float], parts[int]
+
+    def asks_for(self, name):
+        """Whether the kernel takes an argument of a name."""
+        return f'tile.argument "{name}"' in self.source
 
     def compile(self, **options):
         """The kernel; options are those of `compile`: parameters of attention.tile, schedules and so on."""
@@ -126,7 +189,7 @@ class Variant:
         fixed: the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
                head dimensions to 128 and scores whose derivative leaves enough registers.
         """
-        return self._gradients[fixed]
+        return to_gradients(self.source, fixed)
 
     def compile_gradients(self, fixed=False, **options):
         """The kernels of the gradients: of (q, k, v, o, do, lse, dq, dk, dv, scale) and the variant's arguments by name, with
@@ -142,6 +205,21 @@ class Variant:
         remarks = []
         _compile.compile(self.source, image="ptx", cache=False, on_diagnostic=remarks.append, **options)
         return "\n".join(str(remark) for remark in remarks if remark.severity == "remark")
+
+    def explain_html(self, **options):
+        """A page that shows it, with a picture of the blocks that are visited; options are those of `tessera.explain`."""
+        return _explain.explain(self.source, **options)
+
+    def _repr_html_(self):
+        """For notebooks: the source, and which blocks its mask leaves."""
+        import html
+
+        picture = ""
+        if self.mask is not None:
+            if self._picture is None:
+                self._picture = _explain.draw_masks(self.source)
+            picture = self._picture
+        return f"<pre>{html.escape(self.source)}</pre>{picture}"
 
     def reference(self, q, k, v, scale, **given):
         """(o, lse) by definition, in the precision of numpy's float64, of arrays [B, H, S, D]."""

@@ -1,11 +1,14 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
+import functools
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 from . import _compile, _library
+from ._errors import CompileError
 from ._program import Program
+from ._variant import to_gradients
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
@@ -49,6 +52,19 @@ def name_variant(mask, softcap, alibi):
     if alibi:
         fields.append("ALIBI=true")
     return " ".join(["attention_variants", *fields])
+
+
+# What kernels take for parameters of these values.
+_EXTRAS = {"SOFTCAP": ("exact", ["softcap"]), "ALIBI": ("true", ["alibi"]), "MASK": ("window", ["left", "right"])}
+
+
+def _list_extras(parameters, order):
+    return [name for field in order if parameters.get(field) == _EXTRAS[field][0] for name in _EXTRAS[field][1]]
+
+
+def list_extras(text):
+    """The names of what the kernel of a named variant takes after its scale."""
+    return _list_extras(dict(field.split("=", 1) for field in text.split()[1:]), ("SOFTCAP", "ALIBI", "MASK"))
 
 
 def is_source(text):
@@ -96,12 +112,18 @@ def _find_width(name, size):
     return next(width for width in WIDTHS if size <= width)
 
 
+# Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave.
+_SMALLER = {64: {"BM": 128, "BN": 96}, 96: {"BM": 128, "BN": 96}, 128: {"BM": 128, "BN": 80}, 192: {"BM": 128, "BN": 64},
+            256: {"BM": 128, "BN": 48}}  # fmt: skip
+
+
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
     "bf16") and widths of tiles: one for each class of shapes."""
 
     def __init__(self, text, element_type, d, dv, padded, lse):
-        if is_source(text):
+        self._is_written = is_source(text)
+        if self._is_written:
             self.source, self.parameters = text, {}
         else:
             name, *fields = text.split()
@@ -117,27 +139,40 @@ class Variant:
         self.is_padded = padded
         #: The interpreter's form.
         self.program = Program(self.source, **self.parameters)
+        # What takes lists of blocks is a sequence, and its attention has the classes of that without.
+        lists = self._is_written and 'param VISITS : name = "list"' in self.source
+        self._classified = Program(self.source, **self.parameters, VISITS="interval") if lists else self.program
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
-        self.extras = [
-            argument
-            for field, arguments in (("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]), ("MASK", ["left", "right"]))
-            if self.parameters.get(field) in ("exact", "true", "window")
-            for argument in arguments
-        ]
+        self.extras = [] if self._is_written else list_extras(text)
         self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
 
     def compile(self, shape_class):
         """The kernel of a class; waits for the compiler where it is not there yet."""
         kernel = self._kernels.get(shape_class)
         if kernel is None:
-            kernel = _compile.compile(self.source, shape_class=shape_class, **self.parameters)
-            self._kernels[shape_class] = kernel
+            kernel = self._kernels[shape_class] = self._compile(shape_class)
         return kernel
+
+    def _compile(self, shape_class):
+        try:
+            return _compile.compile(self.source, shape_class=shape_class, **self.parameters)
+        except CompileError as error:
+            if not self._is_written or "no schedule of this kernel fits" not in str(error):
+                raise
+            smaller = _SMALLER[max(self.parameters["D"], self.parameters["DV"])]
+            parameters = {**self.parameters, **smaller}
+            if parameters == self.parameters:
+                raise
+            kernel = _compile.compile(self.source, shape_class=shape_class, **parameters)
+            self.parameters = parameters
+            first = str(error).splitlines()[0]
+            warnings.warn(f"functions of scores take tiles of {smaller['BM']} x {smaller['BN']}: {first}", RuntimeWarning)
+            return kernel
 
     def find(self, shape):
         """(kernel, whether it is that of the shape's class). A class that is not there yet is compiled beside the
         program, if there is another."""
-        shape_class = self.program.shape_class(**shape)
+        shape_class = self._classified.shape_class(**shape)
         kernel = self._kernels.get(shape_class)
         if kernel is not None:
             return kernel, True
@@ -200,13 +235,66 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         return _library.find_source("attention_bwd" + form), parameters, []
     fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
-    extras = [
-        argument
-        for field, arguments in (("MASK", ["left", "right"]), ("SOFTCAP", ["softcap"]), ("ALIBI", ["alibi"]))
-        if parameters.get(field) in ("window", "exact", "true")
-        for argument in arguments
-    ]
-    return source, parameters, extras
+    return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
+
+
+# How texts name gradients, by whether they are the same in each run.
+_GRADIENTS = {False: "gradients of ", True: "deterministic gradients of "}
+
+
+def name_gradients(text, fixed):
+    """The text for the gradients of a variant."""
+    return _GRADIENTS[fixed] + text
+
+
+def read_gradients(text):
+    """(text of the variant, `fixed`) of what `name_gradients` gives, None for other texts."""
+    for fixed, name in _GRADIENTS.items():
+        if text.startswith(name):
+            return text.removeprefix(name), fixed
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def find_gradients(kind, text, fixed, element_type, d, dv, lse):
+    """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
+    of functions of scores and masks too."""
+    if is_source(text):
+        sources = to_gradients(text, fixed=False), to_gradients(text, fixed=True)
+        return find_gradients_of_sources(kind, sources, fixed, element_type, d, dv, lse), []
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed)
+    return kind(source, **parameters), extras
+
+
+@functools.lru_cache(maxsize=None)
+def find_gradients_of_sources(kind, sources, fixed, element_type, d, dv, lse):
+    """The kernels, or the interpreter's form: of the first source, or, where results are to be the same in each run or it
+    does not compile, of the second."""
+    widths = describe_widths(d, dv)
+    parameters = {**widths, "T": element_type, "DLSE": lse}
+    if fixed or max(widths["D"], widths["DV"]) > WIDEST_OF_BOTH:
+        return kind(sources[1], **parameters)
+    try:
+        return kind(sources[0], **parameters)
+    except CompileError as error:
+        # What is wrong with the functions themselves, the other form refuses too.
+        kernel = kind(sources[1], **parameters)
+        warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
+        return kernel
+
+
+def check_functions(variant, arguments, mods, scale, others):
+    """Refuses arguments of an attention that do not go together with functions of scores and masks: those of a variant, or
+    `mods`, (score_mod, score_args, mask_mod, mask_args). `others` are further arguments by name."""
+    if variant is None and arguments is not None:
+        raise ValueError("argument 'arguments' is given without a variant, whose functions would take them")
+    if variant is not None and mods != (None, (), None, ()):
+        raise ValueError("arguments 'score_mod' and 'mask_mod' are given with a variant, which has functions of its own")
+    for name, value in others.items():
+        if value is not None and value is not False and not (name == "softcap" and value == 0):
+            raise ValueError(f"argument '{name}' is given with functions of scores and masks; let these say it")
+    if scale == 0:
+        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
 
 
 def _background():

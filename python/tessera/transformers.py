@@ -6,8 +6,8 @@
 
 A mask is read once for each forward pass, whatever functions it is made of: for each sequence, the first and the last key
 that a row sees. Runs of rows whose keys move with them, or stay, are one call of the kernel each: so a batch with
-padding has a call for each length of padding, and packed sequences one each. A mask with holes in a row is refused.
-docs/pytorch.md says more.
+padding has a call for each length of padding, and packed sequences one each. A kernel is compiled from the function of a mask
+with holes in a row. docs/pytorch.md says more.
 """
 
 import bisect
@@ -15,7 +15,7 @@ import dataclasses
 
 import torch
 
-from .torch import attention
+from .torch import _captured, attention
 
 # Elements of a mask that are looked at together.
 _MOST_ELEMENTS = 1 << 26
@@ -40,6 +40,22 @@ class Mask(tuple):
 
     def contiguous(self):
         return self
+
+
+class FunctionMask:
+    """A mask with holes in a row: its function, which a kernel is compiled from. It is to look like a tensor as well."""
+
+    ndim = 4
+
+    def __init__(self, function):
+        self.function = function
+
+    def contiguous(self):
+        return self
+
+
+class _HolesError(NotImplementedError):
+    """A mask has rows that see keys with others between them."""
 
 
 def register(name="tessera"):
@@ -115,9 +131,9 @@ def _read_bounds(visible):
     last = keys - 1 - visible.flip(2).to(torch.int8).argmax(2)
     first, last = torch.where(count > 0, first, 1), torch.where(count > 0, last, 0)
     if not torch.equal(last - first + 1, count):
-        raise NotImplementedError(
+        raise _HolesError(
             "argument 'attention_mask' has rows that see keys with others between them; attn_implementation=\"tessera\" "
-            'takes masks whose rows see keys in one run: use attn_implementation="sdpa"'
+            'takes tensors of masks whose rows see keys in one run: use attn_implementation="sdpa"'
         )
     return first, last
 
@@ -152,7 +168,7 @@ def _make_mask(
     """What transformers.AttentionMaskInterface calls for each kind of mask of a forward pass."""
     from transformers import masking_utils
 
-    if isinstance(attention_mask, Mask):
+    if isinstance(attention_mask, (Mask, FunctionMask)):
         return attention_mask
     ends_together = isinstance(q_offset, int) and q_offset + q_length == kv_offset + kv_length
     if attention_mask is None and mask_function is masking_utils.causal_mask_function and ends_together:
@@ -173,11 +189,35 @@ def _make_mask(
         visible = visible.expand(batch_size, end - begin, kv_length)
         return visible if padding is None else visible & padding[:, None, kv_offset : kv_offset + kv_length]
 
-    return _read_mask(batch_size, q_length, kv_length, look)
+    try:
+        return _read_mask(batch_size, q_length, kv_length, look)
+    except _HolesError:
+        seen = None if padding is None else padding[:, kv_offset : kv_offset + kv_length].bool()
+        return _take_function(mask_function, q_offset, kv_offset, seen, columns.device)
+
+
+def _take_function(mask_function, q_offset, kv_offset, seen, device):
+    """The FunctionMask of a function that counts from the offsets, of keys that `seen` has, if it is given."""
+
+    def offset_mask(b, h, q, k):
+        # Masks of transformers are those of head 0.
+        return mask_function(b, h * 0, q + q_offset, k + kv_offset)
+
+    def padded_mask(b, h, q, k):
+        return offset_mask(b, h, q, k) & seen[b, k]
+
+    function = offset_mask if seen is None else padded_mask
+    problem = _captured.find(device, None, (), function, ())[0].problem
+    if problem is not None:
+        raise NotImplementedError(
+            "argument 'attention_mask' has rows that see keys with others between them, and no kernel can be compiled from its "
+            f'function: use attn_implementation="sdpa"; {problem}'
+        )
+    return FunctionMask(function)
 
 
 def _read_tensor(mask, query, key):
-    """The Mask of a tensor [batch or 1, 1, rows, keys or more]: true or 0 where a key is seen, false or very small where not."""
+    """The Mask of a tensor [batch or 1, 1, rows, keys or more]: true or 0 where a key is seen, else false or very small."""
     if mask.dim() != 4 or mask.shape[1] != 1:
         raise NotImplementedError(
             f"argument 'attention_mask' has shape {tuple(mask.shape)}; attn_implementation=\"tessera\" takes one mask for "
@@ -201,7 +241,7 @@ def _read_tensor(mask, query, key):
 
 
 def _find_mask(module, query, key, attention_mask, is_causal, sliding_window):
-    if isinstance(attention_mask, Mask):
+    if isinstance(attention_mask, (Mask, FunctionMask)):
         return attention_mask
     if attention_mask is not None:
         return _read_tensor(attention_mask, query, key)
@@ -242,6 +282,13 @@ def _attend(
     if s_aux is not None or position_bias is not None:
         _refuse(**{"s_aux" if s_aux is not None else "position_bias": True})
     mask = _find_mask(module, query, key, attention_mask, is_causal, sliding_window)
+    if isinstance(mask, FunctionMask):
+        score_mod = _cap if softcap else None
+        out = attention(
+            query, key, value, score_mod=score_mod, score_args=(float(softcap),) if softcap else (), mask_mod=mask.function,
+            scale=scaling,
+        )  # fmt: skip
+        return out.transpose(1, 2), None
     options = {"scale": scaling, "softcap": softcap or 0.0}
     whole = (0, query.shape[0]), (0, query.shape[2])
     if len(mask) == 1 and (mask[0].batch, mask[0].rows) == whole:
@@ -251,6 +298,10 @@ def _attend(
         (begin, end), (row, last_row) = part.batch, part.rows
         out[begin:end, row:last_row] = _call(part, query, key, value, options).transpose(1, 2)
     return out, None
+
+
+def _cap(score, b, h, q, k, softcap):
+    return softcap * torch.tanh(score / softcap)
 
 
 def _call(part, query, key, value, options):

@@ -20,7 +20,7 @@ HEAD = """tile.kernel @k(%x: !tile.view<[M, 64], bf16>,
   %j = arith.fptosi %d : tensor<64x64xf32> to tensor<64x64xi32>
 """
 # Other numbers of operands than two.
-UNARY = "negf absf floor ceil sqrt rsqrt exp exp2 log log2 sin cos tanh erf expm1 log1p tan atan round trunc roundeven".split()
+UNARY = "negf absf absi floor ceil sqrt rsqrt exp exp2 log log2 sin cos tanh erf expm1 log1p tan atan round trunc roundeven".split()
 
 
 def operation(name, result, value, other, type, boolean):

@@ -13,11 +13,13 @@ import fake_cuda
 import jax
 import jax.numpy as jnp
 import problems
+import xla_frame
 
 import tessera.jax
 from tessera import _compile, _variants
+from tessera.jax import _call, _functions
 
-POINTERS = [ctypes.c_char * 128] * 3 + [ctypes.c_uint64] * 2
+TYPES = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
 
 
 def compile_ptx(source, **options):
@@ -33,7 +35,7 @@ class Native(unittest.TestCase):
         fake_cuda.library.fake_cuda_set_device(0)
         library = tessera.jax.register()
         # Kernels for the CPU too: the fake driver takes every address.
-        library.tessera_xla_register(tessera.jax._resolve, tessera.jax._resolve, None)
+        library.tessera_xla_register(_call._resolve, _call._resolve, None)
         patch = unittest.mock.patch.object(_compile, "compile", compile_ptx)
         patch.start()
         self.addCleanup(patch.stop)
@@ -53,8 +55,7 @@ class Native(unittest.TestCase):
         variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
         kernel, _, _ = _variants.find_kernel(variant, "f16", (2, 4, 37, 64, 2, 53, 64), lse=False)
         parameters = kernel.description["launch_parameters"]
-        types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
-        types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
+        types = [TYPES.get(entry["kind"]) or TYPES.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
         fake_cuda.set_parameters(types)
         self.call(tensors, alibi=jnp.ones(4), softcap=2.5, window=(16, 3), scale=0.25)
         values, seen = {"scale": 0.25, "cap": 2.5, "left": 16, "right": 3}, set()
@@ -64,6 +65,83 @@ class Native(unittest.TestCase):
                 value = fake_cuda.last_parameter(index, types[index])
                 self.assertEqual(getattr(value, "value", value), values[entry["argument"]], entry["argument"])
         self.assertEqual(seen, set(values))
+
+    def test_arguments_of_functions(self):
+        """Views, numbers and integers reach the places that the kernel has for them."""
+        factor, width, table, shift = 0.5, 7, jnp.arange(4.0), jnp.arange(53, dtype=jnp.int8)
+        score = lambda s, b, h, q, k: s * factor + table[h] + shift[k]  # noqa: E731
+        mask = lambda b, h, q, k: k - q < width  # noqa: E731
+        source, views, numbers, integers, _ = _functions.trace(score, (), mask, ())
+        tensors = problems.make(dtype=jnp.float16)
+        kernel, *_ = _variants.find_kernel(source, "f16", (2, 4, 37, 64, 2, 53, 64))
+        parameters = kernel.description["launch_parameters"]
+        types = [TYPES.get(entry["kind"]) or TYPES.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
+        fake_cuda.set_parameters(types)
+        self.call(tensors, score_mod=score, mask_mod=mask)
+        values, seen = {**numbers, **integers}, set()
+        self.assertEqual(len(values), 2)
+        for index, entry in enumerate(parameters):
+            if entry["kind"] == "scalar" and entry.get("argument") in values:
+                seen.add(entry["argument"])
+                value = fake_cuda.last_parameter(index, types[index])
+                self.assertEqual(getattr(value, "value", value), values[entry["argument"]], entry["argument"])
+        self.assertEqual(seen, set(values))
+        self.assertEqual(len(views), 2)
+
+    def test_lists(self):
+        """A mask of loaded values: a kernel lists the blocks that another one visits."""
+        shift = jnp.arange(53, dtype=jnp.int32)
+        self.call(problems.make(dtype=jnp.float16), mask_mod=lambda b, h, q, k: k - q < shift[k])
+        self.assertEqual(fake_cuda.launch_count(), 2)
+
+    def test_gradients(self):
+        q, k, v = problems.make(rows=33)
+        before = fake_cuda.launch_count()
+        for deterministic in (False, True):
+            jax.block_until_ready(
+                jax.grad(lambda q: tessera.jax.attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q)
+            )
+        # Forward each time, then three kernels of one form and four of the other.
+        counts = [len(self.find_gradients(fixed).description["launches"]) for fixed in (False, True)]
+        self.assertEqual(fake_cuda.launch_count() - before, 2 + sum(counts))
+
+    def find_gradients(self, fixed):
+        text = "attention_fwd CAUSAL=false"
+        return _variants.find_gradients(_compile.compile, text, fixed, "bf16", 64, 64, False)[0]
+
+    def test_memory_of_sequences(self):
+        """Gradients on a CUDA stream ask XLA for memory, and give it back."""
+        sizes = {"q": (1, 2, 33, 64), "k": (1, 1, 20, 64), "lse": (1, 2, 33)}
+        frame = xla_frame.Frame(
+            [sizes[name] for name in ("q", "k", "k", "q", "q", "lse")], [sizes[name] for name in ("q", "k", "k")],
+            variant="gradients of attention_fwd CAUSAL=false", layout="BHSD", extras="", scale=0.125,
+        )  # fmt: skip
+        before = fake_cuda.launch_count()
+        library = tessera.jax.register()
+        self.assertEqual(frame.call(library.tessera_xla_attention_backward), None)
+        self.assertEqual(fake_cuda.launch_count() - before, len(self.find_gradients(False).description["launches"]))
+        (size, alignment), = frame.allocations
+        self.assertEqual((frame.released, alignment), ([size], 256))
+        # The sums of dQ in float32, and two values for each row.
+        self.assertGreaterEqual(size, 2 * 33 * (64 + 2) * 4)
+        self.assertEqual(frame.call(library.tessera_xla_attention_backward, fails=True), "no memory")
+        self.assertEqual(frame.ask_traits(library.tessera_xla_attention_backward), 0)
+        self.assertEqual(frame.ask_traits(library.tessera_xla_attention), 1)
+
+    def test_damaged_calls(self):
+        """What no program of this package says."""
+        library, shape = tessera.jax.register(), (1, 2, 33, 64)
+        for arguments, text, attributes in (
+            (3, "attribute 'extras' does not say what there is", {"extras": "f"}),
+            (3, "tensor 'v' is missing", {"extras": "v"}),
+            (4, "there are more tensors than attribute 'extras' says", {"extras": ""}),
+            (3, "attribute 'variant' names a variant", {"extras": "", "layout": "SHBD"}),
+            (3, "attribute 'scale' is of another type", {"extras": "", "scale": "1"}),
+        ):
+            attributes = {"variant": "attention_fwd CAUSAL=false", "layout": "BHSD", "scale": 0.125, **attributes}
+            frame = xla_frame.Frame([shape] * arguments, [shape], **attributes)
+            with self.subTest(text):
+                self.assertIn(text, frame.call(library.tessera_xla_attention))
 
     def test_kernels_are_asked_for_once(self):
         tensors = problems.make(rows=33)

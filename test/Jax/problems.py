@@ -1,5 +1,6 @@
 """Problems for the tests, and what they compare results with."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -41,3 +42,48 @@ def assert_close(test, out, expected):
     unit = float(jnp.finfo(out.dtype).eps)
     error = abs(np.asarray(out, np.float64) - expected).max()
     test.assertLessEqual(error, 2 * unit * abs(expected).max() + 2 * unit * 0.25)
+
+
+def define(q, k, v, score=None, mask=None, layout="BSHD"):
+    """(output, LSE) by definition, which JAX differentiates: in float64, or with products of 16 bits as kernels have them.
+    Functions of scores and masks take arrays of indices."""
+    if layout == "BSHD":
+        q, k, v = (tensor.swapaxes(1, 2) for tensor in (q, k, v))
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    k, v = (jnp.repeat(tensor, q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=wide) * q.shape[3] ** -0.5
+    place = jnp.ogrid[: q.shape[0], : q.shape[1], : q.shape[2], : k.shape[2]]
+    if score is not None:
+        scores = score(scores, *place).astype(wide)
+    if mask is not None:
+        scores = jnp.where(mask(*place), scores, -jnp.inf)
+    highest = jnp.maximum(scores.max(-1, keepdims=True), jnp.finfo(wide).min)
+    weights = jnp.exp(scores - highest)
+    sums = weights.sum(-1, keepdims=True)
+    weights = weights / jnp.where(sums == 0, 1, sums)
+    out = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(q.dtype), v, preferred_element_type=wide).astype(q.dtype)
+    lse = jnp.where(sums == 0, -jnp.inf, highest + jnp.log(jnp.where(sums == 0, 1, sums)))[..., 0]
+    return (out.swapaxes(1, 2) if layout == "BSHD" else out), lse
+
+
+def pull(function, tensors, lse, seed=1):
+    """Gradients of q, k and v through `function` for given ones of the output, and of the LSE where `lse` says so."""
+    generator = np.random.default_rng(seed)
+
+    def scalar(*tensors):
+        out, logarithms = function(*tensors)
+        wide = jnp.promote_types(out.dtype, jnp.float32)
+        loss = (out.astype(wide) * generator.standard_normal(out.shape).astype(np.float16)).sum()
+        if lse:
+            loss += (jnp.where(jnp.isinf(logarithms), 0, logarithms) * generator.standard_normal(logarithms.shape)).sum()
+        return loss.astype(wide)
+
+    return jax.grad(scalar, (0, 1, 2))(*tensors)
+
+
+def assert_within_twice(found, exact, rounded, what=""):
+    """The error of what was found, beside that of the same computation with products of 16 bits."""
+    found, exact, rounded = (np.asarray(array, np.float64) for array in (found, exact, rounded))
+    error, limit = np.linalg.norm(found - exact), 2 * np.linalg.norm(rounded - exact)
+    if not error <= limit:
+        raise AssertionError(f"{what}: error {error:.3g}, limit {limit:.3g}")

@@ -36,6 +36,11 @@ struct Options {
   const char *dumpDir, *reproducer, *database, *gpu, *shapeClass;
   const Extent *extents;
   size_t extentCount;
+  const char *const *importPaths;
+  size_t importPathCount;
+  const void *imports;
+  size_t importCount;
+  const char *instrument;
 };
 struct Diagnostic {
   int32_t severity;
@@ -86,7 +91,8 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
              std::to_string(options->remarks) + std::to_string(options->timing);
   if (options->skipDatabase)
     request += ";no database";
-  for (const char *text : {options->database, options->gpu, options->shapeClass})
+  for (const char *text :
+       {options->database, options->gpu, options->shapeClass, options->instrument})
     request += text ? ";" + std::string(text) : "";
   for (size_t i = 0; i < options->extentCount; ++i)
     request += ";" + std::string(options->extents[i].name) + "=" +

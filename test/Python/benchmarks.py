@@ -20,6 +20,7 @@ import attention
 import build_bundles
 import common
 import explain
+import functions
 import host
 import peers
 import plot
@@ -506,6 +507,24 @@ class Orders(unittest.TestCase):
             follows = [pair for order in orders for pair in zip(order, order[1:])]
             self.assertEqual(len(set(follows)), count * (count - 1))
             self.assertEqual({follows.count(pair) for pair in follows}, {len(orders) // count} if count > 1 else set())
+
+
+class FunctionsTest(unittest.TestCase):
+    def test_pairs(self):
+        pairs = {case.name: case.pairs(2048) for case in functions.CASES}
+        self.assertEqual(pairs["none"], 2048 * 2048)
+        self.assertEqual(pairs["causal"], 2048 * 2049 // 2)
+        self.assertEqual(pairs["window"], 1024 * 1025 // 2 + 1024 * 1024)
+        self.assertEqual(pairs["documents"], 2 * 1024 * 1025 // 2)
+
+    def test_configurations(self):
+        found = functions.configurations(128, 4096)
+        self.assertEqual(set(found), {case.name for case in functions.CASES} | {"causal, short"})
+        self.assertEqual(found["documents"]["shape"], {"B": 4, "H": 16, "HK": 16, "SQ": 4096, "SK": 4096})
+        self.assertEqual(found["relative"]["shape"]["DISTANCES"], 8191)
+        self.assertEqual(found["causal, short"]["shape"]["B"], 16)
+        for configuration in found.values():
+            self.assertNotIn("/", configuration["name"])
 
 
 if __name__ == "__main__":

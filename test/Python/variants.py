@@ -4,6 +4,7 @@
 import ctypes
 import math
 import random
+import re
 import struct
 import unittest
 
@@ -111,6 +112,20 @@ class RunTest(unittest.TestCase):
         variant = T.Variant(score=lambda s, b, h, q, k, rows: s * rows[h, q], rows=("H", "SQ"))
         self.check(variant, score=lambda s, h, i, j: s * values[h * 20 + i], rows=Array((2, 20), values))
 
+    def test_documents(self):
+        numbers = [float(i // 9) for i in range(24)]
+        variant = T.Variant(mask=T.Mask(lambda b, h, q, k, n: n[q] == n[k], n=("SK",)) & masks.causal)
+        self.check(variant, mask=lambda h, i, j: numbers[i] == numbers[j] and j <= i + 4, n=Array((24,), numbers))
+
+    def test_every_other_key(self):
+        variant = T.Variant(mask=lambda b, h, q, k: (q - k) % 2 == h)
+        self.check(variant, mask=lambda h, i, j: (i - j) % 2 == h)
+
+    def test_bias_of_distances(self):
+        values = [float(i % 7) for i in range(43)]
+        variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[q - k + 23], x=(43,))
+        self.check(variant, score=lambda s, h, i, j: s + values[i - j + 23], x=Array((43,), values))
+
     def test_bias_of_elements(self):
         values = [0.01 * i for i in range(20 * 24)]
         variant = T.Variant(score=lambda s, b, h, q, k, bias: s + bias[q, k], bias=("SQ", "SK"))
@@ -141,11 +156,25 @@ class TextTest(unittest.TestCase):
             "}\n",
         )
 
+    def test_constants(self):
+        """As f32 has them."""
+        variant = T.Variant(score=lambda s, b, h, q, k: T.where(k < q, -1e39, 0.1 * T.where(k == q, s, math.nan)))
+        for text in ("0xFF800000 : f32", "1.000000000e-01 : f32", "0x7FC00000 : f32"):
+            self.assertIn(f"arith.constant {text}", variant.source)
+
     def test_gradients(self):
         variant = T.Variant(score=lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), mask=masks.window(64), cap=float)
         self.assertIn('$import "attention_gradients_fixed.tile"', variant.write_gradients(fixed=True))
         kernel = variant.compile_gradients(D=64, DLSE=True, image="ptx")
         self.assertEqual(kernel._names[:7] + kernel._names[-2:], ["q", "k", "v", "o", "do", "lse", "dlse", "scale", "cap"])
+
+    def test_instrument(self):
+        variant = T.Variant(mask=masks.causal)
+        stages = variant.compile(D=64, image="ptx", instrument="timeline,blocks=2").description["timeline"]["stages"]
+        self.assertIn("q x k", [stage["label"] for stage in stages])
+        self.assertNotIn("timeline", variant.compile(D=64, image="ptx").description)
+        with self.assertRaisesRegex(T.CompileError, "the first word is what is recorded"):
+            variant.compile(D=64, image="ptx", instrument="clock")
 
     def test_explain(self):
         text = T.Variant(mask=masks.window(64)).explain(D=64)
@@ -157,12 +186,38 @@ class TextTest(unittest.TestCase):
         self.assertEqual(T._compile._read_imports(b"tile.kernel", "<source>"), b"")
 
 
+class VisitsTest(unittest.TestCase):
+    """Whether comparisons say which blocks a mask leaves, or a list has to."""
+
+    def form(self, mask, **arguments):
+        source = T.Variant(mask=mask, **arguments).source
+        lists = re.findall(r'^param LISTS : name = "(.*)"$', source, re.M)
+        self.assertEqual('param VISITS : name = "list"' in source, bool(lists))
+        return lists[0] if lists else "interval"
+
+    def test_forms(self):
+        self.assertEqual(self.form(masks.causal), "interval")
+        self.assertEqual(self.form(masks.window(5) & masks.prefix), "interval")
+        self.assertEqual(self.form(masks.causal | masks.prefix), "interval")
+        self.assertEqual(self.form(lambda b, h, q, k: (k < 4) | ((k <= q) & (q - k < 9))), "one")
+        self.assertEqual(self.form(lambda b, h, q, k: q // 8 == k // 8), "one")
+        self.assertEqual(self.form(lambda b, h, q, k: abs(q - k) > h), "head")
+        self.assertEqual(self.form(lambda b, h, q, k, n: n[q] == n[k], n=("SK",)), "one")
+        self.assertEqual(self.form(lambda b, h, q, k, n: n[b, q] == n[b, k], n=("B", "SK")), "batch")
+
+    def test_given(self):
+        self.assertEqual(self.form(masks.causal, visits="list"), "one")
+        self.assertEqual(self.form(lambda b, h, q, k: q // 8 == k // 8, visits="interval"), "interval")
+        with self.assertRaisesRegex(ValueError, "visits is 'lists'; it is 'interval', 'list' or None"):
+            T.Variant(mask=masks.causal, visits="lists")
+
+
 class RefusalTest(unittest.TestCase):
     def refuse(self, text, score=None, mask=None, error=T.TraceError, **arguments):
         with self.assertRaises(error) as caught:
             T.Variant(score=score, mask=mask, **arguments)
         self.assertIn(text, str(caught.exception))
-        if error is T.TraceError and "gives a" not in text:
+        if error is T.TraceError:
             self.assertIn("variants.py:", str(caught.exception))
 
     def test_conditions_and_loops(self):
@@ -178,8 +233,8 @@ class RefusalTest(unittest.TestCase):
         self.refuse("a traced value has no 'gamma'", lambda s, b, h, q, k: s.gamma())
         self.refuse("a list meets a traced value", lambda s, b, h, q, k: s + [1])
         self.refuse("does not fit in 32 bits", lambda s, b, h, q, k: s + (q + 2**31))
-        self.refuse("// and % take indices", lambda s, b, h, q, k: s // 2)
-        self.refuse("&, | and ^ combine conditions", mask=lambda b, h, q, k: q & k)
+        self.refuse("//, %, << and >> take integers", lambda s, b, h, q, k: s // 2)
+        self.refuse("&, | and ^ combine conditions", lambda s, b, h, q, k: s & q)
         self.refuse("gives a i32; a mask is a condition", mask=lambda b, h, q, k: q - k)
 
     def test_arguments(self):
@@ -192,8 +247,8 @@ class RefusalTest(unittest.TestCase):
             T.Mask(lambda b, h, q, k, n: k < n, n=int) & T.Mask(lambda b, h, q, k, n: k < n, n=float)
 
     def test_what_the_compiler_refuses(self):
-        variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[q - k], x=("SQ",))
-        with self.assertRaisesRegex(T.CompileError, "such elements would have to be gathered"):
+        variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[h, 7], x=("H", 4))
+        with self.assertRaisesRegex(T.CompileError, "has the index 7 in dimension 1"):
             variant.program()
 
 

@@ -103,6 +103,20 @@ class Meaning(unittest.TestCase):
             problems.assert_close(self, out, other.detach().double(), options)
             self.assertTrue(torch.allclose(lse, other_lse, atol=1e-4))
 
+    def test_bias(self):
+        q, k, v = make()
+        bias = torch.randn(2, 1, 70, 96, generator=torch.Generator().manual_seed(2))[..., :90]
+        for options in ({}, {"causal": True}, {"window": (20, 3)}, {"window": (None, -30)}, {"scale": 0.3}):
+            with self.subTest(options):
+                out, lse = attention(q, k, v, bias=bias, return_lse=True, **options)
+                single = (tensor.float() for tensor in (q, k, v))
+                want, want_lse = attention(*single, bias=bias, return_lse=True, fallback="torch", **options)
+                problems.assert_close(self, out, want.double())
+                self.assertTrue(torch.allclose(lse, want_lse, atol=1e-4))
+        turned = (tensor.transpose(1, 2) for tensor in (q, k, v))
+        other = attention(*turned, bias=bias, layout="BSHD").transpose(1, 2)
+        self.assertTrue(torch.equal(other, attention(q, k, v, bias=bias)))
+
     def test_fallback_takes_what_no_kernel_takes(self):
         q, k, v = (tensor.float().requires_grad_() for tensor in make(d=40))
         bias = torch.zeros(70, 90)
@@ -145,7 +159,9 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "one float32 slope for each of the 2 heads", *tensors, alibi=torch.ones(2).half())
         self.refuse(ValueError, "argument 'scale' is 0, and kernels divide by it", *tensors, scale=0.0)
         self.assertTrue(attention(*tensors, scale=0.0, fallback="torch").isfinite().all())
-        self.refuse(NotImplementedError, "argument 'bias' is given", *tensors, bias=torch.zeros(70, 90))
+        self.refuse(NotImplementedError, "'bias' is given beside softcap", *tensors, bias=torch.zeros(90), softcap=2.0)
+        self.refuse(TypeError, "argument 'bias' is a mask", *tensors, bias=torch.zeros(90, dtype=torch.bool))
+        self.refuse(ValueError, "argument 'bias' has rows of 90", *tensors, bias=torch.zeros(70, 90))
 
     def test_gradients(self):
         q, k, v = make()

@@ -107,7 +107,7 @@ class Functions(unittest.TestCase):
         refuse(TypeError, "the variant takes cap in `arguments`; 'cap' is missing", variant=SOFTCAP)
         refuse(TypeError, "'slope' is missing or unknown", variant=SOFTCAP, arguments={"cap": 1.0, "slope": 1.0})
         refuse(ValueError, "argument 'arguments' is given without a variant", arguments={"cap": 1.0})
-        refuse(ValueError, "argument 'causal' is given with a variant", variant=SOFTCAP, arguments={"cap": 1.0}, causal=True)
+        refuse(ValueError, "argument 'causal' is given with functions", variant=SOFTCAP, arguments={"cap": 1.0}, causal=True)
         refuse(ValueError, "argument 'scale' is 0", variant=SOFTCAP, arguments={"cap": 1.0}, scale=0)
         refuse(TypeError, "a view of dimensions .*, got a float", variant=RISING, arguments={"slopes": 1.0})
         refuse(TypeError, "it is a float32 view of dimensions", variant=RISING, arguments={"slopes": torch.ones(2, 2)})

@@ -1,7 +1,10 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
 """Models of transformers with attn_implementation="tessera": logits and tokens beside those of eager attention."""
 
+import contextlib
+import functools
 import unittest
+import unittest.mock
 
 try:
     import transformers
@@ -43,9 +46,10 @@ class Models(unittest.TestCase):
         config._attn_implementation = implementation
         return transformers.AutoModelForCausalLM.from_config(config).to(torch.float16).eval()
 
-    def compare(self, what, rows=slice(None), **inputs):
+    def compare(self, what, rows=slice(None), names=("llama", "mistral", "gemma2", "qwen3"), **inputs):
         """Logits of both implementations, of `rows`: a mask of [batch, rows]."""
-        for name, config in make_models().items():
+        for name in names:
+            config = make_models()[name]
             with self.subTest(f"{name}, {what}"), torch.no_grad():
                 eager, ours = (self.make(config, implementation)(**inputs).logits for implementation in ("eager", "tessera"))
                 difference = (eager - ours)[rows].abs().max()
@@ -66,6 +70,53 @@ class Models(unittest.TestCase):
         positions = torch.cat([torch.arange(length) for length in (17, 1, 30)])[None]
         self.compare("packed", input_ids=torch.randint(3, 96, (1, 48)), position_ids=positions)
 
+    def test_chunked(self):
+        """Chunks that begin behind the padding, with a kernel for each run of rows."""
+        config = transformers.Llama4TextConfig(
+            **SIZES, attention_chunk_size=12, num_local_experts=2, num_experts_per_tok=1, intermediate_size_mlp=96,
+            use_qk_norm=False,
+        )  # fmt: skip
+        mask = torch.arange(40) >= torch.tensor([[0], [9]])
+        with torch.no_grad():
+            inputs = {"input_ids": torch.randint(3, 96, (2, 40)), "attention_mask": mask.long()}
+            eager, ours = (self.make(config, implementation)(**inputs).logits for implementation in ("eager", "tessera"))
+        self.assertLess((eager - ours)[mask].abs().max(), 0.02 * eager.abs().max())
+
+    @contextlib.contextmanager
+    def holes(self):
+        """While it lasts masks of Llama and Gemma 2 have holes in their rows; gives what takes their functions."""
+        from transformers import masking_utils
+        from transformers.models.gemma2 import modeling_gemma2
+        from transformers.models.llama import modeling_llama
+
+        from tessera import transformers as ours
+
+        def sees(b, h, q, k):
+            return (q - k < 5) | (k % 7 == h)
+
+        names = "create_causal_mask", "create_sliding_window_causal_mask"
+        with contextlib.ExitStack() as stack:
+            for module in (modeling_llama, modeling_gemma2, masking_utils):
+                for name in filter(functools.partial(hasattr, module), names):
+                    original = functools.partial(getattr(masking_utils, name), and_mask_function=sees)
+                    stack.enter_context(unittest.mock.patch.object(module, name, original))
+            yield stack.enter_context(unittest.mock.patch.object(ours, "_take_function", wraps=ours._take_function))
+
+    def test_functions(self):
+        """Masks with holes in a row: kernels of their functions, with windows, soft caps, padding and packed sequences."""
+        positions = torch.cat([torch.arange(length) for length in (17, 23)])[None]
+        padding = torch.arange(40) >= torch.tensor([[0], [9]])
+        cases = (
+            ({}, torch.ones(2, 40, dtype=torch.bool)),
+            ({"attention_mask": padding.long()}, padding),
+            ({"position_ids": positions}, torch.ones(1, 40, dtype=torch.bool)),
+        )
+        for inputs, rows in cases:
+            tokens = torch.randint(3, 96, rows.shape)
+            with self.holes() as takes:
+                self.compare(f"holes {list(inputs)}", rows, ("llama", "gemma2"), input_ids=tokens, **inputs)
+            self.assertEqual(takes.call_count, 3)
+
     def test_training(self):
         """Gradients of a loss, through windows, soft caps and padding."""
         tokens = torch.randint(3, 96, (2, 40))
@@ -81,20 +132,28 @@ class Models(unittest.TestCase):
                     eager, ours = found
                     self.assertLess((eager - ours).norm().item(), 0.02 * eager.norm().item())
 
-    def test_generation(self):
+    def generate(self, names):
         tokens = torch.randint(3, 96, (2, 20))
         mask = (torch.arange(20) >= torch.tensor([[0], [7]])).long()
-        for name, config in make_models().items():
+        for name in names:
             for cache in ("dynamic", "static"):
                 with self.subTest(f"{name}, {cache} cache"):
                     settings = {"max_new_tokens": 12, "do_sample": False, "disable_compile": True}
                     found = [
-                        self.make(config, implementation).generate(
+                        self.make(make_models()[name], implementation).generate(
                             tokens, attention_mask=mask, cache_implementation=cache, **settings
                         )
                         for implementation in ("eager", "tessera")
                     ]
                     self.assertTrue(torch.equal(*found))
+
+    def test_generation(self):
+        self.generate(make_models())
+
+    def test_generation_of_functions(self):
+        with self.holes() as takes:
+            self.generate(["llama"])
+        self.assertGreater(takes.call_count, 10)
 
 
 @unittest.skipUnless(transformers, "transformers is not installed")
@@ -137,6 +196,9 @@ class Masks(unittest.TestCase):
         holes[0, 2, 1] = False
         with self.assertRaisesRegex(NotImplementedError, "rows that see keys with others between them"):
             self.read(holes)
+        weights = torch.tensor([2.0, 0.0, 3.0, 1.0], dtype=torch.float64)
+        with self.assertRaisesRegex(NotImplementedError, "no kernel can be compiled from its function.*models.py:.* torch.float64"):
+            ours._make_mask(1, 4, 4, mask_function=lambda b, h, q, k: weights[k] > 0)
         q = torch.zeros(1, 2, 4, 64, dtype=torch.bfloat16)
         for text, mask, options in (
             ("has shape", torch.ones(1, 2, 4, 4), {}),

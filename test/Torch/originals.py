@@ -48,10 +48,40 @@ class ScaledDotProduct(unittest.TestCase):
         expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
         problems.assert_close(self, scaled_dot_product_attention(q, k, v), expected)
 
+    def test_masks(self):
+        q, k, v = make(keys=96)
+        generator = torch.Generator().manual_seed(3)
+        shapes = (70, 96), (2, 1, 70, 96), (1, 2, 1, 96), (70, 1), (2, 1, 1, 96)
+        for shape in shapes:
+            added = torch.randn(shape, generator=generator)
+            for mask in (added, added.bfloat16(), added > -0.5):
+                with self.subTest(f"{mask.dtype} {shape}"):
+                    wide = mask if mask.dtype is torch.bool else mask.double()
+                    doubles = (tensor.double() for tensor in (q, k, v))
+                    want = torch.nn.functional.scaled_dot_product_attention(*doubles, wide, enable_gqa=True)
+                    got = scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+                    problems.assert_close(self, got, want.nan_to_num())
+
+    def test_mask_of_three_dimensions(self):
+        q, k, v = (tensor[:, 0] for tensor in make(heads=1, keys=96))
+        mask = torch.randn(2, 70, 96)
+        want = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), mask.double())
+        problems.assert_close(self, scaled_dot_product_attention(q, k, v, mask), want)
+
     def test_refusals(self):
         tensors = make(heads=1)
-        with self.assertRaisesRegex(NotImplementedError, "argument 'attn_mask' is given"):
-            scaled_dot_product_attention(*tensors, attn_mask=torch.ones(70, 90, dtype=torch.bool))
+        for exception, text, mask in (
+            (TypeError, "argument 'attn_mask' has type torch.int64", torch.ones(70, 90, dtype=torch.int64)),
+            (ValueError, "argument 'attn_mask' has shape .70, 91., which is not repeated", torch.ones(70, 91)),
+            (ValueError, "'attn_mask' has rows of 90 torch.float32, which do not begin at multiples of 16", torch.ones(70, 90)),
+            (ValueError, "argument 'attn_mask' has stride 70 in its last dimension", torch.ones(90, 70).t()),
+            (ValueError, "argument 'attn_mask' is on meta", torch.ones(70, 90, device="meta")),
+            (NotImplementedError, "argument 'attn_mask' requires a gradient", torch.ones(90, requires_grad=True)),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(exception, text):
+                scaled_dot_product_attention(*tensors, attn_mask=mask)
+        with self.assertRaisesRegex(ValueError, "'attn_mask' and 'is_causal' are both given"):
+            scaled_dot_product_attention(*tensors, attn_mask=torch.ones(90), is_causal=True)
         with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.1"):
             scaled_dot_product_attention(*tensors, dropout_p=0.1)
 

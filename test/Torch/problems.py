@@ -46,6 +46,25 @@ def band(rows, keys, left=None, right=None):
     return visible
 
 
+def look(function, sizes, *scores):
+    """A function of a place, and of a score if it takes one, at all places of [batch, heads, rows, keys]."""
+    for dim in (3, 2, 1, 0):
+        function = torch.vmap(function, (*(0 for _ in scores), *(0 if i == dim else None for i in range(4))))
+    return function(*scores, *map(torch.arange, sizes))
+
+
+def exact_mods(q, k, v, score_mod=None, mask_mod=None):
+    """(output, LSE) in float64 of [B, H, S, D] tensors, with functions of scores and masks."""
+    q, k, v = q.double(), k.double(), v.double()
+    k, v = (tensor.repeat_interleave(q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = q @ k.mT * q.shape[3] ** -0.5
+    if score_mod is not None:
+        scores = look(score_mod, scores.shape, scores)
+    if mask_mod is not None:
+        scores = scores.masked_fill(~look(mask_mod, scores.shape), -torch.inf)
+    return scores.softmax(-1).nan_to_num(0) @ v, scores.logsumexp(-1)
+
+
 def error_limit(expected, dtype):
     """Twice what rounding P and the output to 16 bits costs, and two units in the last place of a value near 0.3."""
     unit = torch.finfo(dtype).eps

@@ -86,7 +86,7 @@ def configuration(kernel, parameters, schedule="", shape=None):
     suffix = "_" + schedule.translate(str.maketrans(",", "_", "=[]")) if schedule else ""
     suffix += "_for" + "".join(f"_{key}{value}" for key, value in shape.items()) if shape else ""
     return {
-        "name": f"{kernel}_{values}{suffix}",
+        "name": f"{kernel.replace('/', '.')}_{values}{suffix}",
         "kernel": kernel,
         "parameters": parameters,
         "schedule": schedule,

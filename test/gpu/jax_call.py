@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tessera.jax on the GPU: agreement with f64, compiled, mapped, exported, in command buffers, and the host's time.
+"""tessera.jax on the GPU: agreement with f64, also of gradients, compiled, mapped, exported, in command buffers, and the
+host's time.
 
     python3 test/gpu/jax_call.py
 
@@ -18,6 +19,9 @@ _DIRECTORIES = [_HERE, os.path.join(_HERE, "..", "Jax")]
 sys.path[:0] = _DIRECTORIES
 
 import jax
+
+jax.config.update("jax_enable_x64", True)
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -35,7 +39,7 @@ def assert_close(out, expected, what):
 
 
 def check_meaning():
-    slopes = jnp.asarray([2.0**-i for i in range(1, 9)])
+    slopes = jnp.asarray([2.0**-i for i in range(1, 9)], jnp.float32)
     for d in (64, 72, 128, 256):
         for dtype in (jnp.bfloat16, jnp.float16):
             for named, bounds in (
@@ -55,6 +59,39 @@ def check_meaning():
                         raise AssertionError(f"{what}: LSE")
                     if not (attention(*tensors, layout=layout, **named) == out).all():
                         raise AssertionError(f"{what}: without the LSE the output differs")
+
+
+def check_gradients():
+    """Of masks, soft caps and functions with what they capture, in both forms."""
+    slopes, lengths = jnp.asarray([2.0**-i for i in range(1, 9)], jnp.float32), jnp.asarray([500, 311], jnp.int32)
+
+    def causal(b, h, q, k):
+        return k <= q + 703 - 501
+
+    for named, score, mask in (
+        ({}, None, None),
+        ({"causal": True}, None, causal),
+        ({"causal": True, "softcap": 5.0}, lambda s, b, h, q, k: 5 * jnp.tanh(s / 5), causal),
+        ({"score_mod": lambda s, b, h, q, k: 5 * tessera.tanh(s / 5) - slopes[h] * abs(q - k),
+          "mask_mod": lambda b, h, q, k: k < lengths[b]},
+         lambda s, b, h, q, k: 5 * jnp.tanh(s / 5) - slopes[h] * abs(q - k), lambda b, h, q, k: k < lengths[b]),
+    ):  # fmt: skip
+        for d, deterministic in ((64, False), (64, True), (128, False), (256, True)):
+            tensors = problems.make(heads=8, rows=501, keys=703, d=d)
+
+            def run(*tensors):
+                return attention(*tensors, return_lse=True, deterministic=deterministic, **named)
+
+            def plain(*tensors):
+                return problems.define(*tensors, score, mask)
+
+            what = f"d={d} {list(named)} deterministic={deterministic}"
+            doubles = [tensor.astype(jnp.float64) for tensor in tensors]
+            found, again = (jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*tensors) for _ in range(2))
+            for arrays in zip(found, problems.pull(plain, doubles, True), problems.pull(plain, tensors, True)):
+                problems.assert_within_twice(*arrays, what)
+            if deterministic and not all((one == other).all() for one, other in zip(found, again)):
+                raise AssertionError(f"{what}: two runs differ")
 
 
 def check_vmap():
@@ -109,7 +146,7 @@ def check_host_time():
         print(f"         {best * 1e6:6.1f} us  {name}", flush=True)
 
 
-CHECKS = [check_meaning, check_vmap, check_many_calls, check_exported_programs, check_host_time]
+CHECKS = [check_meaning, check_gradients, check_vmap, check_many_calls, check_exported_programs, check_host_time]
 
 
 if __name__ == "__main__":

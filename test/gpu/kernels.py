@@ -42,7 +42,9 @@ class BundleDirectory:
             raise Missing(f"not in {self.directory}/index.json")
         if entry.get("error"):
             raise Refused(entry["error"])
-        return tessera.load(self.path(configuration), kernel=configuration["kernel"])
+        bundle, name = tessera.Bundle(self.path(configuration)), configuration["kernel"]
+        # A source that imports its kernel, or has a sequence, names it otherwise.
+        return bundle.kernel(name if name in bundle.kernels else None)
 
     def path(self, configuration):
         """The file of a bundle that `load` has loaded."""

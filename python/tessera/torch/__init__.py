@@ -4,13 +4,14 @@
     out = attention(q, k, v, causal=True)                       # [B, H, S, D]
     out, lse = attention(q, k, v, layout="BSHD", window=(256, 0), return_lse=True)
 
-`attention_fp8` does it with numbers of 8 bits. `scaled_dot_product_attention`, `flash_attn_func` and its packed forms take
-what the functions of these names take.
+`attention_fp8` does it with numbers of 8 bits. `scaled_dot_product_attention`, `flex_attention`, `flash_attn_func` and its
+packed forms take what the functions of these names take.
 docs/pytorch.md says what is supported; what is not raises an exception that names the argument.
 """
 
 from ._attention import attention, warm_up
 from ._bytes import attention_fp8
+from ._flex import flex_attention
 from ._op import use_interpreter
 from ._originals import (
     flash_attn_func,
@@ -27,6 +28,7 @@ __all__ = [
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
+    "flex_attention",
     "register_sharding",
     "scaled_dot_product_attention",
     "use",

@@ -3,7 +3,7 @@
 import torch
 
 from .. import _variants
-from . import _backward, _fallback, _functions, _native, _op
+from . import _backward, _bias, _block_mask, _fallback, _functions, _native, _op
 from ._types import TYPES
 
 _LAYOUTS = ("BHSD", "BSHD")
@@ -43,6 +43,11 @@ def attention(
     bias=None,
     variant=None,
     arguments=None,
+    score_mod=None,
+    score_args=(),
+    mask_mod=None,
+    mask_args=(),
+    block_mask=None,
     scale=None,
     layout="BHSD",
     return_lse=False,
@@ -56,9 +61,15 @@ def attention(
     window:   (left, right), how many keys before and after its own a row sees; a negative number or None for all.
     softcap:  scores become softcap * tanh(score / softcap); 0 for none.
     alibi:    a float32 slope for each head of q; scores fall by it with each key of distance.
-    bias:     added to the scores; only with fallback="torch".
+    bias:     a tensor of float32, float16 or bfloat16 that is added to the scores, of a shape that repeats to
+              [B, H, SQ, SK]. Rows of one for each query and key begin at multiples of 16 bytes. Beside softcap or alibi only
+              with fallback="torch".
     variant:  a tessera.Variant, functions of scores and masks in place of the masks above, softcap, alibi and bias; its
               `arguments` by name: numbers, and float32 tensors.
+    score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
+              mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
+              the functions capture, are tensors and numbers; other ones need no new compilation.
+    block_mask: a BlockMask of flex_attention, whose function is the mask_mod. Its lists are not read.
     scale:    1 / sqrt(head dimension) when not given; not 0.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
@@ -73,11 +84,19 @@ def attention(
         q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-    if variant is not None or arguments is not None:
+    if block_mask is not None:
+        mask_mod = _read_block_mask(block_mask, mask_mod)
+    mods = score_mod, score_args, mask_mod, mask_args
+    if variant is not None or arguments is not None or mods != (None, (), None, ()):
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
-        out, lse = _call_variant(q, k, v, variant, arguments, scale, others)
+        out, lse = _call_functions(q, k, v, variant, arguments, mods, scale, others)
     else:
         left, right = _variants.read_window(causal, window)
+        if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
+            mods = *_bias.make_score(bias), _bias.make_window(left, right), ()
+            out, lse = _call_functions(q, k, v, None, None, mods, scale, {})
+            out = out.transpose(1, 2) if layout == "BSHD" else out
+            return (out, lse) if return_lse else out
         name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
         if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
             out, lse = _fallback.attention(
@@ -85,21 +104,47 @@ def attention(
                 scale=q.shape[-1] ** -0.5 if scale is None else scale,
             )  # fmt: skip
         else:
-            out, lse = _call_op(q, k, v, alibi, bias, name, left, right, softcap, scale, return_lse)
+            out, lse = _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
 
 
-def _call_variant(q, k, v, variant, arguments, scale, others):
+def _read_block_mask(block_mask, mask_mod):
+    if mask_mod is not None:
+        raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
+    if not hasattr(block_mask, "mask_mod"):
+        raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask")
+    problem = _block_mask.find_problem(block_mask)
+    if problem is not None:
+        raise problem
+    return block_mask.mask_mod
+
+
+def _call_functions(q, k, v, variant, arguments, mods, scale, others):
+    """Output and LSE with functions of scores and masks: those of a variant, or `mods`."""
+    _variants.check_functions(variant, arguments, mods, scale, others)
+    scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        raise ValueError("argument 'arguments' is given without a variant, whose functions would take them")
-    for name, value in others.items():
-        if value is not None and value is not False and not (name == "softcap" and value == 0):
-            raise ValueError(f"argument '{name}' is given with a variant; let the functions of the variant say it")
-    if scale == 0:
-        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
-    return _functions.attention(q, k, v, variant, arguments or {}, q.shape[-1] ** -0.5 if scale is None else float(scale))
+        return _functions.attention_of_mods(q, k, v, *mods, scale)
+    return _functions.attention(q, k, v, variant, arguments or {}, scale)
+
+
+def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
+    """Whether kernels add the bias. Raises why not where no fallback does."""
+    problem = _bias.find_problem("bias", bias, q, k)
+    if softcap or alibi is not None:
+        problem = NotImplementedError(
+            "argument 'bias' is given beside softcap or alibi, and no kernel has both: write a score_mod, or pass "
+            'fallback="torch"'
+        )
+    elif bias.dtype is torch.bool:
+        problem = TypeError("argument 'bias' is a mask of torch.bool; a mask_mod of it hides scores")
+    if problem is None and fallback:
+        return scale != 0 and not _needs_fallback(q, k, v, alibi, None)
+    if problem is not None and not fallback:
+        raise problem
+    return problem is None
 
 
 def _needs_fallback(q, k, v, alibi, bias):
@@ -114,9 +159,7 @@ def _read_bounds(left, right):
     return unlimited if left is None else left, unlimited if right is None else right
 
 
-def _call_op(q, k, v, alibi, bias, variant, left, right, softcap, scale, return_lse):
-    if bias is not None:
-        raise NotImplementedError("argument 'bias' is given, and no kernel adds one; pass fallback=\"torch\"")
+def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
     if scale == 0:
         raise ValueError(
             "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""

@@ -27,14 +27,6 @@ def find_problem(alibi):
     return None
 
 
-@functools.lru_cache(maxsize=None)
-def _find(kind, variant, element_type, d, dv, has_lse_gradient, fixed):
-    """The kernels, or the interpreter's form, for tensors of head dimensions d and dv; and the names of arguments after the
-    scale."""
-    source, parameters, extras = _variants.describe_gradients(variant, element_type, d, dv, has_lse_gradient, fixed)
-    return kind(source, **parameters), extras
-
-
 def _is_taken(x):
     """Whether a tensor lies as kernels take it: with dense rows at multiples of 16 bytes."""
     return (
@@ -50,7 +42,7 @@ def list_inputs(grad, grad_lse, q, k, v, out, lse):
 
 
 def launch(kernel, arguments, **named):
-    if isinstance(kernel, Program):
+    if isinstance(kernel, Program) or "launches" not in kernel.description:
         kernel(*arguments, **named)
         return
     size = kernel.workspace_bytes(*arguments, **named)
@@ -64,7 +56,9 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap
             result.zero_()
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
-    kernel, extras = _find(kind, variant, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed)
+    kernel, extras = _variants.find_gradients(
+        kind, variant, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
+    )
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
     inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)
     launch(kernel, (*inputs, *results, scale, *(values[name] for name in extras)))

@@ -2,15 +2,14 @@
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
 import functools
-import warnings
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .. import _compile, _variants
-from .._errors import CompileError
 from .._program import Program
-from . import _backward, _op
+from .._trace import TraceError
+from . import _backward, _captured, _op
 from ._types import TYPES
 
 # What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
@@ -45,30 +44,13 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
             result.fill_(value)
     elif results[0].numel():
         kernel, *_ = find(source, q, k, v, True)
-        kernel(q, k, v, *results, scale=scale, **_name(views, numbers, integers, names))
+        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_name(views, numbers, integers, names))
     return tuple(results)
 
 
 def _run_forward_cpu(*arguments):
     _backward.check_interpreter("q")
     return _run_forward(_op._find_program, *arguments)
-
-
-@functools.lru_cache(maxsize=None)
-def _find_gradients(kind, sources, element_type, d, dv, has_lse_gradient, fixed):
-    """The kernels, or the interpreter's form: of the first source, or, where results are to be the same in each run or it
-    does not compile, of the second."""
-    widths = _variants.describe_widths(d, dv)
-    parameters = {**widths, "T": element_type, "DLSE": has_lse_gradient}
-    if fixed or max(widths["D"], widths["DV"]) > _variants.WIDEST_OF_BOTH:
-        return kind(sources[1], **parameters)
-    try:
-        return kind(sources[0], **parameters)
-    except CompileError as error:
-        # What is wrong with the functions themselves, the other form refuses too.
-        kernel = kind(sources[1], **parameters)
-        warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
-        return kernel
 
 
 def _run_backward(
@@ -80,8 +62,8 @@ def _run_backward(
             result.zero_()
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
-    kernel = _find_gradients(
-        kind, (source, fixed_source), TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None, fixed
+    kernel = _variants.find_gradients_of_sources(
+        kind, (source, fixed_source), fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
     )
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
     _backward.launch(kernel, (*inputs, *results), scale=scale, **_name(views, numbers, integers, names))
@@ -148,19 +130,27 @@ def _check_view(name, dims, value, device):
 
 def attention(q, k, v, variant, given, scale):
     """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
-    kinds = variant.arguments
-    for name in (*given, *kinds):
-        if name not in given or name not in kinds:
-            known = ", ".join(kinds) or "nothing"
-            raise TypeError(f"the variant takes {known} in `arguments`; '{name}' is missing or unknown")
-    views = {name: given[name] for name, kind in kinds.items() if kind not in (float, int)}
+    views, numbers, integers = variant.sort_arguments(given)
     for name, value in views.items():
-        _check_view(name, kinds[name], value, q.device)
-    numbers = {name: float(given[name]) for name, kind in kinds.items() if kind is float}
-    integers = {name: given[name] for name, kind in kinds.items() if kind is int}
+        _check_view(name, variant.arguments[name], value, q.device)
+    numbers = {name: float(value) for name, value in numbers.items()}
     names = "|".join(",".join(part) for part in (views, numbers, integers))
-    rest = list(numbers.values()), list(integers.values()), names
+    sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
+    return _call(q, k, v, sources, *(list(part.values()) for part in (views, numbers, integers)), names, scale)
+
+
+def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale):
+    """Output and LSE with functions of Python, whose captured tensors and numbers kernels take as arguments."""
+    written, found = _captured.find(q.device, score_mod, score_args, mask_mod, mask_args)
+    if written.problem is not None:
+        raise TraceError(written.problem)
+    views = [_captured.to_view(found[index]) for index in written.views]
+    numbers = [found[index] for index in written.numbers]
+    integers = [found[index] for index in written.integers]
+    return _call(q, k, v, written.sources, views, numbers, integers, written.names, scale)
+
+
+def _call(q, k, v, sources, views, numbers, integers, names, scale):
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
-        sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
-        return _Attention.apply(q, k, v, sources, scale, *rest, *views.values())
-    return forward(q, k, v, list(views.values()), *rest, variant.source, scale)
+        return _Attention.apply(q, k, v, sources, scale, numbers, integers, names, *views)
+    return forward(q, k, v, views, numbers, integers, names, sources[0], scale)

@@ -1,5 +1,8 @@
 """Attention with the signatures and the meaning of functions that programs call already."""
 
+import torch
+
+from . import _bias
 from ._attention import attention
 
 
@@ -10,22 +13,32 @@ def _refuse(name, value, reason):
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key."""
-    if attn_mask is not None:
-        _refuse("attn_mask", "given", "no kernel takes one: use is_causal, or a window of tessera.torch.attention")
+    """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key. Rows of an
+    `attn_mask` for each query and key begin at multiples of 16 bytes."""
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    if attn_mask is not None and is_causal:
+        raise ValueError("arguments 'attn_mask' and 'is_causal' are both given; let the mask say it")
     if query.dim() == 3:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        return _attend(query, key, value, is_causal, scale).squeeze(1)
+        if attn_mask is not None and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(1)
+        return _attend(query, key, value, attn_mask, is_causal, scale).squeeze(1)
     if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
         raise ValueError(
             f"argument 'key' has {key.shape[1]} heads and 'query' {query.shape[1]}; pass enable_gqa=True to share them"
         )
-    return _attend(query, key, value, is_causal, scale)
+    return _attend(query, key, value, attn_mask, is_causal, scale)
 
 
-def _attend(query, key, value, is_causal, scale):
+def _attend(query, key, value, attn_mask, is_causal, scale):
+    if attn_mask is not None:
+        problem = _bias.find_problem("attn_mask", attn_mask, query, key)
+        if problem is not None:
+            raise problem
+        make, kind = (_bias.make_mask, "mask") if attn_mask.dtype is torch.bool else (_bias.make_score, "score")
+        mod, arguments = make(attn_mask)
+        return attention(query, key, value, scale=scale, **{f"{kind}_mod": mod, f"{kind}_args": arguments})
     if not is_causal:
         return attention(query, key, value, scale=scale)
     # Aligned at the first row: keys past the last row are seen by none, rows past the last key see all.

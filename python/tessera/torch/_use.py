@@ -3,16 +3,38 @@
 import collections
 
 import torch
+from torch.nn.attention import flex_attention as flex
 
-from . import _op, _originals
+from . import _captured, _flex, _op, _originals
 
 
 def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
-    """Why a call is left to torch; None when it is not."""
+    """Why a call of scaled_dot_product_attention is left to torch; None when it is not."""
     if attn_mask is not None:
         return "attn_mask is given"
     if dropout_p:
         return "dropout_p is not 0"
+    reason = _find_tensor_reason(query, key, value, scale)
+    if reason is None and query.shape[1] != key.shape[1] and not enable_gqa:
+        return "numbers of heads differ without enable_gqa"
+    return reason
+
+
+def _find_flex_reason(query, key, value, score_mod, block_mask, scale, *rest):
+    """Why a call of flex_attention is left to torch; None when it is not."""
+    problem = _flex.find_problem(query, key, block_mask, *rest)
+    if problem is not None:
+        return str(problem)
+    reason = _find_tensor_reason(query, key, value, scale)
+    if reason is not None:
+        return reason
+    mask_mod = None if block_mask is None else block_mask.mask_mod
+    if score_mod is None and mask_mod is None:
+        return None
+    return _captured.find(query.device, score_mod, (), mask_mod, ())[0].problem
+
+
+def _find_tensor_reason(query, key, value, scale):
     if scale == 0:
         return "scale is 0"
     if not _op.runs_on(query.device):
@@ -20,31 +42,34 @@ def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
     if query.dim() != 4:
         return f"query has {query.dim()} dimensions"
     problem = _op.find_problem(query, key, value, None)
-    if problem is not None:
-        return str(problem)
-    if query.shape[1] != key.shape[1] and not enable_gqa:
-        return "numbers of heads differ without enable_gqa"
-    return None
+    return None if problem is None else str(problem)
 
 
 class Use:
-    """While it lasts, torch.nn.functional.scaled_dot_product_attention calls the kernels where they do what it does."""
+    """While it lasts, torch.nn.functional.scaled_dot_product_attention and torch.nn.attention.flex_attention.flex_attention
+    call the kernels where they do what these do."""
 
     def __init__(self):
         self._original = torch.nn.functional.scaled_dot_product_attention
+        self._original_flex = flex.flex_attention
         #: How many calls the kernels computed, and how many torch did, by reason. Compiled code does not count.
         self.taken, self.left = 0, collections.Counter()
         torch.nn.functional.scaled_dot_product_attention = self._call
+        flex.flex_attention = self._call_flex
+
+    def _count(self, reason):
+        if torch.compiler.is_compiling():
+            return
+        if reason is None:
+            self.taken += 1
+        else:
+            self.left[reason] += 1
 
     def _call(
         self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
     ):
         reason = _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa)
-        if not torch.compiler.is_compiling():
-            if reason is None:
-                self.taken += 1
-            else:
-                self.left[reason] += 1
+        self._count(reason)
         if reason is None:
             return _originals.scaled_dot_product_attention(
                 query, key, value, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
@@ -54,9 +79,23 @@ class Use:
             enable_gqa=enable_gqa,
         )  # fmt: skip
 
+    def _call_flex(
+        self, query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False,
+        kernel_options=None, *, return_aux=None,
+    ):  # fmt: skip
+        reason = _find_flex_reason(
+            query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, return_aux
+        )
+        self._count(reason)
+        call = _flex.flex_attention if reason is None else self._original_flex
+        return call(
+            query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux=return_aux
+        )
+
     def stop(self):
-        """Gives torch its function back."""
+        """Gives torch its functions back."""
         torch.nn.functional.scaled_dot_product_attention = self._original
+        flex.flex_attention = self._original_flex
 
     def __enter__(self):
         return self
@@ -71,7 +110,7 @@ class Use:
 
 
 def use():
-    """Sends calls of torch.nn.functional.scaled_dot_product_attention to the kernels from now on. What they do not
-    compute stays with torch; the Use that is returned says, printed, how many calls that were, and why. Its `stop`, or
-    the end of a `with`, ends it."""
+    """Sends calls of torch.nn.functional.scaled_dot_product_attention, and of flex_attention of its module, to the kernels
+    from now on. What they do not compute stays with torch; the Use that is returned says, printed, how many calls that were,
+    and why. Its `stop`, or the end of a `with`, ends it."""
     return Use()

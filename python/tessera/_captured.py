@@ -1,0 +1,315 @@
+"""Functions of scores and masks with what they capture: tensors and numbers of closures, defaults and globals, which become
+arguments of the kernel.
+
+`describe` reads a function without calling it. torch.compile traces through it, so that captured tensors are inputs of the
+graph. What it returns is made of constants: the code of functions, and numbers of what was found. `write` makes the
+source of that. A framework has a Found of its own, which knows its tensors.
+"""
+
+import dis
+import functools
+import inspect
+import operator
+import re
+import sys
+import types
+
+from . import _math, _trace
+from ._variant import Mask, Variant
+
+#: The element types of captured tensors, by their names. A condition is a byte in memory.
+ELEMENTS = {
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int8": "i8", "bool": "i1",
+}  # fmt: skip
+# Functions within functions.
+_MOST_LEVELS = 24
+# Modules that stay as they are, with their functions and classes.
+_LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools")
+
+
+class Found:
+    """The tensors and numbers that functions capture, in the order in which they are met."""
+
+    #: What the framework's tensors are, their element types by its own, and types of values that stay as they are.
+    tensors, elements, constants = (), {}, ()
+
+    def __init__(self):
+        self.values = []
+
+    def add(self, value):
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def convert(self, value):
+        """What a value is taken for."""
+        return value
+
+    def find_problem(self, tensor):
+        """What keeps kernels from taking a captured tensor of a type that they know, or None."""
+        return None
+
+    def is_compiling(self):
+        """Whether functions are read by a compiler, whose globals are not those of the module."""
+        return False
+
+    def list_globals(self, code):
+        """The names of globals that a function asks for, in one text."""
+        return " ".join(find_globals(code))
+
+
+# ---- Reading functions, also under torch.compile
+
+
+def describe(found, name, value, level=0):
+    """A captured value as constants; `found` keeps tensors and numbers."""
+    value = found.convert(value)
+    if isinstance(value, found.tensors):
+        return _describe_tensor(found, name, value)
+    if value is None or isinstance(value, (bool, str)):
+        return "constant", value
+    if isinstance(value, (int, float)):
+        return "number", found.add(value), name, "i32" if isinstance(value, int) else "f32"
+    if isinstance(value, (tuple, list)):
+        parts = [describe(found, f"{name}_{i}", part, level + 1) for i, part in enumerate(value)]
+        return ("list" if isinstance(value, list) else "tuple"), tuple(parts)
+    if isinstance(value, Mask):
+        if value.arguments:
+            return _refuse(name, "a Mask with arguments; pass it in a tessera.Variant")
+        return describe(found, name, value.function, level)
+    if isinstance(value, types.FunctionType):
+        return _describe_function(found, name, value, level)
+    if isinstance(value, functools.partial):
+        return _describe_partial(found, name, value, level)
+    if _is_plain(found, value):
+        return "constant", value
+    return _refuse(
+        name,
+        f"a {type(value).__name__}, whose parts may change: give what the function needs of it a name of its own, outside of "
+        "the function",
+    )
+
+
+def _is_plain(found, value):
+    """Whether a value stays what it is, with all its parts."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _LIBRARIES
+    if isinstance(value, type):
+        return value.__module__.partition(".")[0] in _LIBRARIES
+    return isinstance(value, (types.BuiltinFunctionType, *found.constants))
+
+
+def _stays(found, value):
+    """Whether functions see a value of a module as it is."""
+    return found.convert(value) is value and _is_plain(found, value)
+
+
+def _refuse(name, problem):
+    return "refused", f"'{name}' is {problem}"
+
+
+def _describe_tensor(found, name, tensor):
+    if tensor.dtype not in found.elements:
+        return _refuse(name, f"a captured tensor of {tensor.dtype}; kernels take float32, float16, bfloat16, int64, int32, "
+                             "int8 and bool")  # fmt: skip
+    problem = found.find_problem(tensor)
+    if problem is not None:
+        return _refuse(name, f"a captured tensor {problem}")
+    return "view", found.add(tensor), name, found.elements[tensor.dtype], tensor.ndim
+
+
+def _describe_function(found, name, function, level):
+    module = function.__module__
+    closure = function.__closure__ or ()
+    if module == _math.__name__ or (not closure and module is not None and module.partition(".")[0] in _LIBRARIES):
+        return "constant", function
+    if level > _MOST_LEVELS:
+        return _refuse(name, "a function that calls itself, or one within too many others")
+    if module not in sys.modules:
+        return _refuse(name, f"a function of '{module}', which is no module that is imported")
+    code, names = function.__code__, vars(sys.modules[module])
+    if not found.is_compiling() and function.__globals__ is not names:
+        return _refuse(name, f"a function that says to be of '{module}' and is of another module")
+    cells = [describe(found, cell_name, cell.cell_contents, level + 1) for cell_name, cell in zip(code.co_freevars, closure)]
+    defaults = [describe(found, f"{name}_default", value, level + 1) for value in function.__defaults__ or ()]
+    keyword_defaults = [
+        (key, describe(found, key, value, level + 1)) for key, value in (function.__kwdefaults__ or {}).items()
+    ]
+    outer = [
+        (global_name, describe(found, global_name, names[global_name], level + 1))
+        for global_name in found.list_globals(code).split()
+        if global_name in names and not _stays(found, names[global_name])
+    ]
+    return "function", code, module, tuple(cells), tuple(defaults), tuple(keyword_defaults), tuple(outer)
+
+
+def _describe_partial(found, name, value, level):
+    positional = tuple(describe(found, name, part, level + 1) for part in value.args)
+    named = tuple((key, describe(found, key, part, level + 1)) for key, part in value.keywords.items())
+    return "partial", describe(found, name, value.func, level + 1), positional, named
+
+
+def describe_mod(found, name, function, arguments, own):
+    """(function, its arguments after `own` ones) as constants; None without a function."""
+    if not isinstance(arguments, (tuple, list)):
+        raise TypeError(f"argument '{name[:-3]}args' is a {type(arguments).__name__}; it is a tuple of arguments")
+    if function is None:
+        if arguments:
+            raise ValueError(f"argument '{name[:-3]}args' is given without '{name}', which would take them")
+        return None
+    if not callable(function):
+        raise TypeError(f"argument '{name}' is a {type(function).__name__}; it is a function")
+    described = describe(found, name, function)
+    names = function.__code__.co_varnames[own:] if isinstance(function, types.FunctionType) else ()
+    names = (*names, *(f"{name}_argument" for _ in arguments))
+    return described, tuple(describe(found, names[i], argument) for i, argument in enumerate(arguments))
+
+
+@functools.lru_cache(maxsize=1024)
+def find_globals(code):
+    """The names of globals that a function asks for, and those within it."""
+    names = {op.argval: None for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(dict.fromkeys(find_globals(constant)))
+    return tuple(names)
+
+
+# ---- Making functions that are traced
+
+
+class _Maker:
+    """Makes functions whose captured tensors and numbers are arguments of the kernel."""
+
+    def __init__(self, constants):
+        self._constants = constants
+        #: Names of arguments by the indices of what was found: of views, and of numbers by their types.
+        self.views, self.numbers = {}, {"f32": {}, "i32": {}}
+
+    def make(self, part):
+        kind, *rest = part
+        return getattr(self, f"_make_{kind}")(*rest)
+
+    def _make_constant(self, value):
+        return value
+
+    def _make_refused(self, message):
+        return _trace.Refused(message)
+
+    def _make_tuple(self, parts):
+        return tuple(map(self.make, parts))
+
+    def _make_list(self, parts):
+        return list(map(self.make, parts))
+
+    def _make_partial(self, function, positional, named):
+        made = {key: self.make(part) for key, part in named}
+        return functools.partial(self.make(function), *map(self.make, positional), **made)
+
+    def _make_number(self, index, name, kind):
+        if index in self._constants:
+            return self._constants[index]
+        function, name = _trace.current(), _make_name(name, index)
+        self.numbers[kind][index] = name
+        return _trace.Number(function, kind, index, lambda: function.argument(name, kind))
+
+    def _make_view(self, index, name, element, rank):
+        function = _trace.current()
+        self.views[index] = _make_name(name, index)
+        dims = tuple(f"N{index}_{axis}" for axis in range(rank))
+        if dims:
+            return _trace.View(function, self.views[index], dims, element, name)
+        number = _trace.View(function, self.views[index], (1,), element, name)
+        return _trace.Late(function, number.kind, lambda: number[0])
+
+    def _make_function(self, code, module, cells, defaults, keyword_defaults, outer):
+        names = {**vars(sys.modules[module]), **{name: self.make(part) for name, part in outer}}
+        closure = tuple(types.CellType(self.make(part)) for part in cells)
+        function = types.FunctionType(code, names, code.co_name, tuple(map(self.make, defaults)), closure)
+        function.__kwdefaults__ = {name: self.make(part) for name, part in keyword_defaults}
+        return function
+
+    def make_mod(self, mod):
+        """The function that a Variant traces."""
+        if mod is None:
+            return None
+        part, arguments = mod
+
+        def run(*values):
+            function = self.make(part)
+            given = (*values, *map(self.make, arguments))
+            _check_count(function, given, len(values))
+            return function(*given)
+
+        run.__code_of__ = part[1] if part[0] == "function" else None
+        return run
+
+
+def _make_name(name, index):
+    """A name that no other argument has; kernels have none of their own that ends so."""
+    return f"{re.sub('[^A-Za-z0-9_]', '_', name)}_{index}"
+
+
+def _check_count(function, given, own):
+    if not isinstance(function, (types.FunctionType, functools.partial)):
+        return  # It says itself what it takes.
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        names = "b, h, q, k" if own == 4 else "score, b, h, q, k"
+        code = getattr(function, "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+        raise _trace.TraceError(
+            f"{place}{error}; the function is called with ({names}) and {len(given) - own} further arguments"
+        ) from None
+
+
+class _Written:
+    """Sources, forward and of gradients, and which of the things that were found their kernels take. A graph reads its
+    attributes as constants."""
+
+    def __init__(self, variant, maker):
+        self.problem, self.needed = None, None
+        self.sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
+        asked = {index: name for index, name in maker.views.items() if variant.asks_for(name)}
+        numbers = [
+            {index: name for index, name in maker.numbers[kind].items() if variant.asks_for(name)} for kind in ("f32", "i32")
+        ]
+        self.views, self.numbers, self.integers = (tuple(part) for part in (asked, *numbers))
+        self.names = "|".join(",".join(part.values()) for part in (asked, *numbers))
+
+
+class _NotWritten:
+    """Why there is no source: a problem, or a number that Python needs while it traces."""
+
+    def __init__(self, problem=None, needed=None):
+        self.problem, self.needed = problem, needed
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def write(score, mask, constants):
+    """The sources of functions as `describe_mod` says them; `constants` are indices of numbers, and these."""
+    maker = _Maker(dict(zip(constants[::2], constants[1::2])))
+    try:
+        variant = Variant(score=maker.make_mod(score), mask=maker.make_mod(mask))
+        variant.check()
+    except _trace.ConstantNeeded as error:
+        return _NotWritten(needed=error.index)
+    except _trace.TraceError as error:
+        return _NotWritten(problem=str(error))
+    return _Written(variant, maker)
+
+
+def find(found, write, score_mod, score_args, mask_mod, mask_args):
+    """Sources, or what says why there are none, of functions and their further arguments; `found` keeps captured tensors
+    and numbers. `write` is the function above, or calls it."""
+    score = describe_mod(found, "score_mod", score_mod, score_args, 5)
+    mask = describe_mod(found, "mask_mod", mask_mod, mask_args, 4)
+    constants = ()
+    written = write(score, mask, constants)
+    while written.needed is not None:
+        number = found.values[written.needed]
+        # An integer of a graph becomes a constant of it.
+        number = number if isinstance(number, float) else operator.index(number)
+        constants = (*constants, written.needed, number)
+        written = write(score, mask, constants)
+    return written

@@ -1,0 +1,195 @@
+"""Functions of traced values, by their names in Python and in torch; those without a leading underscore take arrays of numpy
+too."""
+
+import operator
+
+from ._trace import FUNCTIONS, Value, binary, common, fail
+
+
+def _find_function(*values):
+    """What collects the lines of traced values; None where none is traced."""
+    return next((value.function for value in values if isinstance(value, Value)), None)
+
+
+def _unary(name, operation):
+    def apply(x):
+        if isinstance(x, Value):
+            value = x.function.cast(x, "f32")
+            return x.function.emit("f32", f"{operation} {value.name} : f32")
+        import numpy
+
+        return 1 / numpy.sqrt(x) if name == "rsqrt" else getattr(numpy, name)(x)
+
+    apply.__name__ = name
+    apply.__doc__ = f"{name} of a score or an index, traced or of numpy."
+    return apply
+
+
+exp, exp2, log, log2, sqrt, rsqrt, sin, cos, floor, ceil = (
+    _unary(name, f"math.{name}")
+    for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil")
+)
+#: The exact tanh; `fast_tanh` is the machine's, to 2^-11.
+tanh = _unary("tanh", "math.tanh")
+
+
+def fast_tanh(x):
+    """tanh to 2^-11 of itself, by one instruction."""
+    if not isinstance(x, Value):
+        return tanh(x)
+    value = x.function.cast(x, "f32")
+    return x.function.emit("f32", f"math.tanh {value.name} fastmath<afn> : f32")
+
+
+def where(condition, a, b):
+    """`a` where the condition holds, else `b`."""
+    function = _find_function(condition, a, b)
+    if function is None:
+        import numpy
+
+        return numpy.where(condition, a, b)
+    condition = function.lift(condition)
+    if condition.kind != "i1":
+        fail("where takes a condition, as a comparison gives it")
+    a, b, kind = common(a, b, function)
+    return function.emit(kind, f"arith.select {condition.name}, {a.name}, {b.name} : {kind}")
+
+
+def _extreme(name, operation):
+    def apply(a, b):
+        function = _find_function(a, b)
+        if function is not None:
+            return binary(function, operation, a, b)
+        import numpy
+
+        return getattr(numpy, name)(a, b)
+
+    apply.__name__ = name
+    apply.__doc__ = f"The {name} of two numbers."
+    return apply
+
+
+minimum, maximum = _extreme("minimum", "min"), _extreme("maximum", "max")
+
+
+# ---- What torch has beside them. One argument at least is traced.
+
+
+def _clamp(x, min=None, max=None):
+    x = x if min is None else maximum(x, min)
+    return x if max is None else minimum(x, max)
+
+
+def _log1p(x):
+    # Near 0 the sum would lose what x has; the terms left out of the series are below 2^-26 of it.
+    series = x * (1 - x * (1 / 2 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x / 6)))))
+    return where(abs(x) < 0.0625, series, log(1 + x))
+
+
+def _softplus(x, beta=1, threshold=20):
+    scaled = x * beta
+    smooth = (maximum(scaled, 0.0) + _log1p(exp(-abs(scaled)))) / beta
+    return where(scaled > threshold, x, smooth)
+
+
+def _divide(a, b, rounding_mode=None):
+    if rounding_mode == "trunc":
+        fail("a division that rounds towards zero is unknown; // rounds down")
+    return a / b if rounding_mode is None else a // b
+
+
+def _logical(operation):
+    def apply(a, b):
+        function = _find_function(a, b)
+        a, b = (function.convert(function.lift(value), "i1") for value in (a, b))
+        return binary(function, operation, a, b)
+
+    return apply
+
+
+def _logical_not(x):
+    return ~x.function.convert(x, "i1")
+
+
+# By the text of a type, for torch need not be there.
+_KINDS = {
+    "torch.bool": "i1", "torch.int32": "i32", "torch.int64": "i64", "torch.float32": "f32",
+    str(bool): "i1", str(int): "i64", str(float): "f32",
+}  # fmt: skip
+
+
+def _read_type(dtype):
+    kind = _KINDS.get(str(dtype))
+    if kind is None:
+        fail(f"a traced value as {dtype}; kernels compute in float32, int32, int64 and bool")
+    return kind
+
+
+def _to(x, *targets, dtype=None, **_):
+    """The value in another type, or in that of another value. Where it is, is the kernel's concern."""
+    for target in (*targets, dtype):
+        if isinstance(target, Value):
+            x = x.function.convert(x, target.kind)
+        elif str(target) in _KINDS or str(target).startswith("torch."):
+            x = x.function.convert(x, _read_type(target))
+    return x
+
+
+def _cast(kind):
+    return lambda x: x.function.convert(x, kind)
+
+
+def _fill(value):
+    """A function of a value and a shape, that of one number, that gives a constant."""
+
+    def apply(x, size=(), dtype=None, **_):
+        if tuple(size) != ():
+            fail(f"a tensor of shape {tuple(size)}, where a function computes one number: its shape is ()")
+        kind = x.kind if dtype is None else _read_type(dtype)
+        return x.function.convert(x.function.constant(bool(value) if kind == "i1" else value), kind)
+
+    return apply
+
+
+def _fill_like(value):
+    return lambda x, dtype=None, **_: _fill(value)(x, (), dtype)
+
+
+def _full_like(x, fill_value, dtype=None, **_):
+    return x.function.convert(x.function.lift(fill_value), x.kind if dtype is None else _read_type(dtype))
+
+
+def _reflect(function):
+    return lambda a, b: function(b, a)
+
+
+_OPERATORS = {
+    operator.add: "add radd", operator.mul: "mul multiply rmul", operator.sub: "sub subtract",
+    operator.floordiv: "floordiv floor_divide", operator.mod: "mod remainder", operator.pow: "pow",
+    operator.lshift: "lshift bitwise_left_shift", operator.rshift: "rshift bitwise_right_shift",
+    operator.and_: "and bitwise_and rand", operator.or_: "or bitwise_or ror", operator.xor: "xor bitwise_xor rxor",
+    operator.lt: "lt less", operator.le: "le less_equal", operator.gt: "gt greater", operator.ge: "ge greater_equal",
+    operator.eq: "eq", operator.ne: "ne not_equal", operator.neg: "neg negative", operator.abs: "abs absolute",
+    operator.invert: "invert bitwise_not", operator.truediv: "truediv true_divide",
+    _reflect(operator.sub): "rsub", _reflect(operator.truediv): "rtruediv rdiv", _reflect(operator.floordiv): "rfloordiv",
+    _reflect(operator.mod): "rmod", _reflect(operator.pow): "rpow",
+}  # fmt: skip
+FUNCTIONS.update({name: function for function, names in _OPERATORS.items() for name in names.split()})
+FUNCTIONS.update(
+    {
+        function.__name__: function
+        for function in (exp, exp2, log, log2, sqrt, rsqrt, sin, cos, floor, ceil, tanh, where, minimum, maximum)
+    }
+)
+FUNCTIONS.update(
+    {
+        "min": minimum, "max": maximum, "clamp": _clamp, "clip": _clamp, "log1p": _log1p, "softplus": _softplus,
+        "div": _divide, "divide": _divide, "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
+        "sigmoid": lambda x: 1 / (1 + exp(-x)), "relu": lambda x: maximum(x, 0.0),
+        "log_sigmoid": lambda x: -_softplus(-x), "masked_fill": lambda x, mask, value: where(mask, value, x),
+        "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"),
+        "logical_not": _logical_not, "to": _to, "type": _to, "float": _cast("f32"), "int": _cast("i32"),
+        "long": _cast("i64"), "bool": _cast("i1"), "new_ones": _fill(1), "new_zeros": _fill(0),
+        "ones_like": _fill_like(1), "zeros_like": _fill_like(0), "full_like": _full_like,
+    }
+)  # fmt: skip

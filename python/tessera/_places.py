@@ -1,0 +1,48 @@
+"""Where functions of scores and masks look at the batch and the head: what may be split over devices, or mapped over.
+
+Reads the lines that `_trace` writes.
+"""
+
+import functools
+import re
+
+# The dimensions of attention whose extents are those of a part, by the index that counts in them.
+_EXTENTS = {"B": "b", "H": "h", "HK": "h"}
+_CAST = re.compile(r"  (%\w+) = arith\.index_cast %([bh]) : i32 to index")
+_VIEW = re.compile(r'  (%\w+) = tile\.argument "([^"]+)" : !tile\.view<\[(.*)\], \w+>')
+_LOAD = re.compile(r"  %\w+ = tile\.load (%\w+)\[(.*)\] : .*")
+_EXTENT = re.compile(r'  %\w+ = tile\.dim "(\w+)"')
+
+
+def _read_function(lines, loads, free):
+    """Adds the places of loads by the names of views, and what is computed with."""
+    casts, views = {}, {}
+    for line in lines:
+        if match := _CAST.fullmatch(line):
+            casts[match[1]] = match[2]
+        elif match := _VIEW.fullmatch(line):
+            views[match[1]] = match[2], match[3].split(", ")
+        elif match := _LOAD.fullmatch(line):
+            name, dims = views[match[1]]
+            places = tuple(casts.get(index) for index in match[2].split(", "))
+            loads.setdefault(name, []).append(places)
+            # A view of the heads that is looked at elsewhere.
+            free.update(_EXTENTS[dim] for dim, place in zip(dims, places) if dim in _EXTENTS and place != _EXTENTS[dim])
+        elif match := _EXTENT.fullmatch(line):
+            free.update(_EXTENTS[match[1]] if match[1] in _EXTENTS else ())
+        else:
+            free.update({"%b": "b", "%h": "h"}[name] for name in re.findall(r"%[bh]\b", line))
+
+
+@functools.lru_cache(maxsize=256)
+def read(source):
+    """({name of a view: what indexes each dimension, "b", "h" or None}, which of "b" and "h" functions use in other ways)."""
+    loads, free = {}, set()
+    for function in source.split("func.func ")[1:]:
+        _read_function(function.splitlines()[1:], loads, free)
+    views = {}
+    for name, places in loads.items():
+        same = tuple(letters[0] if len(set(letters)) == 1 else None for letters in zip(*places))
+        views[name] = tuple(letter if same.count(letter) == 1 else None for letter in same)
+        free.update(letter for load in places for letter, known in zip(load, views[name]) if letter and letter != known)
+    return views, frozenset(free)

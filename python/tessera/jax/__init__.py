@@ -1,0 +1,16 @@
+"""Attention for JAX: custom calls of XLA (tessera-c/Xla.h), with gradients, under jit, vmap and sharded over batch and heads.
+
+    import tessera.jax
+
+    out = tessera.jax.attention(q, k, v, causal=True)
+"""
+
+import jax
+
+if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 7):
+    raise ImportError(f"tessera.jax needs jax 0.7 or newer; this is {jax.__version__}")
+
+from ._attention import attention, warm_up
+from ._call import register, use_interpreter
+
+__all__ = ["attention", "register", "use_interpreter", "warm_up"]

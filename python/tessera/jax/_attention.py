@@ -1,0 +1,140 @@
+"""The function `attention`: from its arguments to a call."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _variants
+from . import _call, _functions, _gradients
+
+_LAYOUTS = ("BSHD", "BHSD")
+_TYPES = {"float16": "f16", "bfloat16": "bf16"}
+# Letters of tessera-c/Xla.h for what kernels take after the scale.
+_KINDS = {"softcap": "f", "alibi": "v", "left": "i", "right": "i"}
+
+
+def _check(q, k, v, alibi, layout):
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.ndim != 4:
+            raise ValueError(f"argument '{name}' has {tensor.ndim} dimensions; attention takes 4")
+        if tensor.dtype.name not in _TYPES:
+            raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
+        if tensor.dtype != q.dtype:
+            raise TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
+        problem = _variants.find_head_problem(name, tensor.shape[3])
+        if problem is not None:
+            raise problem
+    problem = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi, layout)
+    if problem is not None:
+        raise problem
+    of_head = layout.index("H")
+    return q.shape[of_head], k.shape[of_head]
+
+
+def _describe_masks(q, v, left, right, softcap, alibi):
+    """(fields of a Call, views in its order) of a mask, a soft cap and slopes."""
+    text = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
+    element_type, d, dv = _TYPES[q.dtype.name], q.shape[3], v.shape[3]
+    extras = _variants.list_extras(text)
+    _, _, gradient_extras = _variants.describe_gradients(text, element_type, d, dv)
+    extras, gradient_extras = ("".join(_KINDS[name] for name in names) for names in (extras, gradient_extras))
+    bounds = tuple(_variants.UNLIMITED if bound is None else int(bound) for bound in (left, right))
+    fields = {
+        "variant": text, "extras": extras, "gradient_extras": gradient_extras,
+        "numbers": (float(softcap),) if "f" in extras else (), "integers": bounds if "i" in extras else (),
+    }  # fmt: skip
+    return (fields, []) if alibi is None else ({**fields, "names": ("alibi",), "places": (("h",),)}, [alibi])
+
+
+def _describe_functions(variant, arguments, mods, extents):
+    """The same of functions of scores and masks: those of a variant, or `mods`."""
+    given = _functions.trace(*mods) if variant is None else _functions.read_variant(variant, arguments or {})
+    return _functions.describe(*given, extents)
+
+
+def _check_numbers(**numbers):
+    for name, number in numbers.items():
+        if isinstance(number, jax.core.Tracer):
+            raise TypeError(
+                f"argument '{name}' is traced by JAX, and numbers are constants of a program: make it a static argument of "
+                "jax.jit, or give an array in `score_args`"
+            )
+
+
+def attention(
+    q,
+    k,
+    v,
+    *,
+    causal=False,
+    window=None,
+    softcap=0.0,
+    alibi=None,
+    variant=None,
+    arguments=None,
+    score_mod=None,
+    score_args=(),
+    mask_mod=None,
+    mask_args=(),
+    scale=None,
+    layout="BSHD",
+    return_lse=False,
+    deterministic=False,
+):
+    """softmax(scale * q k^T) v, and with `return_lse` also the logarithm of the softmax' sums, [B, H, SQ] in float32.
+
+    q, k, v:  arrays in the order of `layout`, "BSHD" as in jax.nn.dot_product_attention or "BHSD", float16 or bfloat16.
+              q may have a multiple of the heads of k and v, and v a head dimension of its own.
+    causal:   a row sees the keys up to its own. The last row is aligned with the last key.
+    window:   (left, right), how many keys before and after its own a row sees; a negative number or None for all.
+    softcap:  scores become softcap * tanh(score / softcap); 0 for none.
+    alibi:    a float32 slope for each head of q; scores fall by it with each key of distance.
+    variant:  a tessera.Variant, functions of scores and masks in place of the masks above, softcap and alibi; its
+              `arguments` by name: numbers, and float32 arrays.
+    score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
+              mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
+              the functions capture, are arrays and numbers; other ones need no new kernel.
+    scale:    1 / sqrt(head dimension) when not given; not 0.
+    deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
+
+    Numbers are constants of the program. Gradients are those of q, k and v. Under vmap the mapped dimension joins the
+    batch; arrays that are sharded over batch or heads stay so, and others are gathered. A row that sees no key gives zeros
+    and an LSE of -inf.
+
+    Raises TypeError, ValueError and NotImplementedError. Where no kernel can be had the program ends with an error that
+    says why.
+    """
+    if layout not in _LAYOUTS:
+        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BSHD' or 'BHSD'")
+    _check_numbers(scale=scale, softcap=softcap)
+    heads, key_heads = _check(q, k, v, alibi, layout)
+    mods = score_mod, score_args, mask_mod, mask_args
+    if variant is not None or arguments is not None or mods != (None, (), None, ()):
+        others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi}
+        _variants.check_functions(variant, arguments, mods, scale, others)
+        fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads})
+    elif scale == 0:
+        raise ValueError("argument 'scale' is 0, and kernels divide by it and multiply infinity with it")
+    else:
+        fields, views = _describe_masks(q, v, *_variants.read_window(causal, window), softcap, alibi)
+    if 0 in (q.size, k.size):
+        out = jnp.zeros((*q.shape[:3], v.shape[3]), q.dtype)
+        lse = jnp.full((q.shape[0], heads, q.shape[layout.index("S")]), -jnp.inf, jnp.float32)
+        return (out, lse) if return_lse else out
+    _call.register()
+    scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)
+    call = _call.Call(layout=layout, heads=heads, key_heads=key_heads, scale=scale, **fields)
+    results = _gradients.make(call, return_lse, deterministic)(q, k, v, *views)
+    return results if return_lse else results[0]
+
+
+def warm_up(
+    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False
+):
+    """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
+    and `softcap` matter by being given, not by their values."""
+    name = jnp.dtype(dtype).name
+    if name not in _TYPES:
+        raise TypeError(f"argument 'dtype' is {name}; attention takes float16 and bfloat16")
+    text = _variants.name_variant(_variants.name_mask(*_variants.read_window(causal, window)), softcap, alibi)
+    _variants.find_variant(text, _TYPES[name], head_dim, value_dim or head_dim, return_lse).compile_all()

@@ -1,0 +1,97 @@
+"""Functions of scores and masks, with what they take: arrays become views of the kernel, numbers its scalars."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _captured, _kernel, _places
+from .._program import Program
+from .._trace import TraceError
+from . import _numpy
+
+
+class _Found(_captured.Found):
+    tensors, constants = jax.Array, (np.dtype, *_numpy.TYPES)
+    elements = {jnp.dtype(name): element for name, element in _captured.ELEMENTS.items()}
+
+    def convert(self, value):
+        if isinstance(value, np.generic):
+            return value.item()
+        return jnp.asarray(value) if isinstance(value, np.ndarray) else _numpy.convert(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _list_extras(source):
+    """The names of what the kernel takes after its scale."""
+    names = Program(source).names
+    return names[names.index("scale") + 1 :]
+
+
+def trace(score_mod, score_args, mask_mod, mask_args):
+    """(source, views, numbers, integers by name, names for messages) of functions of Python."""
+    found = _Found()
+    written = _captured.find(found, _captured.write, score_mod, score_args, mask_mod, mask_args)
+    if written.problem is not None:
+        raise TraceError(written.problem)
+    names = [part.split(",") if part else () for part in written.names.split("|")]
+    given = [
+        {name: found.values[index] for name, index in zip(part, indices)}
+        for part, indices in zip(names, (written.views, written.numbers, written.integers))
+    ]
+    # Without the index that makes it differ from others.
+    labels = {name: name.rpartition("_")[0] for part in names for name in part}
+    return written.sources[0], *given, labels
+
+
+def read_variant(variant, given):
+    """The same of a tessera.Variant, whose arguments `given` has by name."""
+    views, numbers, integers = variant.sort_arguments(given)
+    views = {name: jnp.asarray(value) if isinstance(value, np.ndarray) else value for name, value in views.items()}
+    for name, value in views.items():
+        _check_view(name, variant.arguments[name], value)
+    for name, value in {**numbers, **integers}.items():
+        if isinstance(value, jax.Array):
+            raise TypeError(
+                f"argument '{name}' of the variant is an array of JAX, and numbers are constants of a program: declare "
+                f"{name}=(1,) and take {name}[0], or give {name}.item() where it is known"
+            )
+    return variant.source, views, numbers, integers, {name: name for name in given}
+
+
+def _check_view(name, dims, value):
+    if not isinstance(value, jax.Array):
+        raise TypeError(f"argument '{name}' of the variant is a view of dimensions {dims}, got a {type(value).__name__}")
+    if value.dtype != jnp.float32 or value.ndim != len(dims):
+        raise TypeError(
+            f"argument '{name}' of the variant is {value.dtype} of shape {tuple(value.shape)}; it is a float32 view of "
+            f"dimensions {dims}"
+        )
+
+
+def describe(source, views, numbers, integers, labels, extents):
+    """(fields of a Call, views in its order) of functions; `extents` are those of "b" and "h"."""
+    order = _list_extras(source)
+    kinds = {**dict.fromkeys(views, "v"), **dict.fromkeys(numbers, "f"), **dict.fromkeys(integers, "i")}
+    extras = "".join(kinds[name] for name in order)
+    asked = [name for name in order if name in views]
+    arrays = [views[name] if views[name].ndim else views[name].reshape(1) for name in asked]
+    known, free = _places.read(source)
+    places, free = [], set(free)
+    for name, array in zip(asked, arrays):
+        expected = known.get(name, (None,) * array.ndim)
+        fits = [letter is None or extents[letter] == extent for letter, extent in zip(expected, array.shape)]
+        free.update(letter for letter, fit in zip(expected, fits) if not fit)
+        places.append(tuple(letter if fit else None for letter, fit in zip(expected, fits)))
+    scalars = {
+        kind: tuple(
+            _kernel._convert_scalar({"name": labels[name], "type": kind}, given[name]) for name in order if name in given
+        )
+        for kind, given in (("f32", numbers), ("i32", integers))
+    }
+    fields = {
+        "variant": source, "extras": extras, "gradient_extras": extras, "numbers": scalars["f32"], "integers": scalars["i32"],
+        "names": tuple(labels[name] for name in asked), "places": tuple(places), "free": frozenset(free),
+    }  # fmt: skip
+    return fields, arrays

@@ -1,0 +1,83 @@
+"""Tensors that are added to scores, or that say which keys a query sees, as functions that look into them."""
+
+import torch
+
+from .. import _variants
+from .._trace import length
+
+_NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
+# Rows of a tile are loaded 16 bytes at a time.
+_ROW_BYTES = 16
+
+
+def find_problem(name, tensor, q, k):
+    """Why no kernel takes the tensor, as an exception; None when one does."""
+    shape = (*q.shape[:3], k.shape[2])
+    if tensor.dtype not in (*_NUMBERS, torch.bool):
+        return TypeError(f"argument '{name}' has type {tensor.dtype}; it is float32, float16 or bfloat16")
+    sizes = zip(reversed(tensor.shape), reversed(shape))
+    if tensor.dim() > 4 or any(size not in (1, extent) for size, extent in sizes):
+        return ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}, which is not repeated to {shape}")
+    if tensor.device != q.device:
+        return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return NotImplementedError(
+            f"argument '{name}' requires a gradient, and kernels make those of q, k and v: detach it, or pass "
+            'fallback="torch"'
+        )
+    return _find_stride_problem(name, tensor)
+
+
+def _find_stride_problem(name, tensor):
+    if tensor.dim() == 0 or tensor.shape[-1] == 1:
+        return None
+    if tensor.stride(-1) != 1:
+        return ValueError(f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: make it "
+                          "contiguous")  # fmt: skip
+    rows = tensor.shape[-2] if tensor.dim() > 1 else 1
+    steps = [stride for stride, size in zip(tensor.stride()[:-1], tensor.shape[:-1]) if size != 1]
+    if rows != 1 and any(step * tensor.element_size() % _ROW_BYTES for step in steps):
+        return ValueError(
+            f"argument '{name}' has rows of {tensor.shape[-1]} {tensor.dtype}, which do not begin at multiples of {_ROW_BYTES} "
+            f"bytes: make it wider and pass {name}[..., :{tensor.shape[-1]}], or pass fallback=\"torch\""
+        )
+    return None
+
+
+def _make_lookup(tensor):
+    """A function of a tensor of rank 4 and a place, and the tensor with its missing dimensions."""
+    tensor = tensor[(None,) * (4 - tensor.dim())]
+    by_batch, by_head, by_row, by_column = (size != 1 for size in tensor.shape)
+
+    def look(values, b, h, q, k):
+        return values[b if by_batch else 0, h if by_head else 0, q if by_row else 0, k if by_column else 0]
+
+    return look, tensor
+
+
+def make_mask(tensor):
+    """(mask_mod, mask_args) of a tensor of bool."""
+    look, tensor = _make_lookup(tensor)
+    return lambda b, h, q, k, values: look(values, b, h, q, k), (tensor,)
+
+
+def make_score(tensor):
+    """(score_mod, score_args) of a tensor that is added to scores."""
+    look, tensor = _make_lookup(tensor)
+    return lambda s, b, h, q, k, values: s + look(values, b, h, q, k), (tensor,)
+
+
+def make_window(left, right):
+    """The mask of `attention`'s window, aligned at the end; None where all keys are seen."""
+    left = None if left == _variants.UNLIMITED else left
+    right = None if right == _variants.UNLIMITED else right
+    if left is None and right is None:
+        return None
+
+    def window(b, h, q, k):
+        own = q + length("SK") - length("SQ")
+        if left is None:
+            return k <= own + right
+        return k >= own - left if right is None else (k >= own - left) & (k <= own + right)
+
+    return window

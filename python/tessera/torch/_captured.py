@@ -1,0 +1,53 @@
+"""Captured tensors and numbers of torch, also under torch.compile."""
+
+import torch
+
+from .. import _captured
+
+
+class _Found(_captured.Found):
+    tensors, constants = torch.Tensor, (torch.dtype, torch.device)
+    elements = {getattr(torch, name): element for name, element in _captured.ELEMENTS.items()}
+
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+
+    def find_problem(self, tensor):
+        if tensor.device != self.device:
+            return f"on {tensor.device}, and the query on {self.device}: move it there"
+        if tensor.requires_grad and torch.is_grad_enabled():
+            return "that requires a gradient, and kernels make those of query, key and value: detach it"
+        if tensor.ndim and tensor.stride(-1) != 1 and tensor.shape[-1] != 1:
+            return f"with stride {tensor.stride(-1)} in its last dimension; it must be 1: make it contiguous"
+        return None
+
+    def is_compiling(self):
+        return torch.compiler.is_compiling()
+
+    def list_globals(self, code):
+        return _list_globals(code)
+
+
+@torch.compiler.assume_constant_result
+def _list_globals(code):
+    return " ".join(_captured.find_globals(code))
+
+
+@torch.compiler.assume_constant_result
+def _write(score, mask, constants):
+    return _captured.write(score, mask, constants)
+
+
+def find(device, score_mod, score_args, mask_mod, mask_args):
+    """(sources or what says why there are none, captured tensors and numbers) of functions and their further arguments."""
+    found = _Found(device)
+    written = _captured.find(found, _write, score_mod, score_args, mask_mod, mask_args)
+    return written, found.values
+
+
+def to_view(tensor):
+    """A captured tensor as a kernel takes it."""
+    if tensor.dtype is torch.bool:
+        tensor = tensor.view(torch.int8)
+    return tensor if tensor.dim() else tensor.reshape(1)

@@ -1,0 +1,44 @@
+"""torch.nn.attention.flex_attention by kernels that are compiled from its functions."""
+
+import torch.nn.attention.flex_attention as flex
+
+from . import _block_mask
+from ._attention import attention
+
+
+def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
+    """What keeps a call from the kernels whatever its functions are, as an exception; None when nothing does."""
+    if query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1] and not enable_gqa:
+        return ValueError(
+            f"argument 'key' has {key.shape[1]} heads and 'query' {query.shape[1]}; pass enable_gqa=True to share them"
+        )
+    if return_aux is not None and return_lse:
+        return ValueError("arguments 'return_lse' and 'return_aux' are both given; the second has the first")
+    if return_aux is not None and return_aux.max_scores:
+        return NotImplementedError("argument 'return_aux' asks for max_scores, which no kernel stores: ask for lse")
+    return _block_mask.find_problem(block_mask)
+
+
+def flex_attention(
+    query,
+    key,
+    value,
+    score_mod=None,
+    block_mask=None,
+    scale=None,
+    enable_gqa=False,
+    return_lse=False,
+    kernel_options=None,
+    *,
+    return_aux=None,
+):
+    """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
+    BlockMask only the function counts: the compiler finds the blocks itself. `kernel_options` are of torch's kernels and
+    change no result: they are not looked at."""
+    problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
+    if problem is not None:
+        raise problem
+    out, lse = attention(query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True)
+    if return_aux is not None:
+        return out, flex.AuxOutput(lse=lse if return_aux.lse else None)
+    return (out, lse) if return_lse else out

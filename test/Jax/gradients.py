@@ -1,0 +1,248 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %jax-python %s
+"""Gradients of tessera.jax.attention on the interpreter, against those of its definition in float64."""
+
+import unittest
+import unittest.mock
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp
+import numpy as np
+import problems
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import tessera.jax
+from tessera import Variant, _variants, tanh
+from tessera.jax import _call, _functions, attention
+
+SLOPES = jnp.asarray([0.5, 0.25, 0.125, 0.0625], jnp.float32)
+
+
+class Cases(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+
+    def check(self, tensors, score=None, mask=None, lse=True, run=None, layout="BSHD", **named):
+        """Gradients of attention with `named` arguments, whose definition is `score` and `mask`."""
+        run = run or (lambda *tensors: attention(*tensors, layout=layout, return_lse=True, **named))
+
+        def plain(*tensors):
+            return problems.define(*tensors, score, mask, layout)
+
+        found = jax.jit(lambda *tensors: problems.pull(run, tensors, lse))(*tensors)
+        # Compiled as one, which takes less time than each operation by itself.
+        doubles = [tensor.astype(jnp.float64) for tensor in tensors]
+        rounded, exact = jax.jit(lambda *both: [problems.pull(plain, tensors, lse) for tensors in both])(tensors, doubles)
+        for name, *arrays, tensor in zip("qkv", found, exact, rounded, tensors):
+            self.assertEqual((arrays[0].shape, arrays[0].dtype), (tensor.shape, tensor.dtype))
+            problems.assert_within_twice(*arrays, f"d{name}")
+        return found
+
+    def check_same(self, found, run, tensors):
+        """The same bits by another way."""
+        for one, other in zip(found, jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*tensors)):
+            self.assertTrue((one == other).all())
+
+
+def band(rows, keys, left=None, right=None):
+    """Which keys a row sees, aligned at the last row and key."""
+
+    def mask(b, h, q, k):
+        offset = k - (q + keys - rows)
+        return (left is None or offset >= -left) & (right is None or offset <= right) & (k >= 0)
+
+    return mask
+
+
+class Masks(Cases):
+    def test_against_f64(self):
+        causal, window, slopes = {"right": 0}, {"left": 9, "right": 2}, SLOPES[:2]
+        for deterministic, sizes, named, bounds, score in (
+            (False, {"batch": 2, "heads": 4, "kv_heads": 2}, {}, {}, None),
+            (True, {"rows": 61, "keys": 20, "dtype": jnp.float16}, {"causal": True}, causal, None),
+            (False, {"d": 128, "dv": 64}, {"window": (9, 2)}, window, None),
+            (False, {}, {"softcap": 1.5, "causal": True}, causal, lambda s, b, h, q, k: 1.5 * jnp.tanh(s / 1.5)),
+            (True, {}, {"alibi": slopes, "window": (9, 2)}, window, lambda s, b, h, q, k: s - slopes[h] * abs(q + 16 - k)),
+            (False, {"rows": 9, "keys": 11, "d": 40, "dv": 72}, {}, {}, None),
+            (False, {"rows": 9, "keys": 11, "d": 192}, {"causal": True}, causal, None),
+        ):  # fmt: skip
+            layout = "BHSD" if deterministic else "BSHD"
+            with self.subTest(deterministic=deterministic, **sizes, **named):
+                sizes = {"batch": 1, "heads": 2, "kv_heads": 1, "rows": 37, "keys": 53, **sizes}
+                tensors = problems.make(layout=layout, **sizes)
+                mask = band(sizes["rows"], sizes["keys"], **bounds) if bounds else None
+                self.check(tensors, score, mask, layout=layout, deterministic=deterministic, **named)
+
+    def test_only_the_output(self):
+        tensors = problems.make(rows=9, keys=11)
+        found = self.check(tensors, lse=False, run=lambda *tensors: (attention(*tensors), None))
+        unused = problems.pull(lambda *tensors: attention(*tensors, return_lse=True), tensors, False)
+        self.assertTrue(all((one == other).all() for one, other in zip(found, unused)))
+
+    def test_only_the_lse(self):
+        tensors = problems.make(rows=9, keys=11)
+
+        def sum_of(function):
+            return lambda q: function(q, *tensors[1:])[1].sum()
+
+        plain = jax.jit(jax.grad(sum_of(problems.define)))
+        found = jax.grad(sum_of(lambda *tensors: attention(*tensors, return_lse=True)))(tensors[0])
+        rounded, exact = plain(tensors[0]), plain(tensors[0].astype(jnp.float64))
+        problems.assert_within_twice(found, exact, rounded)
+
+    def test_transformations(self):
+        tensors = problems.make(rows=9, keys=11)
+        mask = band(9, 11, right=0)
+        found = self.check(tensors, mask=mask, causal=True)
+        jitted = jax.jit(lambda *tensors: attention(*tensors, causal=True, return_lse=True))
+        remade = jax.checkpoint(jitted)
+        for run in (jitted, remade):
+            self.check_same(found, run, tensors)
+
+        def mapped(q, k, v):
+            """Each of the batch by itself."""
+            results = jax.vmap(lambda q, k, v: attention(q[None], k[None], v[None], causal=True, return_lse=True))(q, k, v)
+            return tuple(result[:, 0] for result in results)
+
+        self.check_same(found, mapped, tensors)
+        q, k, v = tensors
+        many = jnp.stack([q, 2 * q])
+        of_each = jax.vmap(jax.grad(lambda k, q: attention(q, k, v, causal=True).astype(jnp.float32).sum()), (None, 0))(k, many)
+        self.assertEqual(of_each.shape, (2, *k.shape))
+        shared = jax.grad(lambda k: jax.vmap(lambda q: attention(q, k, v, causal=True))(many).astype(jnp.float32).sum())(k)
+        np.testing.assert_allclose(*(np.asarray(x, np.float32) for x in (of_each.sum(0), shared)), atol=0.05)
+
+    def test_sharding(self):
+        """Batch and key heads stay sharded; query heads of one key head are gathered, whose gradients are sums over them."""
+        line = Mesh(np.array(jax.devices()), ("x",))
+        square = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+
+        @jax.jit
+        def run(*tensors):
+            return problems.pull(lambda *tensors: attention(*tensors, causal=True, return_lse=True), tensors, True)
+
+        of_heads, both = (None, None, "x"), (None, None, ("x", "y"))
+        for kv_heads, mesh, spec, of_keys, gathers in (
+            (2, square, ("y", None, "x"), ("y", None, "x"), False), (2, square, both, of_heads, True),
+            (1, line, of_heads, (), True), (2, line, of_heads, (), True),
+        ):  # fmt: skip
+            with self.subTest(kv_heads=kv_heads, spec=spec):
+                tensors = problems.make(rows=9, keys=11, kv_heads=kv_heads)
+                specs = spec, of_keys, of_keys
+                shards = [
+                    jax.device_put(tensor, NamedSharding(mesh, PartitionSpec(*spec))) for tensor, spec in zip(tensors, specs)
+                ]
+                text = run.lower(*shards).compile().as_text()
+                self.assertEqual("all-gather" in text, gathers)
+                for one, other in zip(run(*shards), run(*tensors)):
+                    self.assertTrue((one == other).all())
+
+    def test_which_kernels(self):
+        find, found = _variants.find_gradients, []
+
+        def note(*arguments):
+            found.append(arguments[1:3])
+            return find(*arguments)
+
+        q, k, v = problems.make(rows=5, keys=5)
+        with unittest.mock.patch.object(_variants, "find_gradients", note):
+            for deterministic in (False, True):
+                jax.grad(lambda q: attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q)
+        self.assertEqual(found, [("attention_fwd CAUSAL=false", False), ("attention_fwd CAUSAL=false", True)])
+
+    def test_nothing_to_see(self):
+        q, k, v = problems.make(rows=5, keys=0)
+        self.assertFalse(jax.grad(lambda q: attention(q, k, v).astype(jnp.float32).sum())(q).any())
+
+    def test_refusals(self):
+        q, k, v = problems.make(rows=5, keys=5)
+
+        def loss(q, slopes):
+            return attention(q, k, v, alibi=slopes).astype(jnp.float32).sum()
+
+        with self.assertRaisesRegex(NotImplementedError, "'alibi' has a gradient .* and kernels make those of q, k and v"):
+            jax.grad(loss, 1)(q, SLOPES)
+        self.assertTrue(jax.grad(lambda q, slopes: loss(q, jax.lax.stop_gradient(slopes)), (0, 1))(q, SLOPES)[0].any())
+        with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
+            jax.grad(lambda q: jax.grad(loss)(q, SLOPES).astype(jnp.float32).sum())(q)
+
+
+class Functions(Cases):
+    def test_against_f64(self):
+        lengths, slopes = jnp.asarray([20, 11]), SLOPES[:2]
+        for deterministic, kv_heads, dtype in ((False, 1, jnp.bfloat16), (True, 1, jnp.bfloat16), (False, 2, jnp.float16)):
+            with self.subTest(deterministic=deterministic, kv_heads=kv_heads):
+                self.check(
+                    problems.make(heads=2, kv_heads=kv_heads, rows=19, keys=23, dtype=dtype),
+                    lambda s, b, h, q, k: 1.5 * jnp.tanh(s / 1.5) - slopes[h] * abs(q - k),
+                    lambda b, h, q, k: (k < lengths[b]) & (q >= k - 7), deterministic=deterministic,
+                    score_mod=lambda s, b, h, q, k: 1.5 * tanh(s / 1.5) - slopes[h] * abs(q - k),
+                    mask_mod=lambda b, h, q, k: (k < lengths[b]) & (q >= k - 7),
+                )  # fmt: skip
+
+    def test_variant(self):
+        variant = Variant(score=lambda s, b, h, q, k, cap, slopes: cap * tanh(s / cap) + slopes[h], cap=float, slopes=("H",))
+        given = {"cap": 2.0, "slopes": SLOPES}
+        self.check(
+            problems.make(rows=9, keys=11), lambda s, b, h, q, k: 2 * jnp.tanh(s / 2) + SLOPES[h], variant=variant,
+            arguments=given,
+        )  # fmt: skip
+
+    def test_transformations(self):
+        """Captured values of jax.jit and vmap are operands."""
+        tensors = problems.make(heads=2, kv_heads=1, rows=9, keys=11)
+        lengths, slopes = jnp.asarray([7, 4]), SLOPES[:2]
+
+        def score(s, b, h, q, k):
+            return s - slopes[h] * abs(q - k)
+
+        def mask(b, h, q, k):
+            return k < lengths[b]
+
+        @jax.jit
+        def run(q, k, v, slopes, lengths):
+            return attention(
+                q, k, v, score_mod=lambda s, b, h, q, k: s - slopes[h] * abs(q - k), mask_mod=lambda b, h, q, k: k < lengths[b],
+                return_lse=True,
+            )  # fmt: skip
+
+        found = self.check(tensors, score, mask, run=lambda *tensors: run(*tensors, slopes, lengths))
+
+        def mapped(*tensors):
+            results = jax.vmap(lambda q, k, v, n: run(q[None], k[None], v[None], slopes, n[None]))(*tensors, lengths)
+            return tuple(result[:, 0] for result in results)
+
+        self.check_same(found, mapped, tensors)
+
+    def test_captured_arrays_are_constants(self):
+        q, k, v = problems.make(rows=5, keys=5)
+
+        def loss(q, slopes):
+            return attention(q, k, v, score_mod=lambda s, b, h, q, k: s * slopes[h]).astype(jnp.float32).sum()
+
+        for transform in (jax.grad, lambda function, of: jax.jit(jax.grad(function, of))):
+            with self.assertRaisesRegex(NotImplementedError, "argument 'slopes' has a gradient .* jax.lax.stop_gradient"):
+                transform(loss, 1)(q, SLOPES)
+        self.assertTrue(jax.grad(loss)(q, SLOPES).any())
+
+    def test_order_of_arguments(self):
+        """Kernels of gradients take what functions ask for in the order of the forward kernel."""
+        table, lengths = jnp.ones((4, 23), jnp.float32), jnp.asarray([3, 5])
+        factor, width = 0.5, 7
+        source, views, numbers, integers, labels = _functions.trace(
+            lambda s, b, h, q, k: s * factor + table[h, k] * width - SLOPES[h], (),
+            lambda b, h, q, k: (k < lengths[b]) & (q > k - width), (),
+        )  # fmt: skip
+        self.assertEqual([len(part) for part in (views, numbers, integers)], [3, 1, 2])
+        order = _functions._list_extras(source)
+        self.assertEqual(set(order), {*views, *numbers, *integers})
+        for fixed in (False, True):
+            for lse in (False, True):
+                program, _ = _variants.find_gradients(_call._program.Program, source, fixed, "bf16", 64, 64, lse)
+                self.assertEqual(program.names[program.names.index("scale") + 1 :], order)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,388 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Functions of scores and masks with what they capture, and flex_attention, by the interpreter on the CPU."""
+
+import functools
+import math
+import unittest
+import unittest.mock
+
+import problems
+import torch
+from problems import make
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.attention import flex_attention as flex
+
+import tessera.torch
+from tessera import TraceError, _captured, masks
+from tessera.torch import attention, flex_attention
+
+CAP, TABLE = 2.5, torch.tensor([0.5, -0.25])
+
+
+def cap(x):
+    return CAP * torch.tanh(x / CAP)
+
+
+def capped(score, b, h, q, k):
+    return cap(score) + TABLE[h]
+
+
+def flex_of_module(q, k, v):
+    return flex.flex_attention(q, k, v, score_mod=capped, enable_gqa=True)
+
+
+def recursive(x):
+    return recursive(x)
+
+
+class Config:
+    width = 3
+
+    def bend(self, score, b, h, q, k):
+        return score * self.width
+
+
+CONFIG = Config()
+
+
+class Cases(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+        torch._dynamo.reset()
+        self.q, self.k, self.v = make(batch=2, rows=19, keys=28, dtype=torch.float16)
+
+    def check(self, score_mod=None, mask_mod=None, **named):
+        """attention with functions beside their definition."""
+        out, lse = attention(self.q, self.k, self.v, score_mod=score_mod, mask_mod=mask_mod, return_lse=True, **named)
+        if score_mod is not None:
+            arguments = named.get("score_args", ())
+            original_score, score_mod = score_mod, lambda *values: original_score(*values, *arguments)
+        if mask_mod is not None:
+            mask_arguments = named.get("mask_args", ())
+            original_mask, mask_mod = mask_mod, lambda *values: original_mask(*values, *mask_arguments)
+        want, want_lse = problems.exact_mods(self.q, self.k, self.v, score_mod, mask_mod)
+        problems.assert_close(self, out, want)
+        self.assertTrue(torch.equal(lse.isinf(), want_lse.isinf()))
+        self.assertLess((lse - want_lse).nan_to_num(0).abs().max().item(), 1e-4)
+
+
+class Captured(Cases):
+    def test_element_types(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8):
+            with self.subTest(dtype):
+                of_heads, one = torch.tensor([3, -2]).to(dtype), torch.tensor(5).to(dtype)
+                tile = torch.arange(-200, 332).view(19, 28).remainder(7).to(dtype)
+                self.check(lambda s, b, h, q, k: s * of_heads[h] + tile[q, k] * one / 4)
+                self.check(mask_mod=lambda b, h, q, k: (k < q + of_heads[h]) | (tile[q, k] == one))
+        for dtype in (torch.float32, torch.int64, torch.int32, torch.int8, torch.bool):
+            with self.subTest(dtype):
+                rows = torch.arange(2 * 28).view(2, 28).remainder(3).to(dtype)
+                self.check(mask_mod=lambda b, h, q, k: rows[b, q] == rows[b][k])
+        seen, flag = torch.arange(28) % 3 != 1, torch.tensor(True)
+        self.check(mask_mod=lambda b, h, q, k: (seen[k] & flag) | ~flag)
+
+    def test_wide_integers(self):
+        """Equality of all 64 bits."""
+        names = torch.arange(28) % 2 * 2**40 + 7
+        self.check(mask_mod=lambda b, h, q, k: (names[q] == names[k]) | (names[k] == 2**40 + 7))
+
+    def test_places(self):
+        """Closures, globals, defaults, functions in functions, lists and partial functions."""
+        width, slopes = 4, [torch.tensor([0.5, 0.25]), torch.tensor([1.0, 2.0])]
+
+        def add(x, amount, *, factor=2):
+            return x + amount * factor
+
+        def score(s, b, h, q, k, distance=3, *, offset=TABLE):
+            return add(cap(s), slopes[1][h], factor=width) - slopes[0][h] * (q - k + distance) * offset[h]
+
+        self.check(capped)
+        self.check(score)
+        self.check(functools.partial(lambda factor, s, b, h, q, k, more: s * factor + more[h], 0.5, more=TABLE))
+        self.check(mask_mod=flex.and_masks(lambda b, h, q, k: q >= k - width, flex.or_masks(lambda b, h, q, k: k % 3 > 0)))
+
+    def test_masks_of_tessera(self):
+        def window(b, h, q, k):
+            return (k <= q + 9) & (k >= q + 5)
+
+        want = attention(self.q, self.k, self.v, mask_mod=window)
+        for mask in (masks.causal & masks.window(4), flex.and_masks(masks.causal, lambda b, h, q, k: k >= q + 5)):
+            self.assertTrue(torch.equal(attention(self.q, self.k, self.v, mask_mod=mask), want))
+
+    def test_arguments(self):
+        self.check(lambda s, b, h, q, k, c, slopes: c * (s / c).tanh() - slopes[h], score_args=(1.5, TABLE))
+        self.check(mask_mod=lambda b, h, q, k, n, m: (k < n) & (k >= m), mask_args=(9, torch.tensor(2)))
+
+    def test_other_values(self):
+        """Other tensors and numbers need no new source; numbers that Python asks for do."""
+
+        def run(width, table):
+            self.check(lambda s, b, h, q, k: s * width + table[h], lambda b, h, q, k: k <= q + width)
+
+        def misses():
+            return _captured.write.cache_info().misses
+
+        run(3, TABLE)
+        before = misses()
+        for width in (0, -3, 7):
+            run(width, torch.randn(2))
+        self.assertEqual(misses(), before)
+        run(3.5, TABLE)  # An argument of another type.
+        self.assertEqual(misses(), before + 1)
+
+        def run_constant(width, flag):
+            self.check(
+                mask_mod=lambda b, h, q, k: q // width >= k // width if flag else sum(k == q + i for i in range(width)) > 0
+            )
+
+        for width in (3, 5):
+            for flag in (True, False):
+                run_constant(width, flag)
+
+    def test_arithmetic(self):
+        """As Python and torch have it, also of negative integers."""
+        numbers, reals = torch.tensor([-7, 5]), torch.tensor([-1.75, 0.5])
+        for function in (
+            lambda s, b, h, q, k: s + numbers[h] // 4 + numbers[h] % 4 + (q - k) // 3 + (q - k) % 3,
+            lambda s, b, h, q, k: s + torch.remainder(k - q, -5) + torch.div(k - q, 4, rounding_mode="floor"),
+            lambda s, b, h, q, k: s + ((q - k) >> 1) + ((q & 6) << 2) - (q | k) + (q ^ k) + ~q,
+            lambda s, b, h, q, k: s**3 + reals[h] ** 2 + 2.0**s + s.abs() ** 0.5,
+            lambda s, b, h, q, k: reals[h].int() + reals[-1] * s + numbers[-2].float() / 8,
+            lambda s, b, h, q, k: torch.where(torch.logical_xor(q > k, h == 1), s.exp(), -s.clamp(max=0.25)),
+            lambda s, b, h, q, k: torch.sqrt(s * s + 1) + torch.log1p(s.square()) + torch.log1p(s.square() * 1e-4),
+            lambda s, b, h, q, k: torch.relu(s) + torch.nn.functional.logsigmoid(s) + s.sin() + torch.cos(s),
+            lambda s, b, h, q, k: s.masked_fill(q == k, 0.5).minimum(k.to(s.dtype)) + torch.full_like(s, 2),
+            lambda s, b, h, q, k: s * (torch.tensor(3) - numbers.shape[0]) + numbers.size(0) * (True & (q > k)),
+            lambda s, b, h, q, k: s + torch.ceil(s) * (1 - q.new_zeros((), dtype=torch.float32)),
+        ):
+            self.check(function)
+
+    def test_gradients(self):
+        slopes, width = torch.tensor([0.5, 0.125]), torch.tensor(11)
+
+        def score(s, b, h, q, k):
+            return torch.tanh(s) * CAP - slopes[h] * (q - k).abs()
+
+        def mask(b, h, q, k):
+            return (q - k).abs() < width
+
+        leaves = [tensor.requires_grad_() for tensor in (self.q, self.k, self.v)]
+        doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
+        found = torch.autograd.grad(attention(*leaves, score_mod=score, mask_mod=mask).float().square().sum(), leaves)
+        out = attention(*leaves, score_mod=score, mask_mod=mask).detach().double()
+        want = torch.autograd.grad(problems.exact_mods(*doubles, score, mask)[0], doubles, 2 * out)
+        for got, expected in zip(found, want):
+            self.assertLess((got.double() - expected).norm() / expected.norm(), 2 * torch.finfo(got.dtype).eps)
+
+
+class Flex(Cases):
+    def test_meaning(self):
+        """The same as torch's own, aligned at the first query and key."""
+        score = functools.partial(lambda table, s, b, h, q, k: s + table[h] * (q - k), TABLE)
+        block_mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, 19, 28, device="cpu")
+        arguments = {"score_mod": score, "block_mask": block_mask, "scale": 0.25, "enable_gqa": True}
+        want, want_lse = flex.flex_attention(
+            *(x.double() for x in (self.q, self.k, self.v)), **arguments, return_aux=flex.AuxRequest(lse=True)
+        )
+        out, aux = flex_attention(self.q, self.k, self.v, **arguments, return_aux=flex.AuxRequest(lse=True))
+        problems.assert_close(self, out, want)
+        self.assertLess((aux.lse - want_lse.lse).abs().max().item(), 1e-4)
+        self.assertIsNone(aux.max_scores)
+        for lse, returns_lse in ((False, False), (True, True)):
+            results = flex_attention(self.q, self.k, self.v, **arguments, return_lse=returns_lse)
+            self.assertTrue(torch.equal(results[0] if lse else results, out))
+        named = {"score_mod": score, "block_mask": block_mask, "scale": 0.25}
+        self.assertTrue(torch.equal(attention(self.q, self.k, self.v, **named), out))
+
+    def test_refusals(self):
+        q, k, v = self.q, self.k, self.v
+        wide = k.expand(2, 2, 28, 64), v.expand(2, 2, 28, 64)
+        block_mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256, device="cpu")
+        lists = flex.BlockMask.from_kv_blocks(block_mask.kv_num_blocks, block_mask.kv_indices)
+        for error, text, tensors, named in (
+            (ValueError, "pass enable_gqa=True", (q, k, v), {}),
+            (ValueError, "'return_lse' and 'return_aux' are both given", (q, *wide),
+             {"return_lse": True, "return_aux": flex.AuxRequest(lse=True)}),
+            (NotImplementedError, "asks for max_scores", (q, *wide), {"return_aux": flex.AuxRequest(max_scores=True)}),
+            (NotImplementedError, "has lists of blocks and no function", (q, *wide), {"block_mask": lists}),
+            (NotImplementedError, "is a part of another one", (q, *wide), {"block_mask": block_mask[:, :, 1:]}),
+        ):  # fmt: skip
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                flex_attention(*tensors, **named)
+        for error, text, named in (
+            (ValueError, "'mask_mod' and 'block_mask' are both given", {"block_mask": block_mask, "mask_mod": min}),
+            (TypeError, "'block_mask' is a Tensor; it is a BlockMask", {"block_mask": torch.ones(2, 2)}),
+            (NotImplementedError, "has lists of blocks and no function", {"block_mask": lists}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                attention(q, k, v, **named)
+
+    def test_use(self):
+        q, k, v = make(batch=1, rows=20, keys=20)
+        with tessera.torch.use() as use:
+            out = flex.flex_attention(q, k, v, score_mod=capped, enable_gqa=True)
+            flex.flex_attention(q, k, v, enable_gqa=True)
+            flex.flex_attention(q, k, v, score_mod=lambda s, b, h, q, k: torch.erf(s), enable_gqa=True)
+            flex.flex_attention(q.float(), k.float(), v.float(), enable_gqa=True)
+            compiled = torch.compile(flex_of_module, fullgraph=True, backend="aot_eager")
+            self.assertTrue(torch.equal(compiled(q, k, v), out))
+        self.assertEqual((use.taken, use.left.total()), (2, 2))
+        self.assertRegex(str(use), "left to torch: .*mods.py:[0-9]+: torch.erf of a traced value is unknown")
+        problems.assert_close(self, out, problems.exact_mods(q, k, v, capped)[0])
+        self.assertIs(flex.flex_attention, use._original_flex)
+
+
+class Compiled(Cases):
+    def run_compiled(self, function, calls, graphs):
+        """Compiled code gives what eager code gives, with so many graphs and without a break."""
+        counter = CompileCounterWithBackend("aot_eager")
+        compiled = torch.compile(function, fullgraph=True, backend=counter)
+        for arguments in calls:
+            self.assertTrue(torch.equal(compiled(*arguments), function(*arguments)))
+        self.assertEqual(counter.frame_count, graphs)
+
+    def draw(self, length):
+        return make(batch=1, rows=length, keys=length)
+
+    def test_lengths_and_tensors(self):
+        def over_an_input(q, k, v, slopes):
+            def alibi(s, b, h, i, j):
+                return cap(s) - slopes[h] * (i - j)
+
+            return flex_attention(q, k, v, score_mod=alibi, enable_gqa=True)
+
+        def with_arguments(q, k, v, slopes):
+            def alibi(s, b, h, i, j, slopes):
+                return cap(s) - slopes[h] * (i - j)
+
+            return attention(q, k, v, score_mod=alibi, score_args=(slopes,), mask_mod=masks.window(9))
+
+        for function in (over_an_input, with_arguments):
+            torch._dynamo.reset()
+            self.run_compiled(function, [(*self.draw(n), torch.randn(2)) for n in (16, 17, 40, 33)], graphs=2)
+
+    def test_numbers(self):
+        def run(q, k, v, width):
+            return attention(q, k, v, mask_mod=lambda b, h, i, j: (i >= j) & (i - j < width))
+
+        tensors = self.draw(24)
+        self.run_compiled(run, [(*tensors, torch.tensor(n)) for n in (2, 9, 4)], graphs=1)
+        torch._dynamo.reset()
+        self.run_compiled(run, [(*tensors, n) for n in (2, 9, 4, 5)], graphs=2)
+
+        def run_constant(q, k, v, width):
+            return attention(q, k, v, mask_mod=lambda b, h, i, j: i // width == j // width)
+
+        torch._dynamo.reset()
+        self.run_compiled(run_constant, [(*tensors, n) for n in (2, 9, 4)], graphs=3)
+
+    def test_block_masks(self):
+        def run(q, k, v, block_mask):
+            return flex_attention(q, k, v, block_mask=block_mask, enable_gqa=True)
+
+        def make_mask(documents):
+            mask = flex.and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: documents[q] == documents[k])
+            return flex.create_block_mask(mask, None, None, 24, 24, device="cpu")
+
+        tensors = self.draw(24)
+        self.run_compiled(run, [(*tensors, make_mask(torch.arange(24) // n)) for n in (5, 7, 9)], graphs=1)
+
+    def test_other_functions(self):
+        """Other functions, and other values of what they see, are other graphs."""
+
+        def run(q, k, v, score_mod):
+            return attention(q, k, v, score_mod=score_mod)
+
+        tensors, scores = self.draw(24), (lambda s, b, h, q, k: s * 2, lambda s, b, h, q, k: s * 3)
+        self.run_compiled(run, [(*tensors, score_mod) for score_mod in scores], graphs=2)
+
+        def run_global(q, k, v):
+            return attention(q, k, v, score_mod=capped)
+
+        torch._dynamo.reset()
+        compiled = torch.compile(run_global, fullgraph=True, backend="aot_eager")
+        for value in (CAP, 0.5):
+            with unittest.mock.patch(f"{__name__}.CAP", value):
+                self.assertTrue(torch.equal(compiled(*tensors), run_global(*tensors)))
+
+    def test_gradients(self):
+        slopes = torch.randn(2)
+
+        def loss(q, k, v, slopes):
+            out = attention(q, k, v, score_mod=lambda s, b, h, i, j: cap(s) - slopes[h] * (i - j).abs())
+            return out.float().square().sum()
+
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        leaves = [tensor.requires_grad_() for tensor in self.draw(24)]
+        for got, want in zip(*(torch.autograd.grad(f(*leaves, slopes), leaves) for f in (compiled, loss))):
+            self.assertTrue(torch.equal(got, want))
+
+    def test_refusal(self):
+        def run(q, k, v):
+            return attention(q, k, v, mask_mod=lambda b, h, i, j: True if i > j else j > 3)
+
+        with self.assertRaisesRegex(Exception, "mods.py:[0-9]+: a condition on a traced value"):
+            torch.compile(run, fullgraph=True, backend="aot_eager")(*self.draw(16))
+
+
+class Refusals(Cases):
+    def refuse(self, text, score_mod=None, mask_mod=None, error=TraceError, **named):
+        with self.subTest(text), self.assertRaises(error) as caught:
+            attention(self.q, self.k, self.v, score_mod=score_mod, mask_mod=mask_mod, **named)
+        self.assertRegex(str(caught.exception), f"mods.py:[0-9]+: .*{text}" if error is TraceError else text)
+
+    def test_captured(self):
+        double, learned = torch.ones(2, dtype=torch.double), torch.ones(2, requires_grad=True)
+        far, turned, plain = torch.ones(2, device="meta"), torch.ones(2, 2)[:, 0], torch.tensor([1, 0])
+        self.refuse("'double' is a captured tensor of torch.float64", lambda s, b, h, q, k: s + double[h])
+        self.refuse("'learned' is a captured tensor that requires a gradient", lambda s, b, h, q, k: s * learned[h])
+        self.refuse("'x' is a captured tensor on meta", lambda s, b, h, q, k, x: s - x[h], score_args=(far,))
+        self.refuse("'turned' is a captured tensor with stride 2", lambda s, b, h, q, k: s + turned[h])
+        self.refuse("the view 'plain' is used without an index", lambda s, b, h, q, k: s + plain)
+        self.refuse("the view 'plain' is used without an index", lambda s, b, h, q, k: torch.where(q > k, plain, 0))
+        self.refuse("'plain' has 1 dimensions .*, got 2 indices", lambda s, b, h, q, k: s + plain[h, q])
+        self.refuse("an index of 'plain' is a slice", lambda s, b, h, q, k: s + plain[1:])
+        self.refuse("'sum' of the view 'plain'", lambda s, b, h, q, k: s + plain.sum())
+        self.refuse("'CONFIG' is a Config, whose parts may change", mask_mod=lambda b, h, q, k: q < CONFIG.width)
+        self.refuse("'Config' is a type, whose parts", mask_mod=lambda b, h, q, k: q < Config.width)
+        self.refuse("'problems' is a module, whose parts", mask_mod=lambda b, h, q, k: q < problems.D)
+        self.refuse("'score_mod' is a method, whose parts", CONFIG.bend)
+        self.refuse("'recursive' is a function that calls itself", lambda s, b, h, q, k: recursive(s))
+        self.refuse("'prefix' is a Mask with arguments", mask_mod=self.make_prefix())
+        with torch.no_grad():
+            self.check(lambda s, b, h, q, k: s * learned[h])
+
+    def make_prefix(self):
+        prefix = masks.prefix
+        return lambda b, h, q, k: prefix(b, h, q, k)
+
+    def test_functions(self):
+        self.refuse("a condition on a traced value", lambda s, b, h, q, k: s if q > k else 0)
+        self.refuse("a traced value as a Python integer", lambda s, b, h, q, k: s + sum(range(q)))
+        self.refuse("a traced value as a Python float", lambda s, b, h, q, k: math.tanh(s))
+        self.refuse("a loop over a traced value", lambda s, b, h, q, k: sum(s))
+        self.refuse("torch.erf of a traced value is unknown", lambda s, b, h, q, k: torch.erf(s))
+        self.refuse("is indexed by a traced value", mask_mod=lambda b, h, q, k: torch.arange(4)[q] > k)
+        self.refuse("a Tensor of shape \\(3,\\) meets a traced value", lambda s, b, h, q, k: s + torch.ones(3))
+        self.refuse("a traced value as torch.float16", lambda s, b, h, q, k: s.to(torch.float16))
+        self.refuse("a tensor of shape \\(2,\\)", lambda s, b, h, q, k: s.new_ones((2,)))
+        self.refuse("rounds towards zero is unknown", lambda s, b, h, q, k: s + torch.div(q, 2, rounding_mode="trunc"))
+        self.refuse("an exponent from 1 to 8", lambda s, b, h, q, k: s**1.5)
+        self.refuse("the mask gives a i32", mask_mod=lambda b, h, q, k: q - k)
+        self.refuse("too many positional arguments; the function is called", lambda s, b, h, q: s)
+        self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
+        self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))
+
+    def test_arguments(self):
+        score = {"score_mod": lambda s, b, h, q, k: s}
+        self.refuse("argument 'score_mod' is a int", 3, error=TypeError)
+        self.refuse("argument 'score_args' is a Tensor; it is a tuple", error=TypeError, score_args=TABLE, **score)
+        self.refuse("'mask_args' is given without 'mask_mod'", error=ValueError, mask_args=(3,))
+        self.refuse("argument 'causal' is given with functions", error=ValueError, causal=True, **score)
+        self.refuse("argument 'scale' is 0", error=ValueError, scale=0, **score)
+        variant = tessera.Variant(mask=masks.causal)
+        self.refuse("are given with a variant", error=ValueError, variant=variant, **score)
+
+
+if __name__ == "__main__":
+    unittest.main()
