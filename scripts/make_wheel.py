@@ -50,12 +50,14 @@ def describe(project, tag):
     metadata += [f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}"]
     metadata += [f"Requires-Dist: {dependency}" for dependency in project["dependencies"]]
     metadata += ["License-File: LICENSE", "Description-Content-Type: text/markdown", ""]
-    scripts = ["[console_scripts]", *(f"{name} = {function}" for name, function in project["scripts"].items())]
+    entry_points = []
+    for group, functions in {"console_scripts": project["scripts"], **project["entry-points"]}.items():
+        entry_points += [f"[{group}]", *(f"{name} = {function}" for name, function in functions.items()), ""]
     wheel = ["Wheel-Version: 1.0", "Generator: make_wheel.py", "Root-Is-Purelib: false", f"Tag: py3-none-{tag}"]
     return {
         "METADATA": "\n".join(metadata) + "\n" + (ROOT / "docs" / "install.md").read_text(),
         "WHEEL": "\n".join(wheel) + "\n",
-        "entry_points.txt": "\n".join(scripts) + "\n",
+        "entry_points.txt": "\n".join(entry_points),
         "LICENSE": (ROOT / "LICENSE").read_text(),
     }
 

@@ -42,6 +42,12 @@ GRID = {
             "ACTIVATION": ["none", "relu", "gelu"],
         }
     ],
+    "variants/causal": [{"D": ["64", "128", "256"]}],
+    "variants/window": [{"D": ["64", "128", "256"]}],
+    "variants/softcap": [{"D": ["64", "128", "256"]}],
+    "variants/alibi": [{"D": ["64", "128", "256"]}],
+    "variants/documents": [{"D": ["64", "128", "256"]}],
+    "attention_bwd": [{"D": ["64", "128"], "CAUSAL": ["false", "true"]}],
 }
 CHOICES = {"measured": [], "model": ["--no-database"], "exact": ["--no-database", "--schedule", "speculate=false"]}
 
@@ -65,7 +71,7 @@ def configurations(kernels):
             for values in itertools.product(*grid.values()):
                 parameters = dict(zip(grid, values))
                 for choice, arguments in CHOICES.items():
-                    yield f"{source}_{spell(parameters)}_{choice}", source, [*defines(parameters), *arguments]
+                    yield f"{source.replace('/', '.')}_{spell(parameters)}_{choice}", source, [*defines(parameters), *arguments]
 
 
 def compile_ptx(tessera, kernels, source, arguments):

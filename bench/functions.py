@@ -1,0 +1,233 @@
+"""Attention with functions of scores and masks, variants of attention.tile, beside FlexAttention with the same functions.
+
+bf16, BSHD storage, batch and heads as in attention.py (16k tokens, hidden size 2048). Documents have 1024 tokens, windows
+1024 keys. FLOPs are counted on the pairs of a query and a key that the mask leaves, 4 d each. "to causal" is the rate of
+packed documents over that of the causal kernel on as many sequences of 1024 tokens. Variants whose blocks are a list are timed
+with the kernel that writes the list. Bundles: --list FILE with the options of the run, then test/gpu/build_bundles.py
+--groups= --extra FILE. FlexAttention takes seconds to compile for each function and point.
+"""
+
+import dataclasses
+import itertools
+import json
+
+import attention
+import common
+import peers
+from common import cases
+
+WINDOW, DOCUMENT, CAP = 1024, 1024, 50.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A variant, and the same for FlexAttention."""
+
+    name: str
+    kernel: str
+    #: Of a problem: arguments of the kernel by name, beside those of attention.
+    arguments: callable = lambda problem: {}
+    #: Of a problem and these arguments: a function of scores, or None, and a mask, or None, as FlexAttention takes them.
+    functions: callable = lambda problem, given: (None, None)
+    #: How many keys a query sees, by the length of the sequence; the sum over queries.
+    pairs: callable = lambda n: n * n
+    parameters: dict = dataclasses.field(default_factory=dict)
+    #: Extents of dimensions that only the arguments have, by the length of the sequence.
+    extents: callable = lambda n: {}
+
+
+def is_causal(b, h, q, k):
+    return q >= k
+
+
+def count_causal(n):
+    return n * (n + 1) // 2
+
+
+def make_slopes(problem):
+    import torch
+
+    return {"slopes": torch.exp2(-8 * torch.arange(1, problem.heads + 1, device="cuda") / problem.heads)}
+
+
+def make_documents(problem):
+    import torch
+
+    numbers = torch.arange(problem.seqlen, device="cuda", dtype=torch.int32) // DOCUMENT
+    return {"documents": numbers.expand(problem.batch, -1).contiguous()}
+
+
+def make_bias(problem):
+    import torch
+
+    return {"bias": torch.randn((problem.seqlen, problem.seqlen), device="cuda", dtype=torch.bfloat16)}
+
+
+def make_table(problem):
+    import torch
+
+    return {"table": torch.randn((problem.heads, 2 * problem.seqlen - 1), device="cuda")}
+
+
+def alibi(problem, given):
+    slopes = given["slopes"]
+    return (lambda s, b, h, q, k: s - slopes[h] * (q - k).abs()), None
+
+
+def soft_cap(problem, given):
+    import torch
+
+    return (lambda s, b, h, q, k: CAP * torch.tanh(s / CAP)), None
+
+
+def documents(problem, given):
+    numbers = given["documents"]
+    return None, lambda b, h, q, k: (numbers[b, q] == numbers[b, k]) & (q >= k)
+
+
+def bias(problem, given):
+    values = given["bias"]
+    return (lambda s, b, h, q, k: s + values[q, k]), None
+
+
+def relative(problem, given):
+    table, last = given["table"], problem.seqlen - 1
+    return (lambda s, b, h, q, k: s + table[h, q - k + last]), None
+
+
+CASES = (
+    Case("none", "attention"),
+    Case("causal", "variants/causal", functions=lambda p, given: (None, is_causal), pairs=count_causal),
+    Case("window", "variants/window", lambda p: {"left": WINDOW - 1, "right": 0},
+         lambda p, given: (None, lambda b, h, q, k: (q >= k) & (q - k < WINDOW)),
+         lambda n: sum(min(row + 1, WINDOW) for row in range(n))),
+    Case("ALiBi", "variants/alibi", make_slopes, alibi),
+    Case("soft cap", "variants/softcap", lambda p: {"cap": CAP}, soft_cap),
+    Case("documents", "variants/documents", make_documents, documents, lambda n: n // DOCUMENT * count_causal(DOCUMENT)),
+    Case("bias", "variants/bias", make_bias, bias, parameters={"BIAS": "bf16", "OF_HEAD": "false"}),
+    Case("relative", "variants/relative", make_table, relative, extents=lambda n: {"DISTANCES": 2 * n - 1}),
+)  # fmt: skip
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__, schedules=False)
+    parser.add_argument("--seqlens", default="2048,8192,16384", help="multiples of 1024")
+    parser.add_argument("--d", default="64,128", help="head dimensions")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    return parser.parse_args()
+
+
+def points(options):
+    """(d, seqlen) of all points."""
+    return itertools.product(map(int, options.d.split(",")), map(int, options.seqlens.split(",")))
+
+
+def configurations(d, seqlen):
+    """The kernels of a point by the name of their case; "causal, short" is the one that packed documents are held against."""
+    heads = attention.HIDDEN // d
+    sizes = {"H": heads, "HK": heads}
+    shape = {"B": max(1, attention.TOKENS // seqlen), **sizes, "SQ": seqlen, "SK": seqlen}
+    short = {"B": attention.TOKENS // DOCUMENT, **sizes, "SQ": DOCUMENT, "SK": DOCUMENT}
+    found = {
+        case.name: cases.configuration(
+            case.kernel, {"T": "bf16", "D": d, **case.parameters}, shape={**shape, **case.extents(seqlen)}
+        )
+        for case in CASES
+    }
+    return {**found, "causal, short": cases.attention("bf16", d, d, True, shape=short)}
+
+
+def find_expected(problem, given, functions):
+    """{(batch, head): O [S, D] in f32} of the first head of the batch and the last."""
+    import torch
+
+    score, mask = functions
+    found, q_at = {}, torch.arange(problem.seqlen, device="cuda")[:, None]
+    k_at = q_at.t()
+    for b, h in ((0, 0), (problem.batch - 1, problem.heads - 1)):
+        q, k, v = (tensor[b, :, h].float() for tensor in (problem.q, problem.k, problem.v))
+        s = (q @ k.t()) * problem.scale
+        if score is not None:
+            s = score(s, b, h, q_at, k_at)
+        if mask is not None:
+            s = s.masked_fill_(~mask(b, h, q_at, k_at), float("-inf"))
+        found[b, h] = torch.softmax(s, 1) @ v
+    return found
+
+
+def find_error(out, expected):
+    return max(peers.relative_error(out[at], values) for at, values in expected.items())
+
+
+def measure(case, problem, kernel, stopwatch, options):
+    """The record of a case."""
+    import torch
+
+    given = case.arguments(problem)
+    functions = case.functions(problem, given)
+    expected = find_expected(problem, given, functions)
+    q, k, v = problem.transposed()
+    o = torch.full_like(problem.q, float("nan")).transpose(1, 2)
+    point = {"d": problem.d, "seqlen": problem.seqlen, "batch": problem.batch, "heads": problem.heads, "case": case.name}
+
+    def prepare(kernel):
+        run = lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **given)  # noqa: E731
+        return run, lambda: find_error(o, expected)
+
+    def find_peers():
+        if options.no_peers:
+            return {}
+        peers.forget_compiled()
+        run = peers.attempt("flex", problem, lambda _: peers.flex(problem, *functions), lambda out: find_error(out, expected))
+        return {"flex": run} if run else {}
+
+    flops = 4 * problem.d * problem.heads * problem.batch * case.pairs(problem.seqlen)
+    return common.measure_kernels(point, flops, {"default": kernel}, prepare, find_peers, stopwatch)
+
+
+def time_short(problem, kernel, stopwatch):
+    """TFLOP/s of the causal kernel on sequences as long as a document."""
+    short = attention.Problem(problem.d, DOCUMENT, True, "bf16")
+    run, _ = attention.tessera_contestant(kernel, short)
+    ms = stopwatch.compare({"short": run})["short"]["ms"]
+    return 4 * short.d * short.heads * short.batch * count_causal(DOCUMENT) / ms / 1e9
+
+
+def to_row(record):
+    row = common.to_row(record, ("d", "seqlen", "batch", "heads", "case"), ("flex",))
+    causal = record.get("short_tflops")
+    row["to causal"] = f"{row['tessera'] / causal:.2f}" if causal and "timings" in record else None
+    return row
+
+
+def main():
+    options = parse_arguments()
+    if options.list:
+        with open(options.list, "w") as file:
+            json.dump([c for point in points(options) for c in configurations(*point).values()], file, indent=1)
+        return
+    source = common.kernels.open_source(options.bundles)
+    stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
+    method = (
+        "Attention with functions of scores and masks, bf16, TFLOP/s of the pairs that the mask leaves (medians of "
+        "CUDA-event times, L2 flushed, contestants in turns)."
+    )
+    results, records = common.Results(options, "functions", common.describe_gpu(), method), []
+    for d, seqlen in points(options):
+        loaded = {name: common.load_kernel(source, c) for name, c in configurations(d, seqlen).items()}
+        problem = attention.Problem(d, seqlen, False, "bf16")
+        for case in CASES:
+            if loaded[case.name] is None:
+                continue
+            measured = measure(case, problem, loaded[case.name], stopwatch, options)
+            if case.name == "documents" and loaded["causal, short"] is not None:
+                measured[0]["short_tflops"] = time_short(problem, loaded["causal, short"], stopwatch)
+            for record in measured:
+                common.print_row(to_row(record))
+            records += measured
+            results.write([to_row(record) for record in records], records)
+    results.finish()
+
+
+if __name__ == "__main__":
+    main()
