@@ -244,10 +244,10 @@ LogicalResult PipeCommitOp::verify() {
 
 LogicalResult FetchOp::verify() {
   RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
-  if (source.getRank() != 1 || source.getShape() != tile.getShape() ||
-      source.getElementType() != tile.getElementType())
-    return emitOpError("reads a tile of rank 1 as it is in shared memory, ")
-           << source << ", got " << tile;
+  if (source.getShape() != tile.getShape() || source.getElementType() != tile.getElementType())
+    return emitOpError("reads a tile as it is in shared memory, ") << source << ", got " << tile;
+  if (unsigned bits = tile.getElementTypeBitWidth(); bits != 16 && bits != 32)
+    return emitOpError("reads elements of 2 or 4 bytes, got ") << tile;
   return success();
 }
 

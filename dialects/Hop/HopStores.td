@@ -28,15 +28,17 @@ def Hop_StagingOp : Hop_Op<"staging", [
 }
 
 def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> {
-  let summary = "Reads a tile of rank 1 from shared memory into registers";
+  let summary = "Reads a tile from shared memory into registers";
   let description = [{
-    Each thread reads the elements that it has of the result, whose layout is that of columns. `source` is a whole slot;
-    others are refused when they are lowered. On all threads of a role with warpgroups, each of which gives the slot back
+    Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, of a tile of
+    rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15); others are
+    refused when they are lowered. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role with warpgroups, each of which gives the slot back
     for itself (`hop.pipe.release`).
 
     ```mlir
     %t = hop.pipe.wait %l : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
     %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    %b = hop.fetch %rows : !hop.shared<tensor<64x32xbf16>, rows = 128> -> tensor<64x32xbf16, #hop.layout<accumulator>>
     ```
   }];
   let arguments = (ins Hop_SharedType:$source);

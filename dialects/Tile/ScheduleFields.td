@@ -21,7 +21,7 @@ def Tile_StagingKind : I32EnumAttr<"StagingKind", "Whose shared memory holds res
   let cppNamespace = "::tessera::tile";
 }
 
-def Tile_VectorKind : I32EnumAttr<"VectorKind", "How tiles of rank 1 are loaded in loops", [
+def Tile_LoadKind : I32EnumAttr<"LoadKind", "How tiles that arithmetic reads are loaded in loops", [
     I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"pipe", 1>]> {
   let cppNamespace = "::tessera::tile";
 }
@@ -203,12 +203,14 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
     Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, else 24">,
     "registers per thread of the reducer, or of the transposer">,
-  ScheduleField<"vectors", CaseOf<Tile_VectorKind>, Chosen<"`pipe` with `placement = apart`, else `direct`">,
-    "how a row of values that a loop with dots loads for the columns of its tiles comes: each thread loads what it needs, "
-    "or a producer loads it ahead of time, through a pipe. `pipe` is for tiles of rank 1 of 32 to 256 elements of 4 bytes, "
-    "a multiple of 32, that are only broadcast along axis 0, from a column on that is a multiple of 4, of views that the "
-    "kernel does not store to; others are `direct` whatever the field. The strides of their tensors are multiples of 16 "
-    "bytes">,
+  ScheduleField<"loads", CaseOf<Tile_LoadKind>,
+    Chosen<"`pipe` with `placement = apart` and where a tile of rank 2 can come so, else `direct`">,
+    "how a tile that a loop with dots loads for arithmetic comes: each thread loads what it needs, or a producer loads it "
+    "ahead of time, through a pipe. `pipe` is for tiles of rank 2 of elements of 2 or 4 bytes, whose rows are multiples of "
+    "32 bytes and their number one of 64, from a column on that is a multiple of 16 bytes; and for rows of values for the "
+    "columns of tiles: of rank 1, of 32 to 256 elements of 4 bytes, a multiple of 32, that are only broadcast along axis 0, "
+    "from a column on that is a multiple of 4. Both are of views that the kernel does not store to; others are `direct` "
+    "whatever the field. The strides of their tensors are multiples of 16 bytes">,
   ScheduleField<"transpose", CaseOf<Tile_TransposeKind>,
     Chosen<"`apart` where a loaded tile has to be transposed and it fits, else `own`">,
     "which role transposes loaded tiles of 8-bit elements that a dot reads along the other dimension. `own`: each consumer "

@@ -132,8 +132,18 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
-    With `vectors = pipe` tiles of rank 1 that loops with dots load for the columns of their tiles come through pipes too. A
-    consumer waits for the slot, takes its elements into registers (`hop.fetch`) and gives the slot back.
+    With `loads = pipe` tiles that loops with dots load for arithmetic come through pipes too: of rank 2, and of rank 1 for
+    the columns of their tiles. A consumer waits for the slot, takes its elements into registers (`hop.fetch`) and gives the
+    slot back.
+
+    ```mlir
+    %bias = tile.load %Bias[%row, %j] : !tile.view<[M, N], bf16> -> tensor<128x64xbf16>
+    // becomes, in each of two consumers
+    %slot = hop.pipe.wait %p : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %slot[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %bias = hop.fetch %mine : !hop.shared<tensor<64x64xbf16>, rows = 128> -> tensor<64x64xbf16>
+    hop.pipe.release %p, %slot : !hop.pipe<tensor<128x64xbf16>, 2>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
   }];
   let options = [
     Option<"producers", "producers", "int64_t", "1", "Roles that load, where the schedule has any; 1 to 4">];

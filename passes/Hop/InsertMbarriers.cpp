@@ -53,6 +53,13 @@ std::optional<Cursor> cursorOf(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether threads read the slot `shared`, or a part of it, into registers.
+bool isFetched(Value shared) {
+  return llvm::any_of(shared.getUsers(), [](Operation *user) {
+    return isa<hop::FetchOp>(user) || (isa<hop::SliceOp>(user) && isFetched(user->getResult(0)));
+  });
+}
+
 /// Whether every warp of the warpgroup has waited for the slot when one of its threads releases it:
 /// a product that all of them issued after the wait is complete, or they have met since. Only what
 /// is on the straight way from the wait to the release counts, as a loop or a conditional may do
@@ -60,7 +67,7 @@ std::optional<Cursor> cursorOf(Operation *op) {
 bool isJoined(hop::PipeReleaseOp release) {
   Operation *wait = release.getTile().getDefiningOp();
   // What threads read themselves, they have read one by one.
-  if (!wait || llvm::any_of(wait->getUsers(), llvm::IsaPred<hop::FetchOp>))
+  if (!wait || isFetched(wait->getResult(0)))
     return false;
   DenseSet<Value> issued;
   SmallVector<Operation *> way = {release};

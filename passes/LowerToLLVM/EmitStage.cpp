@@ -1,8 +1,9 @@
 //===- EmitStage.cpp - Tiles of registers in shared memory ----------------===//
 //
 // How the threads of a warpgroup write a tile in the accumulator layout where bulk
-// copies and products read it. 16-bit tiles go as 8x8 matrices (stmatrix), by rows or
-// transposed; words go two neighbours at a time.
+// copies and products read it, and read one that a bulk copy has written. 16-bit tiles go
+// as 8x8 matrices (stmatrix, ldmatrix), by rows or transposed; words go two neighbours at a
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +23,30 @@ void Emitter::emitStage(hop::StageOp op) {
     stageWords(op, target);
 }
 
-/// Reads two neighbours at a time, as lanes hold the columns of an accumulator.
 LogicalResult Emitter::emitFetch(hop::FetchOp op) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
-  if (hop::getLayout(type) != hop::LayoutAttr::getAccumulator(op.getContext()).getSlice(1))
-    return op.emitError("reads a tile of rank 1 for the columns of accumulators (vectors = pipe), "
-                        "and here it is laid out as ")
-           << type << "; use vectors = direct";
+  auto accumulator = hop::LayoutAttr::getAccumulator(op.getContext());
+  bool isVector = type.getRank() == 1;
+  if (hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
+    return op.emitError("reads a tile ")
+           << (isVector ? "of rank 1 for the columns of accumulators" : "for accumulators")
+           << " (loads = pipe), and here it is laid out as " << type << "; use loads = direct";
+  const SharedPlace source = sharedTiles.find(op.getSource())->second;
+  if (isVector)
+    fetchVector(op, source);
+  else if (hop::isPacked(type))
+    fetchRows(op, source);
+  else
+    fetchWords(op, source);
+  return success();
+}
+
+/// Reads two neighbours at a time, as lanes hold the columns of an accumulator.
+void Emitter::fetchVector(hop::FetchOp op, const SharedPlace &source) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
   hop::FragmentLayout layout(type);
   int64_t bytes = type.getElementTypeBitWidth() / 8;
-  Value first =
-      add(sharedTiles.find(op.getSource())->second.address, mul(thread.firstColumn, bytes));
+  Value first = add(source.address, mul(thread.firstColumn, bytes));
   Type element = type.getElementType();
   std::string constraint = element.isF32() ? "=f" : "=r";
   Values results;
@@ -42,7 +56,6 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
         assembly("ld.shared.v2.b32 {$0, $1}, [$2+" + Twine(layout.offset(i, 0) * bytes) + "];",
                  constraint + "," + constraint + ",r", {first}, {element, element}));
   bind(op, std::move(results));
-  return success();
 }
 
 /// The warp's first row, without the lane's part of it.
@@ -61,13 +74,13 @@ void Emitter::storeMatrices(Value address, int64_t flips, int64_t offset, ArrayR
            "r,r,r,r,r", {address, matrices[0], matrices[1], matrices[2], matrices[3]}, {});
 }
 
-/// Writes the accumulator layout with stmatrix (PTX ISA 9.7.15.3, x4): lane l gives the address of
-/// row l % 8 of matrix l / 8; matrices are rows 0-7 and 8-15 of two neighbouring column blocks.
-void Emitter::stageRows(hop::StageOp op, const SharedPlace &target) {
-  auto type = cast<RankedTensorType>(op.getTile().getType());
-  const Values packed = elements(op.getTile());
+/// Calls `visit` for each four 8x8 matrices of a 16-bit tile in the accumulator layout (PTX ISA
+/// 9.7.15.3 and 9.7.14.5.15, x4): lane l gives the address of row l % 8 of matrix l / 8; matrices
+/// are rows 0-7 and 8-15 of two neighbouring column blocks. A lane's address is `address` with the
+/// bits `flips` exchanged, and `offset` on; the four words of its elements begin at `element`.
+void Emitter::forEachMatrices(RankedTensorType type, const SharedPlace &place, PlaceVisitor visit) {
   int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
-  int64_t unitsPerChunk = target.layout.swizzle / hopper::swizzleUnit;
+  int64_t unitsPerChunk = place.layout.swizzle / hopper::swizzleUnit;
   Value rowInMatrix = LLVM::AndOp::create(builder, loc, thread.lane, i32(7));
   Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
   Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
@@ -75,19 +88,43 @@ void Emitter::stageRows(hop::StageOp op, const SharedPlace &target) {
   Value row = add(add(warpRow(), mul(lowHigh, 8)), rowInMatrix);
   // The swizzle exchanges 16-byte units by the row's place in its repeat.
   Value pattern = LLVM::AndOp::create(
-      builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, target.layout.swizzle), i32(7)),
+      builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, place.layout.swizzle), i32(7)),
       i32(unitsPerChunk - 1));
   Value firstUnit = LLVM::XOrOp::create(builder, loc, unitOfLane, pattern);
-  Value first = add(add(target.address, mul(row, target.layout.swizzle)),
-                    mul(firstUnit, hopper::swizzleUnit));
+  Value first =
+      add(add(place.address, mul(row, place.layout.swizzle)), mul(firstUnit, hopper::swizzleUnit));
   // A row of a chunk starts at a multiple of its bytes, so that other units differ in the bits of
   // their number alone; all else is an immediate, and a loop keeps one address.
   for (int64_t block = 0; block < type.getDimSize(0) / hopper::mmaRows; ++block)
     for (int64_t unit = 0; unit < units; unit += 2)
-      storeMatrices(first, unit % unitsPerChunk * hopper::swizzleUnit,
-                    hopper::mmaRows * block * target.layout.swizzle +
-                        unit / unitsPerChunk * target.layout.chunkBytes(),
-                    ArrayRef(packed).slice(block * perBlock + unit * 2, 4), /*transposed=*/false);
+      visit(first, unit % unitsPerChunk * hopper::swizzleUnit,
+            hopper::mmaRows * block * place.layout.swizzle +
+                unit / unitsPerChunk * place.layout.chunkBytes(),
+            block * perBlock + unit * 2);
+}
+
+void Emitter::stageRows(hop::StageOp op, const SharedPlace &target) {
+  const Values packed = elements(op.getTile());
+  forEachMatrices(cast<RankedTensorType>(op.getTile().getType()), target,
+                  [&](Value address, int64_t flips, int64_t offset, int64_t word) {
+                    storeMatrices(address, flips, offset, ArrayRef(packed).slice(word, 4),
+                                  /*transposed=*/false);
+                  });
+}
+
+void Emitter::fetchRows(hop::FetchOp op, const SharedPlace &source) {
+  Type word = builder.getI32Type();
+  Values results;
+  forEachMatrices(cast<RankedTensorType>(op.getTile().getType()), source,
+                  [&](Value address, int64_t flips, int64_t offset, int64_t) {
+                    llvm::append_range(
+                        results, assembly("{\n.reg .b32 from;\nxor.b32 from, $4, " + Twine(flips) +
+                                              ";\nldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, "
+                                              "$1, $2, $3}, [from+" +
+                                              Twine(offset) + "];\n}",
+                                          "=r,=r,=r,=r,r", {address}, {word, word, word, word}));
+                  });
+  bind(op, std::move(results));
 }
 
 /// Writes the columns of a tile as rows (stmatrix.trans). Matrix m of a lane's address is rows 8 (m
@@ -111,13 +148,12 @@ void Emitter::stageColumns(hop::StageOp op, const SharedPlace &target) {
                     ArrayRef(packed).slice(block * perBlock + column / 4, 4), /*transposed=*/true);
 }
 
-/// Writes two neighbours of a row at a time.
-void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
-  auto type = cast<RankedTensorType>(op.getTile().getType());
-  const Values words = elements(op.getTile());
+/// Calls `visit` for each two neighbours of a row of a tile of words in the accumulator layout, of
+/// which `element` is the number of the first; addresses as for matrices.
+void Emitter::forEachPair(RankedTensorType type, const SharedPlace &place, PlaceVisitor visit) {
   hop::FragmentLayout layout(type);
-  int64_t swizzle = target.layout.swizzle, chunkColumns = target.layout.chunkColumns(),
-          unitColumns = hopper::swizzleUnit / target.layout.elementBytes;
+  int64_t swizzle = place.layout.swizzle, chunkColumns = place.layout.chunkColumns(),
+          unitColumns = hopper::swizzleUnit / place.layout.elementBytes;
   Value unit =
       LLVM::LShrOp::create(builder, loc, thread.firstColumn, i32(llvm::Log2_64(unitColumns)));
   Value inUnit = LLVM::AndOp::create(builder, loc, thread.firstColumn, i32(unitColumns - 1));
@@ -125,19 +161,40 @@ void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
   Value pattern = LLVM::AndOp::create(
       builder, loc, LLVM::LShrOp::create(builder, loc, mul(thread.firstRow, swizzle), i32(7)),
       i32(swizzle / hopper::swizzleUnit - 1));
-  Value place = LLVM::XOrOp::create(builder, loc, unit, pattern);
-  Value first = add(add(target.address, mul(thread.firstRow, swizzle)),
-                    add(mul(place, hopper::swizzleUnit), mul(inUnit, target.layout.elementBytes)));
+  Value exchanged = LLVM::XOrOp::create(builder, loc, unit, pattern);
+  Value first =
+      add(add(place.address, mul(thread.firstRow, swizzle)),
+          add(mul(exchanged, hopper::swizzleUnit), mul(inUnit, place.layout.elementBytes)));
   for (int64_t i = 0; i < layout.size(); i += 2) {
     int64_t column = layout.offset(i, 1);
-    int64_t offset =
-        layout.offset(i, 0) * swizzle + column / chunkColumns * target.layout.chunkBytes();
-    assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " +
-                 Twine(column % chunkColumns / unitColumns * hopper::swizzleUnit) +
-                 ";\nst.shared.v2.b32 [to+" + Twine(offset) + "], {$1, $2};\n}",
-             "r,r,r",
-             {first, LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), words[i]),
-              LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), words[i + 1])},
-             {});
+    visit(first, column % chunkColumns / unitColumns * hopper::swizzleUnit,
+          layout.offset(i, 0) * swizzle + column / chunkColumns * place.layout.chunkBytes(), i);
   }
+}
+
+void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
+  const Values words = elements(op.getTile());
+  auto bitsOf = [&](Value word) {
+    return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word).getResult();
+  };
+  forEachPair(cast<RankedTensorType>(op.getTile().getType()), target,
+              [&](Value address, int64_t flips, int64_t offset, int64_t i) {
+                assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) +
+                             ";\nst.shared.v2.b32 [to+" + Twine(offset) + "], {$1, $2};\n}",
+                         "r,r,r", {address, bitsOf(words[i]), bitsOf(words[i + 1])}, {});
+              });
+}
+
+void Emitter::fetchWords(hop::FetchOp op, const SharedPlace &source) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  Type element = type.getElementType();
+  StringRef constraint = element.isF32() ? "=f,=f,r" : "=r,=r,r";
+  Values results;
+  forEachPair(type, source, [&](Value address, int64_t flips, int64_t offset, int64_t) {
+    llvm::append_range(results, assembly("{\n.reg .b32 from;\nxor.b32 from, $2, " + Twine(flips) +
+                                             ";\nld.shared.v2.b32 {$0, $1}, [from+" +
+                                             Twine(offset) + "];\n}",
+                                         constraint, {address}, {element, element}));
+  });
+  bind(op, std::move(results));
 }

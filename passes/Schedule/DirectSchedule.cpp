@@ -46,7 +46,7 @@ static ScheduleFields fixedWithoutDots() {
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = TransposeKind::own;
-  fields.vectors = VectorKind::direct;
+  fields.loads = LoadKind::direct;
   fields.reducerRegisters = hopper::leastRoleRegisters;
   return fields;
 }

@@ -40,19 +40,29 @@ static bool mayShare(LoadOp a, LoadOp b) {
 
 void tessera::numberPipes(KernelOp kernel) {
   SmallVector<SmallVector<LoadOp>> pipes;
-  for (const PipedTile &tile : pipedTiles(kernel))
-    for (LoadOp load : tile.loads) {
-      auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOp> others) {
-        return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other); });
-      });
-      if (pipe == pipes.end()) {
-        pipes.emplace_back();
-        pipe = &pipes.back();
-      }
-      pipe->push_back(load);
+  auto add = [&](LoadOp load) {
+    auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOp> others) {
+      return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other); });
+    });
+    if (pipe == pipes.end()) {
+      pipes.emplace_back();
+      pipe = &pipes.back();
     }
+    pipe->push_back(load);
+  };
+  for (const PipedTile &tile : pipedTiles(kernel))
+    llvm::for_each(tile.loads, add);
+  // What registers take is of other pipes than what dots read.
+  SmallVector<SmallVector<LoadOp>> ofDots = std::exchange(pipes, {});
+  SmallVector<LoadOp> vectors;
+  for (LoadOp load : fetchedLoads(kernel))
+    if (cast<RankedTensorType>(load.getType()).getRank() == 2)
+      add(load);
+    else
+      vectors.push_back(load);
+  pipes.insert(pipes.begin(), ofDots.begin(), ofDots.end());
   // Each of these has a pipe of its own, which the copies that later passes make of it share.
-  for (LoadOp load : pipedVectors(kernel))
+  for (LoadOp load : vectors)
     pipes.push_back({load});
   for (auto [number, loads] : llvm::enumerate(pipes))
     for (LoadOp load : loads)

@@ -75,16 +75,16 @@ bool ScheduleSearch::sumsLeaveInBulk() const {
 }
 
 /// Why rows of values cannot come through pipes.
-std::optional<std::string> ScheduleSearch::rejectVectors(const Candidate &candidate) const {
-  if (candidate.fields.vectors != VectorKind::pipe)
+std::optional<std::string> ScheduleSearch::rejectLoads(const Candidate &candidate) const {
+  if (candidate.fields.loads != LoadKind::pipe)
     return std::nullopt;
   if (!candidate.isSpecialized())
-    return "vectors = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
-           "or vectors = direct";
+    return "loads = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
+           "or loads = direct";
   // tile-even-loops lets the tiles of dots pass that only other blocks need.
   if (!evened.empty())
-    return "vectors = pipe has no room for loops that run longer in other blocks of a cluster; use "
-           "vectors = direct or cluster = 1";
+    return "loads = pipe has no room for loops that run longer in other blocks of a cluster; use "
+           "loads = direct or cluster = 1";
   return std::nullopt;
 }
 

@@ -54,30 +54,87 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   return tiles;
 }
 
-/// Whether a producer can load the tile ahead of time, for every warpgroup: nothing of its view is
-/// stored before.
-static bool isPipedVector(LoadOp load) {
+/// Whether a producer can load the tile in bulk ahead of time: nothing of its view is stored
+/// before.
+static bool canComeInBulk(LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
-  auto loop = load->getParentOfType<scf::ForOp>();
-  constexpr int64_t unit = 8 * hop::bulkStartBytes / 32;
-  return type && type.getRank() == 1 && hop::getSharedLayout(type) && loop &&
-         loop.getBody()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted() &&
+  return type && hop::getSharedLayout(type) &&
          cast<ViewType>(load.getView().getType()).getRank() > 1 && !load.getBox() &&
-         isMultipleOf(load.getIndices().back(), unit) &&
-         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp>) &&
-         llvm::all_of(load->getUsers(), [](Operation *user) {
-           auto broadcast = dyn_cast<BroadcastOp>(user);
-           return broadcast && broadcast.getAxis() == 0;
+         isMultipleOf(load.getIndices().back(),
+                      8 * hop::bulkStartBytes / type.getElementTypeBitWidth()) &&
+         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp>);
+}
+
+static bool isMatrix(LoadOp load) { return cast<RankedTensorType>(load.getType()).getRank() == 2; }
+
+/// Whether every warpgroup needs all elements of the tile, of rank 1, in the same registers.
+static bool isForColumns(LoadOp load) {
+  return llvm::all_of(load->getUsers(), [](Operation *user) {
+    auto broadcast = dyn_cast<BroadcastOp>(user);
+    return broadcast && broadcast.getAxis() == 0;
+  });
+}
+
+/// Whether warpgroups can take their rows of the tile into registers as those of an accumulator.
+static bool isForAccumulators(LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  unsigned bits = type.getElementTypeBitWidth();
+  return (bits == 16 || bits == 32) && type.getDimSize(0) % hopper::mmaRows == 0 &&
+         !load->use_empty() && llvm::all_of(load->getUses(), [](OpOperand &use) {
+           Operation *user = use.getOwner();
+           bool begins = isa<DotOp>(user) && use.getOperandNumber() == 2;
+           return begins || user->hasTrait<OpTrait::Elementwise>() ||
+                  isa<ReduceOp, scf::ForOp, scf::YieldOp>(user);
          });
 }
 
-SmallVector<LoadOp> tessera::pipedVectors(KernelOp kernel) {
-  SmallVector<LoadOp> loads;
+SmallVector<LoadOp> tessera::fetchedLoads(KernelOp kernel) {
+  auto multiplies = [](scf::ForOp loop) {
+    return loop.getBody()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  };
+  SmallVector<LoadOp> possible;
+  llvm::DenseSet<std::pair<Value, Type>> matrices;
   kernel.walk([&](LoadOp load) {
-    if (isPipedVector(load))
-      loads.push_back(load);
+    if (!canComeInBulk(load))
+      return;
+    auto loop = load->getParentOfType<scf::ForOp>();
+    bool isInLoop = loop && multiplies(loop);
+    if (isMatrix(load) ? !isForAccumulators(load) : !isInLoop || !isForColumns(load))
+      return;
+    if (isInLoop && isMatrix(load))
+      matrices.insert({load.getView(), load.getType()});
+    possible.push_back(load);
+  });
+  llvm::erase_if(possible, [&](LoadOp load) {
+    return isMatrix(load) && !matrices.contains({load.getView(), load.getType()});
+  });
+  return possible;
+}
+
+/// The first load of each pipe of what arithmetic reads.
+static SmallVector<LoadOp> fetchedPipes(KernelOp kernel) {
+  llvm::SmallDenseSet<Attribute> pipes;
+  SmallVector<LoadOp> loads = fetchedLoads(kernel);
+  llvm::erase_if(loads, [&](LoadOp load) {
+    return load.getPipeAttr() && !pipes.insert(load.getPipeAttr()).second;
   });
   return loads;
+}
+
+size_t tessera::countFetchedMatrices(KernelOp kernel) {
+  return llvm::count_if(fetchedPipes(kernel), isMatrix);
+}
+
+/// Adds the slots of the pipes of what arithmetic reads, behind `loopTiles` others of loops.
+static void addFetched(KernelOp kernel, const StageCounts &stages, size_t loopTiles,
+                       SharedMemoryUse &use) {
+  for (LoadOp load : fetchedPipes(kernel)) {
+    int64_t slots = stages.of(isMatrix(load) ? loopTiles++ : 0);
+    use.tiles +=
+        slots * llvm::alignTo(tileBytes(load.getType()),
+                              isMatrix(load) ? hopper::tileAlignment : hopper::bulkAlignment);
+    use.barriers += slots * 2 * hopper::mbarrierBytes;
+  }
 }
 
 SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
@@ -121,7 +178,7 @@ static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
                                          int64_t outerStages, StoreKind store,
-                                         PlacementKind placement, VectorKind vectors) {
+                                         PlacementKind placement, LoadKind loads) {
   SharedMemoryUse use;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
@@ -129,14 +186,8 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 2 * hopper::mbarrierBytes;
   }
-  if (vectors == VectorKind::pipe) {
-    llvm::SmallDenseSet<Attribute> pipes;
-    for (LoadOp load : pipedVectors(kernel))
-      if (!load.getPipeAttr() || pipes.insert(load.getPipeAttr()).second) {
-        use.tiles += stages.of(0) * llvm::alignTo(tileBytes(load.getType()), hopper::bulkAlignment);
-        use.barriers += stages.of(0) * 2 * hopper::mbarrierBytes;
-      }
-  }
+  if (loads == LoadKind::pipe)
+    addFetched(kernel, stages, loopTiles, use);
   if (findSpeculation(kernel))
     use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
   if (placement == PlacementKind::apart)

@@ -40,9 +40,13 @@ struct PipedTile {
 /// The tiles of `kernel` that live in shared memory, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
-/// The tiles of rank 1 that loops with dots of `kernel` load for all rows of their tiles, which can
-/// come through a pipe (vectors = pipe), in program order.
-llvm::SmallVector<tile::LoadOp> pipedVectors(tile::KernelOp kernel);
+/// The tiles that loops with dots of `kernel` load for arithmetic and that can come through a pipe
+/// (loads = pipe), in program order: of rank 2, with loads of the same tiles outside of loops; and
+/// of rank 1 for all rows of their tiles.
+llvm::SmallVector<tile::LoadOp> fetchedLoads(tile::KernelOp kernel);
+
+/// The number of pipes that tiles of rank 2 of `fetchedLoads` take.
+size_t countFetchedMatrices(tile::KernelOp kernel);
 
 /// Stores of tiles of one type to one view, which share a pipe to the role that makes them
 /// (store = writer).
@@ -90,7 +94,7 @@ ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind opera
 /// tiles that are loaded in loops, and `outerStages` for each other one.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
                                 int64_t outerStages, tile::StoreKind store,
-                                tile::PlacementKind placement, tile::VectorKind vectors);
+                                tile::PlacementKind placement, tile::LoadKind loads);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.

@@ -45,6 +45,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
       turnsPay && all.functions < model.mostFunctionsBesideTransposer * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel), model);
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+  fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
 }
 
@@ -92,8 +93,8 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
                                           const ScheduleFields &fields) const {
-  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, *fields.store,
-                                        *fields.placement, *fields.vectors);
+  SharedMemoryUse use =
+      sharedMemoryUse(kernel, stages, outerStages, *fields.store, *fields.placement, *fields.loads);
   use.operands += operandBytes;
   if (fields.staging == StagingKind::shared)
     use.staging = 0;
@@ -123,10 +124,11 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   leaveForHelper(split, fields);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   fields.warpSpecialize = warpSpecialize;
-  if (!fields.vectors)
-    fields.vectors = fields.placement == PlacementKind::apart && evened.empty()
-                         ? VectorKind::pipe
-                         : VectorKind::direct;
+  bool choosesLoads = !fields.loads && fields.placement != PlacementKind::apart;
+  if (!fields.loads)
+    fields.loads = evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
+                       ? LoadKind::pipe
+                       : LoadKind::direct;
   fields.overlap = shape.stages;
   fields.lead = shape.lead;
   fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
@@ -149,7 +151,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
-  return {fields, shape, split};
+  return {fields, shape, split, choosesLoads};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -263,7 +265,7 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return reason;
   if (std::optional<std::string> reason = rejectTransposer(candidate))
     return reason;
-  if (std::optional<std::string> reason = rejectVectors(candidate))
+  if (std::optional<std::string> reason = rejectLoads(candidate))
     return reason;
   if (int64_t indivisible = indivisibleRows(consumers, placement))
     return llvm::formatv("{0} rows of a dot cannot be divided among {1} warpgroups in multiples "
@@ -328,10 +330,11 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
   for (const StageCounts &stages : stageChoices(fields)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
-    if (!stages.fits(tilesInLoops)) {
+    size_t tiles = tilesInLoops + (fields.loads == LoadKind::pipe ? fetchedMatrices : 0);
+    if (!stages.fits(tiles)) {
       rejections.push_back({text, llvm::formatv("the kernel loads {0} tiles in loops, and the list "
                                                 "has {1} numbers",
-                                                tilesInLoops, stages.getCounts().size())
+                                                tiles, stages.getCounts().size())
                                       .str()});
       continue;
     }
@@ -411,6 +414,17 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate)
   operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
   fields.stages = findStages(candidate);
+  // With one slot no load runs ahead of the dots.
+  if (candidate.choosesLoads && fields.loads == LoadKind::pipe &&
+      (!fields.stages || fields.stages->of(0) == 1)) {
+    Candidate direct = candidate;
+    direct.fields.loads = LoadKind::direct;
+    std::optional<StageCounts> stages = findStages(direct);
+    if (!fields.stages || (stages && stages->of(0) > 1)) {
+      fields.loads = LoadKind::direct;
+      fields.stages = stages;
+    }
+  }
   if (!fields.stages)
     return std::nullopt;
   chooseGrid(fields);

@@ -47,6 +47,8 @@ public:
     tile::ScheduleFields fields;
     OverlapShape shape;
     RegisterSplit registers;
+    /// How tiles are loaded for arithmetic is a choice.
+    bool choosesLoads = false;
     /// Of a thread that computes.
     int64_t registersNeeded = 0;
 
@@ -86,7 +88,7 @@ private:
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
-  std::optional<std::string> rejectVectors(const Candidate &candidate) const;
+  std::optional<std::string> rejectLoads(const Candidate &candidate) const;
   std::optional<std::string> rejectReducer(const Candidate &candidate) const;
   std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
@@ -130,6 +132,8 @@ private:
   /// Of the loops that run first.
   CycleBudget budget;
   size_t tilesInLoops = 0;
+  /// Pipes of tiles of rank 2 that arithmetic reads (loads = pipe).
+  size_t fetchedMatrices = 0;
   /// Of the cluster that is asked for: whether what it shares takes a producer, and which of the
   /// tiles that are loaded in loops are loaded for other blocks too.
   bool sharesByProducer = false;

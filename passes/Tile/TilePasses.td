@@ -156,7 +156,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
           outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers,
           polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct,
           staging = own, persistent = none, order = linear, section = 2, cluster = 1, pdl = false,
-          producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, vectors = direct> {
+          producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index
       %row = arith.muli %m, %c128 : index

@@ -25,7 +25,7 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     return success();
   if (info.isTransposed)
     writeTransposed(load, info, builder);
-  else if (info.isVector())
+  else if (info.isFetched)
     writeFetch(load, info, builder);
   else
     writeWait(load.getResult(), info, builder);
@@ -73,12 +73,15 @@ void Slicer::writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &build
   hop::PipeReleaseOp::create(builder, loc, info.pipe, tile);
 }
 
-/// Takes a tile of rank 1 from its slot.
+/// Takes a tile from its slot into registers: the warpgroup's rows where it is divided.
 void Slicer::writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   auto wait = hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info.pipe), info.pipe);
   waits.push_back(wait);
-  Value tile = hop::FetchOp::create(builder, load.getLoc(), info.tile, wait.getTile());
-  whole.map(load.getResult(), tile);
+  Value slot = wait.getTile();
+  if (rows.isPartitioned(load.getResult()))
+    slot = sliceOf(slot, /*ofColumns=*/false, load.getLoc(), builder);
+  whole.map(load.getResult(),
+            hop::FetchOp::create(builder, load.getLoc(), typeOf(load.getResult()), slot));
 }
 
 /// Makes the tile that another role multiplies, for this role too, and hands it over.

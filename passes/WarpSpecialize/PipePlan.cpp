@@ -50,17 +50,17 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
   return count ? (name + "." + Twine(count)).str() : name.str();
 }
 
-FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::VectorKind vectors) {
+FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loads) {
   PipePlan plan;
-  llvm::DenseSet<Operation *> ofRows;
-  if (vectors == tile::VectorKind::pipe)
-    for (tile::LoadOp load : pipedVectors(kernel))
-      ofRows.insert(load);
+  llvm::DenseSet<Operation *> fetched;
+  if (loads == tile::LoadKind::pipe)
+    for (tile::LoadOp load : fetchedLoads(kernel))
+      fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
-    bool isVector = ofRows.contains(load);
-    if (!isVector && !feedsDot(load.getResult()))
+    bool isFetched = fetched.contains(load);
+    if (!isFetched && !feedsDot(load.getResult()))
       return success();
-    if (!isVector && failed(checkPipedUses(load, load.getResult())))
+    if (!isFetched && failed(checkPipedUses(load, load.getResult())))
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
@@ -76,6 +76,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::VectorKind v
     if (!info.tile) {
       info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
+      info.isFetched = isFetched;
     }
     info.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
     plan.accesses[load] = key;
@@ -86,7 +87,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::VectorKind v
   // Earlier passes may have changed the order of the loads, which the numbers remember.
   SmallVector<std::pair<int64_t, PipeInfo *>> inLoops;
   for (auto &[key, info] : plan.pipes)
-    if (info.inLoop && !info.isVector())
+    if (info.inLoop && info.tile.getRank() == 2)
       inLoops.emplace_back(key.second, &info);
   llvm::stable_sort(inLoops, llvm::less_first());
   for (auto [i, entry] : llvm::enumerate(inLoops))
@@ -100,8 +101,8 @@ class Reloader {
 public:
   Reloader(tile::KernelOp kernel, PipePlan &plan) : plan(plan) {
     kernel.walk([&](Operation *op) {
-      // A tile of rank 1 leaves its slot at once.
-      if (plan.isPiped(op) && !plan.pipeOf(op).isVector())
+      // What registers take leaves its slot at once.
+      if (plan.isPiped(op) && !plan.pipeOf(op).isFetched)
         loads.push_back(cast<tile::LoadOp>(op));
       else if (auto store = dyn_cast<tile::StoreOp>(op))
         stored.insert(store.getView());

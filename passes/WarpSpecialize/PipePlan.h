@@ -34,8 +34,8 @@ struct PipeInfo {
   bool isTransposed = false;
   unsigned transposer = 0;
   mlir::Value transposed;
-  /// A tile of rank 1, which the roles that read it take into registers.
-  bool isVector() const { return tile.getRank() == 1; }
+  /// The roles that read its tiles take them into registers.
+  bool isFetched = false;
   /// Slots, where the schedule does not say.
   std::optional<int64_t> slots;
   mlir::Value pipe;
@@ -68,9 +68,9 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> labels;
 };
 
-/// The pipes of a kernel's loads that feed dots, and of tiles of rank 1 where `vectors` says so;
-/// reports uses that shared memory cannot serve.
-mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::VectorKind vectors);
+/// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where `loads`
+/// says so; reports uses that shared memory cannot serve.
+mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::LoadKind loads);
 
 /// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
 /// became one after the pipes were numbered.

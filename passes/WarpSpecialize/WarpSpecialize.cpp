@@ -44,7 +44,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     tile::ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel)))
       return failure();
-    FailureOr<PipePlan> plan = planPipes(kernel, *schedule.vectors);
+    FailureOr<PipePlan> plan = planPipes(kernel, *schedule.loads);
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);

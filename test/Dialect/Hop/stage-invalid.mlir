@@ -86,7 +86,7 @@ func.func @stage_to_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row) {
 // -----
 
 func.func @fetch_matrix(%t: !hop.shared<tensor<64x64xf32>, rows = 64>) {
-  // expected-error@+1 {{reads a tile of rank 1 as it is in shared memory, 'tensor<64x64xf32>', got 'tensor<64xf32, #hop.layout<column>>'}}
+  // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<64x64xf32>', got 'tensor<64xf32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
   func.return
 }
@@ -94,7 +94,7 @@ func.func @fetch_matrix(%t: !hop.shared<tensor<64x64xf32>, rows = 64>) {
 // -----
 
 func.func @fetch_length(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
-  // expected-error@+1 {{reads a tile of rank 1 as it is in shared memory, 'tensor<64xf32>', got 'tensor<32xf32, #hop.layout<column>>'}}
+  // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<64xf32>', got 'tensor<32xf32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<32xf32, #hop.layout<column>>
   func.return
 }
@@ -104,6 +104,14 @@ func.func @fetch_length(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
 func.func @fetch_type(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
   // expected-error@+1 {{got 'tensor<64xi32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xi32, #hop.layout<column>>
+  func.return
+}
+
+// -----
+
+func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
   func.return
 }
 
@@ -125,6 +133,14 @@ hop.kernel @too_many attributes {argument_names = ["y"], argument_types = [!View
 
 // -----
 
+func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
+  func.return
+}
+
+// -----
+
 !View = !tile.view<[M, 64], f32>
 !Part = !hop.shared<tensor<64x64xf32>, rows = 64>
 hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View],
@@ -137,6 +153,14 @@ hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View
     // expected-error@+1 {{leaves 0 to 7 copies in flight, got -1}}
     hop.bulk_store %s, %y[%m, %c0] add in_flight -1 : !Part, !View
   }
+}
+
+// -----
+
+func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
+  func.return
 }
 
 // -----
