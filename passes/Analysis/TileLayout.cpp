@@ -25,7 +25,7 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
   int64_t rows = 0;
   auto add = [&](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type || type.getRank() < 1)
+    if (!type || type.getRank() < 1 || (type.getRank() == 1 && isMadeForEachUse(value)))
       return;
     bool isRow = type.getRank() == 1 && axes.lookup(value) == 0;
     if (!isRow)

@@ -2,6 +2,7 @@
 
 #include "passes/Analysis/VectorAxes.h"
 #include "dialects/Hop/Hop.h"
+#include "passes/Analysis/RowPartition.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -58,7 +59,13 @@ LogicalResult VectorAxes::run(Operation *program) {
   return success();
 }
 
+bool tessera::isMadeForEachUse(Value value) {
+  return RowPartition::isRematerializable(value) && !value.hasOneUse();
+}
+
 LogicalResult VectorAxes::set(Operation *op, Value value, int64_t axis) {
+  if (isMadeForEachUse(value))
+    return success();
   auto [entry, inserted] = axes.try_emplace(value, axis);
   changed |= inserted;
   if (entry->second == axis)

@@ -20,6 +20,10 @@ inline bool isVector(mlir::Value value) {
   return type && type.getRank() == 1;
 }
 
+/// A constant, splat or iota with several uses: hop-assign-layouts makes it anew for each of them,
+/// so that it lies along the axis of each.
+bool isMadeForEachUse(mlir::Value value);
+
 class VectorAxes {
 public:
   /// Tiles of which nothing says otherwise lie along `usual`: 0, the rows, where products have the

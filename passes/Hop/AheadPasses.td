@@ -56,7 +56,8 @@ def LoadScalarsAhead : Pass<"hop-load-scalars-ahead", "::tessera::hop::KernelOp"
     A loop with products that loads a scalar in each iteration, such as the scale of a block, hands it from one iteration
     to the next: the load comes before the products of the iteration before, and takes its time under them. The first
     scalar is loaded before the loop; the last iteration loads its own again, since an index has to lie inside the view.
-    For views that the kernel does not store to.
+    For views that the kernel does not store to. Where the loop's bounds come from memory, the first scalar is loaded
+    whether there is one or not, as a branch would wait for them.
 
     The address of the next iteration is written anew from the induction variable, from values outside the loop and from
     what iter_args will be. A load whose address takes anything else stays where it is; a remark says why.

@@ -6,6 +6,7 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -80,12 +81,13 @@ private:
   }
 
   /// A copy of the operations on index tiles and masks that `value` is computed by. Numbers that it
-  /// compares are not computed twice, nor is what a loop or a product gives.
+  /// compares are not computed twice, nor is what a loop or a product gives; and loads begin before
+  /// it is known whether they are needed.
   Value copyTiles(Value value, IRMapping &copies) {
     Operation *op = value.getDefiningOp();
     auto tile = dyn_cast<RankedTensorType>(value.getType());
     if (!op || !tile || isa<FloatType>(tile.getElementType()) || op->getNumRegions() != 0 ||
-        op->getNumResults() != 1)
+        op->getNumResults() != 1 || !isPure(op))
       return value;
     if (Value copy = copies.lookupOrNull(value))
       return copy;

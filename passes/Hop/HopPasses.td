@@ -183,7 +183,8 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
     own; this pass does the same for what is outside of loops, as the first block of a tile, whose scores are needed
     before the loop. The conditions that a mask combines are taken one by one: where the largest and the smallest value
     of its affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All
-    threads of a warpgroup jump alike, as scalars are the same for them.
+    threads of a warpgroup jump alike, as scalars are the same for them. Loads that the comparisons take stay before, so that
+    they run beside a product.
 
     What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight
     cannot stay so over a branch.

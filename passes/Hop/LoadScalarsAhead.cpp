@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/LoadedIndex.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -74,7 +75,7 @@ private:
         return loop;
       }
     }
-    Value initial = loadFirst(load, first.isRun(0), begin, before);
+    Value initial = loadFirst(load, loop, first.isRun(0), begin, before);
     hoist(initial.getDefiningOp());
     // The iteration behind the last has no element.
     Value runs = later.isRun(1);
@@ -92,11 +93,41 @@ private:
   }
 
   /// Moves `op`, with the scalars that it is computed from, up to where its operands are: work that
-  /// it stands behind hides the latency of its load.
+  /// it stands behind hides the latency of its load. Where they are loaded themselves, `op` waits for
+  /// them, and all behind it: it goes behind a product, which is on its way then.
   static void hoist(Operation *op) {
+    Block *block = op->getBlock();
+    llvm::SetVector<Operation *> slice;
+    slice.insert(op);
+    for (size_t i = 0; i < slice.size(); ++i)
+      slice[i]->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == block)
+            slice.insert(def);
+      });
+    Operation *loaded = nullptr;
+    for (Operation *def : slice)
+      if (def != op && isa<tile::LoadOp>(def) && (!loaded || loaded->isBeforeInBlock(def)))
+        loaded = def;
+    for (Operation *at = loaded; at && at != op; at = at->getNextNode())
+      if (isa<hop::MmaOp>(at))
+        return moveBehind(at, op, slice);
     llvm::SmallPtrSet<Operation *, 16> moved;
     hoist(op, moved);
   }
+
+  /// Moves `op` behind `product`, with what it needs of `slice` that stands later.
+  static void moveBehind(Operation *product, Operation *op,
+                         const llvm::SetVector<Operation *> &slice) {
+    SmallVector<Operation *> later = llvm::filter_to_vector(
+        slice, [&](Operation *def) { return product->isBeforeInBlock(def); });
+    if (!llvm::all_of(later, [&](Operation *def) { return def == op || isPure(def); }))
+      return;
+    llvm::sort(later, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    for (Operation *def : llvm::reverse(later))
+      def->moveAfter(product);
+  }
+
   static void hoist(Operation *op, llvm::SmallPtrSetImpl<Operation *> &moved) {
     if (!moved.insert(op).second)
       return;
@@ -128,10 +159,19 @@ private:
     return copy.getResult();
   }
 
-  /// The element of the first iteration; 0 where there is none.
-  static Value loadFirst(tile::LoadOp load, Value runs, const Indices &indices,
+  /// The element of the first iteration; where there is none any other, or 0. A branch would wait
+  /// for a bound that comes from memory, and what stands behind it with it: then the load has an
+  /// index that does too, which may be outside.
+  static Value loadFirst(tile::LoadOp load, scf::ForOp loop, Value runs, Indices indices,
                          OpBuilder &builder) {
     Location loc = load.getLoc();
+    if (tile::comesFromMemory(runs)) {
+      Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+      for (auto [index, ofIteration] : llvm::zip_equal(indices, load.getIndices()))
+        if (!loop.isDefinedOutsideOfLoop(ofIteration))
+          index = arith::SelectOp::create(builder, loc, runs, index, zero);
+      return loadAt(load, indices, builder);
+    }
     auto conditional = scf::IfOp::create(builder, loc, load.getType(), runs, /*withElse=*/true);
     OpBuilder then = conditional.getThenBodyBuilder(), none = conditional.getElseBodyBuilder();
     scf::YieldOp::create(then, loc, loadAt(load, indices, then));

@@ -56,6 +56,7 @@ def main(kernel, folder):
         (1, 113, 2, True, True),
         (150, 150, 3, False, False),
         (300, 40, 2, True, True),
+        (70, 2500, 9, False, False),
     ):
         documents = [[random.randrange(count) for _ in range(sk)] for _ in range(2)]
         documents = [sorted(of) if ordered else of for of in documents]
@@ -63,9 +64,14 @@ def main(kernel, folder):
         shape = ["--shape", f"B=2,H=2,HK=1,SQ={sq},SK={sk},TILES={-(-sq // BM)},LENGTH={-(-sk // BN)}"]
         options = ["-DD=64", f"-DBM={BM}", f"-DBN={BN}", f"-DCAUSAL={str(causal).lower()}"]
         options += ["--input", f"documents={folder}/documents.npy"]
+        flags = f"flags={folder}/flags.npy"
         outputs = [word for name in ("lists", "counts") for word in ("--output", f"{name}={folder}/{name}.npy")]
+        sizes = ["--shape", "B=2," + shape[1].split(",", 5)[5]]
         for device in ("interp", "sim"):
-            run(kernel, *options, *shape, "--kernel", "attention_lists", "--device", device, *outputs)
+            run(kernel, *options, *shape, "--kernel", "attention_flags", "--device", device, "--output", flags)
+            # Long lists are made in parts.
+            parts = options[:-2] + ["--input", flags]
+            run(kernel, *parts, *sizes, "--kernel", "attention_lists", "--device", device, *outputs)
             check_lists(folder, documents, sq, sk, causal)
         run(kernel, *options, *shape[:1], shape[1].split(",TILES")[0], "--set", "scale=0.125", "--device", "sim", "--check")
 
