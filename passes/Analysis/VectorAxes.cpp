@@ -2,8 +2,8 @@
 
 #include "passes/Analysis/VectorAxes.h"
 #include "dialects/Hop/Hop.h"
-#include "passes/Analysis/RowPartition.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/RowPartition.h"
 
 using namespace mlir;
 using namespace tessera;

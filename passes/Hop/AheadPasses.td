@@ -98,4 +98,50 @@ def LoadScalarsAhead : Pass<"hop-load-scalars-ahead", "::tessera::hop::KernelOp"
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def LoadNextTile : Pass<"hop-load-next-tile", "::tessera::hop::KernelOp"> {
+  let summary = "Load scalars of the next tile under the end of this one";
+  let description = [{
+    In loops over tiles (`hop-persistent`). A scalar that every tile loads, such as the slope of its head or the length of
+    its list, by index arithmetic on the number of the tile, is loaded for the next tile as soon as that number is known
+    and the last product of this tile is on its way, and handed on: its time passes while results are computed and stored.
+    The scalars of the first tile are loaded before the loop; behind the last tile its own are loaded again. For views
+    that the kernel does not store to.
+
+    ```mlir
+    scf.while (%n = %first) : (index) -> index {
+      %more = arith.cmpi slt, %n, %tiles : index
+      scf.condition(%more) %n : index
+    } do {
+    ^bb0(%n: index):
+      %slope = tile.load %slopes[%n] : !tile.view<[H], f32> -> f32
+      tile.store %slope, %Y[%n] : f32, !tile.view<[H], f32>
+      %next = arith.addi %n, %blocks : index
+      scf.yield %next : index
+    }
+    // becomes
+    %any = arith.cmpi slt, %first, %tiles : index
+    %of_first = scf.if %any -> (f32) {
+      %slope = tile.load %slopes[%first] : !tile.view<[H], f32> -> f32
+      scf.yield %slope : f32
+    } else {
+      %zero = arith.constant 0.0 : f32
+      scf.yield %zero : f32
+    }
+    scf.while (%n = %first, %slope = %of_first) : (index, f32) -> (index, f32) {
+      %more = arith.cmpi slt, %n, %tiles : index
+      scf.condition(%more) %n, %slope : index, f32
+    } do {
+    ^bb0(%n: index, %slope: f32):
+      tile.store %slope, %Y[%n] : f32, !tile.view<[H], f32>
+      %next = arith.addi %n, %blocks : index
+      %more = arith.cmpi slt, %next, %tiles : index
+      %there = arith.select %more, %next, %n : index
+      %ahead = tile.load %slopes[%there] : !tile.view<[H], f32> -> f32
+      scf.yield %next, %ahead : index, f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // TESSERA_PASSES_HOP_AHEADPASSES_TD

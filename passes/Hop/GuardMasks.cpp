@@ -87,7 +87,7 @@ private:
     Operation *op = value.getDefiningOp();
     auto tile = dyn_cast<RankedTensorType>(value.getType());
     if (!op || !tile || isa<FloatType>(tile.getElementType()) || op->getNumRegions() != 0 ||
-        op->getNumResults() != 1 || !isPure(op))
+        op->getNumResults() != 1 || !isMemoryEffectFree(op))
       return value;
     if (Value copy = copies.lookupOrNull(value))
       return copy;

@@ -93,8 +93,8 @@ private:
   }
 
   /// Moves `op`, with the scalars that it is computed from, up to where its operands are: work that
-  /// it stands behind hides the latency of its load. Where they are loaded themselves, `op` waits for
-  /// them, and all behind it: it goes behind a product, which is on its way then.
+  /// it stands behind hides the latency of its load. Where they are loaded themselves, `op` waits
+  /// for them, and all behind it: it goes behind a product, which is on its way then.
   static void hoist(Operation *op) {
     Block *block = op->getBlock();
     llvm::SetVector<Operation *> slice;
@@ -121,7 +121,7 @@ private:
                          const llvm::SetVector<Operation *> &slice) {
     SmallVector<Operation *> later = llvm::filter_to_vector(
         slice, [&](Operation *def) { return product->isBeforeInBlock(def); });
-    if (!llvm::all_of(later, [&](Operation *def) { return def == op || isPure(def); }))
+    if (!llvm::all_of(later, [&](Operation *def) { return def == op || isMemoryEffectFree(def); }))
       return;
     llvm::sort(later, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     for (Operation *def : llvm::reverse(later))
