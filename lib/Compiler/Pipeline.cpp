@@ -66,7 +66,6 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createAsyncMma());
   kernels.addPass(createSinkScalars());
   kernels.addPass(createTakeNumberEarly());
-  kernels.addPass(createLoadNextTile());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
   kernels.addPass(createPinWork());
