@@ -43,6 +43,9 @@ inline bool isByteFloat(mlir::Type element) {
 /// Whether `op` loads elements of a view, which is its first operand.
 bool loadsFromView(mlir::Operation *op);
 
+/// Whether `op` adds to elements of a view, which is its second operand; the first is what it adds.
+bool addsToView(mlir::Operation *op);
+
 } // namespace tessera::tile
 
 namespace tessera {

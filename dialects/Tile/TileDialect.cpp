@@ -36,6 +36,12 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
   if (name == TileDialect::GradientOfAttrHelper::getNameStr() &&
       !(op->getName().getStringRef() == "func.func" && llvm::isa<mlir::FlatSymbolRefAttr>(value)))
     return "the name of a function, of a func.func";
+  if (name == TileDialect::WithRespectToAttrHelper::getNameStr()) {
+    auto names = llvm::dyn_cast<mlir::ArrayAttr>(value);
+    if (!names || !llvm::all_of(names, llvm::IsaPred<mlir::StringAttr>) ||
+        !op->hasAttr(TileDialect::GradientOfAttrHelper::getNameStr()))
+      return "an array of names beside tile.gradient_of";
+  }
   if (name == TileDialect::BoundaryAttrHelper::getNameStr() &&
       !(llvm::isa<mlir::scf::ForOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of an scf.for";
@@ -57,9 +63,10 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
 mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
                                                           mlir::NamedAttribute attribute) {
   constexpr llvm::StringLiteral known[] = {
-      OverridableAttrHelper::getNameStr(), GradientOfAttrHelper::getNameStr(),
-      ParametersAttrHelper::getNameStr(),  BoundaryAttrHelper::getNameStr(),
-      PolynomialAttrHelper::getNameStr(),  PolynomialPreciseAttrHelper::getNameStr()};
+      OverridableAttrHelper::getNameStr(),      GradientOfAttrHelper::getNameStr(),
+      WithRespectToAttrHelper::getNameStr(),    ParametersAttrHelper::getNameStr(),
+      BoundaryAttrHelper::getNameStr(),         PolynomialAttrHelper::getNameStr(),
+      PolynomialPreciseAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

@@ -302,31 +302,31 @@ LogicalResult DimOp::verify() {
 // Stores that add
 //===----------------------------------------------------------------------===//
 
-/// A store that adds, among the uses of a view.
-static StoreOp findAddition(BlockArgument view) {
+/// What adds to a view, among its uses.
+static Operation *findAddition(BlockArgument view) {
   for (Operation *user : view.getUsers())
-    if (auto store = dyn_cast<StoreOp>(user); store && store.getAdd())
-      return store;
-  return {};
+    if (addsToView(user))
+      return user;
+  return nullptr;
 }
 
 /// Grid points that add to an element run in any order: none of them can know what it holds.
-static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, StoreOp addition) {
+static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, Operation *addition) {
   StringRef name = kernel.getArgumentName(view.getArgNumber());
   for (Operation *user : view.getUsers()) {
-    auto store = dyn_cast<StoreOp>(user);
-    if (!loadsFromView(user) && (!store || store.getAdd()))
+    bool stores = isa<StoreOp>(user) && !addsToView(user);
+    if (!stores && !loadsFromView(user))
       continue;
-    InFlightDiagnostic diag = user->emitError(store ? "stores to '" : "loads from '")
+    InFlightDiagnostic diag = user->emitError(stores ? "stores to '" : "loads from '")
                               << name
                               << "', to which the kernel adds in an order that is not specified; "
                               << "use a view of its own, or do it in a kernel of its own";
-    diag.attachNote(addition.getLoc()) << "added here";
+    diag.attachNote(addition->getLoc()) << "added here";
     return diag;
   }
   for (auto speculation : kernel.getBody().getOps<SpeculateOp>()) {
     InFlightDiagnostic diag =
-        addition.emitError("adds to '")
+        addition->emitError("adds to '")
         << name
         << "' in a kernel that speculates, and a grid point whose speculation fails runs twice: it "
         << "would add twice; write the exact region alone";
@@ -338,7 +338,7 @@ static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, StoreO
 
 LogicalResult KernelOp::verifyRegions() {
   for (BlockArgument argument : getBody().getArguments())
-    if (StoreOp addition = isa<ViewType>(argument.getType()) ? findAddition(argument) : StoreOp();
+    if (Operation *addition = isa<ViewType>(argument.getType()) ? findAddition(argument) : nullptr;
         addition && failed(verifyAddedView(*this, argument, addition)))
       return failure();
   return success();

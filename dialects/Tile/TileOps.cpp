@@ -91,22 +91,31 @@ LogicalResult GatherOp::verify() {
   return success();
 }
 
+/// What an access to single elements asks of a tile of rank 1 or 2, its view, and indices.
+static LogicalResult verifyElements(Operation *op, RankedTensorType tile, Value view,
+                                    ValueRange indices) {
+  if (failed(verifyAccess(op, tile.getElementType(), view, indices, std::nullopt)))
+    return failure();
+  if (tile.getRank() < 1 || tile.getRank() > 2)
+    return op->emitOpError("moves elements of tiles of rank 1 or 2, got ") << tile;
+  for (Value index : indices)
+    if (auto type = dyn_cast<RankedTensorType>(index.getType());
+        type && type.getShape() != tile.getShape())
+      return op->emitOpError("has indices of ")
+             << type << " for a tile of " << tile << "; they have its shape";
+  return success();
+}
+
 LogicalResult GatherElementsOp::verify() {
-  auto tile = cast<RankedTensorType>(getType());
-  if (failed(verifyAccess(*this, tile.getElementType(), getView(), getIndices(), std::nullopt)))
+  if (failed(verifyElements(*this, cast<RankedTensorType>(getType()), getView(), getIndices())))
     return failure();
   auto isTile = [](Value index) { return isa<RankedTensorType>(index.getType()); };
   if (llvm::none_of(getIndices(), isTile))
     return emitOpError(
         "takes an index that is a tile; with scalars alone tile.load gives the element, "
         "and tile.splat a tile of it");
-  for (Value index : getIndices())
-    if (auto type = dyn_cast<RankedTensorType>(index.getType());
-        type && type.getShape() != tile.getShape())
-      return emitOpError("has indices of ")
-             << type << " for a tile of " << tile << "; they have its shape";
   for (Operation *user : getView().getUsers())
-    if (isa<StoreOp>(user)) {
+    if (isa<StoreOp, ScatterAddOp>(user)) {
       InFlightDiagnostic error =
           emitOpError("loads from a view that the kernel stores to, where any "
                       "element may be meant; do one of them in a kernel of "
@@ -115,6 +124,11 @@ LogicalResult GatherElementsOp::verify() {
       return error;
     }
   return success();
+}
+
+LogicalResult ScatterAddOp::verify() {
+  return verifyElements(*this, cast<RankedTensorType>(getValue().getType()), getView(),
+                        getIndices());
 }
 
 LogicalResult StoreOp::verify() {
@@ -249,6 +263,11 @@ YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().g
 
 bool tessera::tile::loadsFromView(Operation *op) {
   return isa<LoadOp, GatherOp, GatherElementsOp>(op);
+}
+
+bool tessera::tile::addsToView(Operation *op) {
+  auto store = dyn_cast<StoreOp>(op);
+  return store ? store.getAdd() : isa<ScatterAddOp>(op);
 }
 
 /// Whether the kernel loads a view that it stores. Asks the views, for other operations of the

@@ -240,6 +240,32 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_ScatterAddOp : Tile_Op<"scatter_add", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Adds each element of a tile to an element of a view";
+  let description = [{
+    The counterpart of `tile.gather_elements`. One index per dimension of the view: a scalar, which is the same for all
+    elements, or a tile of i32 or i64 with the shape of `value`, which may hold any numbers. Elements outside of the view are
+    dropped. Several elements may go to one place, and with scalars alone all do: then each warp adds its sum. As with
+    `tile.store ... add`, elements are f32, other grid points may add to the same ones, the order is not specified, the
+    kernel neither loads nor plainly stores the view and has no `tile.speculate`, and the caller says what the sums start
+    with. Each element is an addition of its own: where neighbours go to neighbours, `tile.store ... add` is faster.
+
+    ```mlir
+    // The gradient of a table of the distances of queries and keys.
+    %away = arith.subi %queries, %keys : tensor<128x64xi32>
+    tile.scatter_add %ds, %dtable[%h, %away]
+      : tensor<128x64xf32>, !tile.view<[H, N], f32>, index, tensor<128x64xi32>
+    // The sum of all elements.
+    tile.scatter_add %row_sums, %dslopes[%h] : tensor<128xf32>, !tile.view<[H], f32>, index
+    ```
+  }];
+  let arguments = (ins StaticShapeTensorOf<[F32]>:$value, Tile_ViewType:$view,
+                       Variadic<AnyTypeOf<[Index, Tile_RowNumbers]>>:$indices);
+  let assemblyFormat = "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` qualified(type($view)) "
+                       "(`,` type($indices)^)?";
+  let hasVerifier = 1;
+}
+
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
   let description = [{
@@ -380,6 +406,9 @@ def Tile_MapOp : Tile_Op<"map"> {
     The function holds operations of `arith` and `math`, `tile.argument`, `tile.dim` and loads of elements. The indices
     of a load are scalars or, plus or less a scalar, iotas along an axis. What is loaded is a scalar, a vector
     along this axis or, where the last two indices are those of the rows and of the columns, a tile.
+
+    A `tile.store ... add` of an element mirrors a load: elements that go to one place are summed first, along the axes
+    on which no index depends.
 
     ```mlir
     func.func @alibi(%s: f32, %h: i32, %q: i32, %k: i32) -> f32 {

@@ -352,10 +352,9 @@ ViewUse tessera::tile::getViewUse(EntryOpInterface entry, unsigned index) {
     });
   else
     for (Operation *user : entry.getArgument(index).getUsers()) {
-      auto store = dyn_cast<StoreOp>(user);
-      use.added |= store && store.getAdd();
+      use.added |= addsToView(user);
       use.loaded |= loadsFromView(user) || use.added;
-      use.stored |= store != nullptr;
+      use.stored |= isa<StoreOp, ScatterAddOp>(user);
     }
   return use;
 }

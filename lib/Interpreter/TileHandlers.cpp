@@ -188,21 +188,22 @@ static LogicalResult runGather(Frame &frame, Operation *op) {
   return success();
 }
 
-static LogicalResult runGatherElements(Frame &frame, Operation *op) {
-  auto gather = cast<tile::GatherElementsOp>(op);
-  ViewMemory &memory = frame.view(gather.getView());
-  ArrayRef<int64_t> shape = memory.getTensor().shape;
+/// Calls `visit` with the number and the place of each of `count` elements that lies inside `view`,
+/// as `indices` say, which are scalars and tiles. A failure, or what `visit` says of a conflict.
+static LogicalResult
+forEachElement(Frame &frame, Operation *op, Value view, ValueRange operands, size_t count,
+               function_ref<std::optional<Conflict>(size_t, ArrayRef<int64_t>)> visit) {
+  ArrayRef<int64_t> shape = frame.view(view).getTensor().shape;
   SmallVector<int64_t> indices;
   bool isInside = true;
-  if (failed(readIndices(frame, op, gather.getView(), gather.getIndices(),
-                         SmallVector<int64_t>(shape.size(), 1), /*tileRank=*/0, indices, isInside)))
+  if (failed(readIndices(frame, op, view, operands, SmallVector<int64_t>(shape.size(), 1),
+                         /*tileRank=*/0, indices, isInside)))
     return failure();
   SmallVector<std::pair<size_t, ArrayRef<int64_t>>> ofElements;
-  for (auto [dim, index] : llvm::enumerate(gather.getIndices()))
+  for (auto [dim, index] : llvm::enumerate(operands))
     if (isa<RankedTensorType>(index.getType()))
       ofElements.emplace_back(dim, frame.ints(index));
-  Floats out(elementCount(gather.getType()));
-  for (size_t i = 0; isInside && i < out.size(); ++i) {
+  for (size_t i = 0; isInside && i < count; ++i) {
     bool isThere = true;
     for (auto [dim, values] : ofElements) {
       indices[dim] = values[i];
@@ -210,11 +211,34 @@ static LogicalResult runGatherElements(Frame &frame, Operation *op) {
     }
     if (!isThere)
       continue;
-    if (auto conflict = memory.load(frame.point, indices, /*hasRows=*/false, 1, 1, &out[i]))
-      return failConflict(frame, op, gather.getView(), *conflict);
+    if (auto conflict = visit(i, indices))
+      return failConflict(frame, op, view, *conflict);
   }
+  return success();
+}
+
+static LogicalResult runGatherElements(Frame &frame, Operation *op) {
+  auto gather = cast<tile::GatherElementsOp>(op);
+  ViewMemory &memory = frame.view(gather.getView());
+  Floats out(elementCount(gather.getType()));
+  auto load = [&](size_t i, ArrayRef<int64_t> at) {
+    return memory.load(frame.point, at, /*hasRows=*/false, 1, 1, &out[i]);
+  };
+  if (failed(forEachElement(frame, op, gather.getView(), gather.getIndices(), out.size(), load)))
+    return failure();
   setLoaded(frame, gather.getResult(), std::move(out));
   return success();
+}
+
+static LogicalResult runScatterAdd(Frame &frame, Operation *op) {
+  auto scatter = cast<tile::ScatterAddOp>(op);
+  ViewMemory &memory = frame.view(scatter.getView());
+  ArrayRef<double> in = frame.floats(scatter.getValue());
+  auto add = [&](size_t i, ArrayRef<int64_t> at) -> std::optional<Conflict> {
+    memory.add(at, /*hasRows=*/false, 1, 1, &in[i], frame.isRounded());
+    return std::nullopt;
+  };
+  return forEachElement(frame, op, scatter.getView(), scatter.getIndices(), in.size(), add);
 }
 
 /// The elements of a tile to store, as doubles; a failure where one is no double.
@@ -434,6 +458,7 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
   table.add<tile::GatherOp>(runGather);
   table.add<tile::GatherElementsOp>(runGatherElements);
+  table.add<tile::ScatterAddOp>(runScatterAdd);
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);
   table.add<tile::CommonBoundOp>(runCommonBound);

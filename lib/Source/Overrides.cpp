@@ -15,7 +15,7 @@ class OverrideResolver {
 public:
   OverrideResolver(ModuleOp module, const Files &files)
       : module(module), files(files), overridable(module.getContext()),
-        gradientOf(module.getContext()) {}
+        gradientOf(module.getContext()), withRespectTo(module.getContext()) {}
 
   LogicalResult run();
 
@@ -29,6 +29,7 @@ private:
   const Files &files;
   tile::TileDialect::OverridableAttrHelper overridable;
   tile::TileDialect::GradientOfAttrHelper gradientOf;
+  tile::TileDialect::WithRespectToAttrHelper withRespectTo;
   /// Names of functions that a source may replace.
   llvm::SmallSetVector<StringAttr, 4> names;
   llvm::DenseSet<Operation *> replacing;
@@ -71,9 +72,12 @@ LogicalResult OverrideResolver::replace(Operation *replaced, Operation *by) {
     error.attachNote(other.getLoc()) << "the other definition is here";
     return error;
   }
-  // What is a gradient stays one.
+  // What is a gradient stays one, and with respect to the same where the importer does not say.
   if (FlatSymbolRefAttr of = gradientOf.getAttr(other))
     gradientOf.setAttr(function, of);
+  if (ArrayAttr names = withRespectTo.getAttr(other);
+      names && !withRespectTo.isAttrPresent(function))
+    withRespectTo.setAttr(function, names);
   replacing.insert(by);
   replaced->erase();
   return success();

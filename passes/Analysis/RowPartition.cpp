@@ -198,6 +198,16 @@ LogicalResult RowPartition::visitStore(tile::StoreOp store) {
   return set(store, value, State::Partitioned);
 }
 
+/// Of a partial sum each warpgroup adds its part of every element.
+LogicalResult RowPartition::visitScatter(tile::ScatterAddOp scatter) {
+  bool isPart = partitioned.lookup(scatter.getValue()) == State::PartialSum;
+  for (Value operand : scatter->getOperands())
+    if (isTile(operand) && !(isPart && operand == scatter.getValue()) &&
+        failed(set(scatter, operand, isPart ? State::Whole : State::Partitioned)))
+      return failure();
+  return success();
+}
+
 /// Refuses what no partial sum can be: the sum of all parts would be another number.
 LogicalResult RowPartition::checkPartialSum(Operation *op) {
   if (isa<tile::DotOp, scf::ForOp, scf::YieldOp>(op)) {
@@ -271,6 +281,7 @@ LogicalResult RowPartition::visit(Operation *op) {
         return success();
       })
       .Case([&](tile::StoreOp store) { return visitStore(store); })
+      .Case([&](tile::ScatterAddOp scatter) { return visitScatter(scatter); })
       .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp,
             scf::YieldOp, arith::ConstantOp>([](auto) { return success(); })
       .Default([&](Operation *) { return visitElementwise(op); });
@@ -289,6 +300,7 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
         return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
       })
       .Case([&](tile::StoreOp) { return true; })
+      .Case([&](tile::ScatterAddOp scatter) { return !isPartialSum(scatter.getValue()); })
       .Case([&](tile::TransposeOp transpose) {
         return partitioned.lookup(transpose.getResult()) == State::Columns;
       })

@@ -65,6 +65,7 @@ private:
   mlir::LogicalResult visitReduce(tile::ReduceOp reduce);
   mlir::LogicalResult visitTranspose(tile::TransposeOp transpose);
   mlir::LogicalResult visitStore(tile::StoreOp store);
+  mlir::LogicalResult visitScatter(tile::ScatterAddOp scatter);
   mlir::LogicalResult visitElementwise(mlir::Operation *op);
   mlir::LogicalResult checkPartialSum(mlir::Operation *op);
   mlir::LogicalResult checkStart(mlir::OpOperand &operand);

@@ -71,7 +71,8 @@ private:
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
       bool loads = tile::loadsFromView(op);
-      if (isa<tile::StoreOp, hop::BulkStoreOp>(op) || (loads && stored.contains(op->getOperand(0))))
+      if (isa<tile::StoreOp, tile::ScatterAddOp, hop::BulkStoreOp>(op) ||
+          (loads && stored.contains(op->getOperand(0))))
         accesses.push_back(op);
     });
     return accesses;

@@ -62,7 +62,7 @@ int64_t costOf(Operation *op) {
 bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
              hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::MmaIssueOp,
-             hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp>(op);
+             hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp, tile::ScatterAddOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -152,9 +152,8 @@ int64_t StageMarker::classify(Operation *op) {
       .Case([&](hop::BulkStoreOp store) {
         return number(Kind::Store, viewLabel(kernel, store.getView()), loc);
       })
-      .Case([&](tile::StoreOp store) {
-        return number(Kind::Store, viewLabel(kernel, store.getView()), loc);
-      });
+      .Case<tile::StoreOp, tile::ScatterAddOp>(
+          [&](auto store) { return number(Kind::Store, viewLabel(kernel, store.getView()), loc); });
 }
 
 /// Names a stretch after the operations that cost most, the dearest first, whose place it has.

@@ -249,41 +249,102 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 LogicalResult Emitter::emitGather(tile::GatherOp op) { return emitTileLoad(op); }
 
+/// Where elements lie that indices name one by one.
+struct Emitter::ElementPlaces {
+  Value view;
+  /// An index that is the same for all elements, for each dimension; null where they differ.
+  Values ofAll;
+  /// Those that differ.
+  SmallVector<Values> ofElements;
+  /// i1: the indices of all elements lie inside the view; null where nothing has to be asked.
+  Value insideOfAll;
+};
+
+Emitter::ElementPlaces Emitter::placesOf(Value view, ValueRange indices) {
+  ElementPlaces places{view, {}, {}, {}};
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    bool differs = isa<RankedTensorType>(index.getType());
+    places.ofElements.push_back(differs ? elements(index) : Values());
+    places.ofAll.push_back(differs ? Value() : scalar(index));
+    if (!differs && tile::comesFromMemory(index))
+      places.insideOfAll = checkPlace(places, places.insideOfAll, places.ofAll.back(), dim);
+  }
+  return places;
+}
+
+/// `inside`, which may be null, and whether `index` lies inside of dimension `dim`.
+Value Emitter::checkPlace(const ElementPlaces &places, Value inside, Value index, size_t dim) {
+  Value test = isBelow(index, extentOf(cast<tile::ViewType>(places.view.getType()), dim));
+  return inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
+}
+
+/// The address of element `i`, and i1: it lies inside of the view.
+std::pair<Value, Value> Emitter::placeOf(const ElementPlaces &places, int64_t i) {
+  Values place = places.ofAll;
+  Value inside = places.insideOfAll;
+  for (auto [dim, index] : llvm::enumerate(place))
+    if (!index) {
+      index = places.ofElements[dim][i];
+      inside = checkPlace(places, inside, index, dim);
+    }
+  return {placeAddress(places.view, place), inside};
+}
+
 /// One load an element, from wherever its indices say; 0 where that is outside of the view.
 void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   auto view = cast<tile::ViewType>(op.getView().getType());
   Type element = lowered(view.getElementType());
   ElementMove move(builder, view.getElementBytes());
-  ValueRange indices = op.getIndices();
-  Values ofAll;
-  SmallVector<Values> ofElements;
-  Value insideOfAll;
-  auto check = [&](Value inside, Value index, size_t dim) -> Value {
-    Value test = isBelow(index, extentOf(view, dim));
-    return inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
-  };
-  for (auto [dim, index] : llvm::enumerate(indices)) {
-    bool differs = isa<RankedTensorType>(index.getType());
-    ofElements.push_back(differs ? elements(index) : Values());
-    ofAll.push_back(differs ? Value() : scalar(index));
-    if (!differs && tile::comesFromMemory(index))
-      insideOfAll = check(insideOfAll, ofAll.back(), dim);
-  }
+  ElementPlaces places = placesOf(op.getView(), op.getIndices());
   Values results;
   for (int64_t i = 0, count = FragmentLayout(type).size(); i < count; ++i) {
-    Values place = ofAll;
-    Value inside = insideOfAll;
-    for (auto [dim, index] : llvm::enumerate(place))
-      if (!index) {
-        index = ofElements[dim][i];
-        inside = check(inside, index, dim);
-      }
-    Value bits = loadGuarded(move.suffix, move.constraint, move.type,
-                             placeAddress(op.getView(), place), toI32(inside));
+    auto [address, inside] = placeOf(places, i);
+    Value bits = loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside));
     results.push_back(fromRegister(bits, element));
   }
   bind(op, hop::isPacked(type) ? joinWords(results) : results);
+}
+
+/// One addition an element, to wherever its indices say, or one a warp.
+void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  FragmentLayout layout(type);
+  ElementPlaces places = placesOf(op.getView(), op.getIndices());
+  const Values values = elements(op.getValue());
+  // Several threads hold an element of a tile of rank 1: one of them adds it.
+  Value isFirst;
+  if (type.getRank() == 1)
+    isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                   sharerOf(layout.getLayoutAttr()), i32(0));
+  bool isOnePlace = llvm::all_of(places.ofAll, [](Value index) { return !!index; });
+  Value sum;
+  for (int64_t i = 0; i < layout.size(); ++i) {
+    if (isOnePlace) {
+      sum = sum ? combine(tile::ReduceKind::sum, sum, values[i]) : values[i];
+      continue;
+    }
+    auto [address, inside] = placeOf(places, i);
+    if (isFirst)
+      inside = LLVM::AndOp::create(builder, loc, inside, isFirst);
+    addToMemory(address, values[i], inside);
+  }
+  if (!isOnePlace)
+    return;
+  if (isFirst)
+    sum = LLVM::SelectOp::create(builder, loc, isFirst, sum, f32(0.0));
+  for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
+    sum = combine(tile::ReduceKind::sum, sum, shuffle("bfly", sum, i32(distance)));
+  Value adds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
+  auto [address, inside] = placeOf(places, 0);
+  addToMemory(address, sum, inside ? Value(LLVM::AndOp::create(builder, loc, adds, inside)) : adds);
+}
+
+/// Adds a number of f32 to that at `address`, where `inside`, i1.
+void Emitter::addToMemory(Value address, Value value, Value inside) {
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " + writeText(/*adds=*/true, 1, 32) +
+               " [$0], $1;\n}",
+           "l,r,r", {address, toRegister(value, builder.getI32Type()), toI32(inside)}, {});
 }
 
 template <typename LoadOp>

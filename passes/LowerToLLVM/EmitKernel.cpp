@@ -215,6 +215,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
       .Case([&](tile::GatherOp gather) { return emitGather(gather); })
       .Case([&](tile::GatherElementsOp gather) { return emitGatherElements(gather), success(); })
+      .Case([&](tile::ScatterAddOp scatter) { return emitScatterAdd(scatter), success(); })
       .Case([&](tile::StoreOp store) { return emitStore(store); })
       .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce); })
       .Case([&](tile::AnyOp any) { return emitAny(any), success(); })

@@ -145,6 +145,13 @@ private:
   mlir::LogicalResult emitScalarStore(tile::StoreOp op);
   mlir::LogicalResult emitGather(tile::GatherOp op);
   void emitGatherElements(tile::GatherElementsOp op);
+  void emitScatterAdd(tile::ScatterAddOp op);
+  void addToMemory(mlir::Value address, mlir::Value value, mlir::Value inside);
+  struct ElementPlaces;
+  ElementPlaces placesOf(mlir::Value view, mlir::ValueRange indices);
+  mlir::Value checkPlace(const ElementPlaces &places, mlir::Value inside, mlir::Value index,
+                         size_t dim);
+  std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places, int64_t i);
   template <typename LoadOp>
   mlir::LogicalResult emitTileLoad(LoadOp op);
   mlir::LogicalResult emitScalarLoad(tile::LoadOp op);

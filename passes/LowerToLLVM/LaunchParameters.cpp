@@ -41,6 +41,10 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
       result.access[argumentOf(gather.getView())] |= 1;
       result.addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType());
+    } else if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
+      result.access[argumentOf(scatter.getView())] |= 3;
+      result.addAccess(scatter.getView(), scatter.getIndices(),
+                       scatter.getValue().getType().getElementType());
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
       result.addAccess(store.getView(), store.getIndices(), store.getValue().getType());

@@ -82,6 +82,13 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       hop::LayoutAttr layout = layoutOf(store.getValue());
       return !layout || !layout.getPartial();
     }
+    if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
+      hop::LayoutAttr layout = layoutOf(scatter.getValue());
+      return (!layout || !layout.getPartial()) &&
+             llvm::all_of(scatter.getIndices(), [&](Value index) {
+               return !isa<RankedTensorType>(index.getType()) || layoutOf(index) == layout;
+             });
+    }
     // The layout of a fragment of 8 bits is verified.
     if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
         issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))

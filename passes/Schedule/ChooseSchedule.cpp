@@ -147,7 +147,10 @@ static LogicalResult checkDots(KernelOp kernel) {
         "runs grid points again that a producer loads again, and a kernel "
         "without a tile.dot has none; write the exact region alone");
   // What is computed and not stored has been removed before this pass.
-  if (!kernel.walk([](StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  auto stores = [](Operation *op) {
+    return isa<StoreOp, ScatterAddOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  if (!kernel.walk(stores).wasInterrupted())
     return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "
                             "result with tile.store");
   return VectorAxes(/*usual=*/1).run(kernel);

@@ -194,7 +194,7 @@ bool tessera::staysPrecise(Operation *op) {
     if (!seen.insert(value).second)
       continue;
     for (OpOperand &use : value.getUses()) {
-      if (isa<StoreOp>(use.getOwner()))
+      if (isa<StoreOp, ScatterAddOp>(use.getOwner()))
         return true;
       followUse(use, pending);
     }

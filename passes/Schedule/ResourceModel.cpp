@@ -489,9 +489,9 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
   for (Value operand : op.getOperands())
     addRoots(operand, live);
 
-  // A thread adds its elements of a row to a reduction as it makes them: those that nothing reads
-  // after it are never there all at once.
-  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.getAxis() == 1) {
+  // A thread adds its elements to a reduction as it makes them: those that nothing reads after it
+  // are never there all at once.
+  if (isa<ReduceOp>(op)) {
     peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }

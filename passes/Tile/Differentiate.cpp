@@ -30,12 +30,24 @@ static SmallVector<Type> getFloats(TypeRange types) {
 }
 
 /// The type of the gradient of `function`: its arguments, then the cotangents of its floating-point
-/// results, to the cotangents of its floating-point arguments.
-static FunctionType getGradientType(func::FuncOp function) {
+/// results, to the cotangents of its floating-point arguments; or to nothing, with respect to
+/// `names`.
+static FunctionType getGradientType(func::FuncOp function, ArrayAttr names) {
   FunctionType type = function.getFunctionType();
   SmallVector<Type> inputs(type.getInputs());
   llvm::append_range(inputs, getFloats(type.getResults()));
-  return FunctionType::get(function.getContext(), inputs, getFloats(type.getInputs()));
+  return FunctionType::get(function.getContext(), inputs,
+                           names ? SmallVector<Type>() : getFloats(type.getInputs()));
+}
+
+/// The name of the argument that a gradient is added to.
+static std::string nameGradient(StringRef argument) { return ("d" + argument).str(); }
+
+/// What a value of a function comes from: the request for an argument of the kernel whose element,
+/// or which itself, it is; null for other values.
+static ArgumentOp findRequest(Operation *op) {
+  auto load = dyn_cast<LoadOp>(op);
+  return load ? load.getView().getDefiningOp<ArgumentOp>() : dyn_cast<ArgumentOp>(op);
 }
 
 namespace {
@@ -43,24 +55,29 @@ namespace {
 class Differentiator {
 public:
   explicit Differentiator(ModuleOp module)
-      : module(module), symbols(module), gradientOf(module.getContext()) {}
+      : module(module), symbols(module), gradientOf(module.getContext()),
+        withRespectTo(module.getContext()) {}
 
   LogicalResult run();
-  /// The gradient of `function`, which is written if nobody has asked for it before; null after an
-  /// error. `user` names the function.
-  func::FuncOp getGradient(func::FuncOp function, Operation *user);
+  /// The gradient of `function` with respect to `names`, or to its arguments where this is null. It
+  /// is written if nobody has asked for it before; null after an error. `user` names the function.
+  func::FuncOp getGradient(func::FuncOp function, ArrayAttr names, Operation *user);
   /// The function of the module that `call` calls; null after an error.
   func::FuncOp findCallee(func::CallOp call);
+  /// The requests of `function`, and of those that it calls, for arguments of these names.
+  SmallVector<ArgumentOp> findRequests(func::FuncOp function, ArrayAttr names);
 
 private:
   LogicalResult addDeclared(func::FuncOp gradient);
-  LogicalResult write(func::FuncOp gradient, func::FuncOp function);
+  LogicalResult checkRequests(func::FuncOp gradient, func::FuncOp function, ArrayAttr names);
+  LogicalResult write(func::FuncOp gradient, func::FuncOp function, ArrayAttr names);
 
   ModuleOp module;
   SymbolTable symbols;
   TileDialect::GradientOfAttrHelper gradientOf;
-  /// The gradients of functions.
-  DenseMap<Operation *, func::FuncOp> gradients;
+  TileDialect::WithRespectToAttrHelper withRespectTo;
+  /// The gradients of functions, by what they are with respect to.
+  DenseMap<std::pair<Operation *, Attribute>, func::FuncOp> gradients;
   /// The functions whose gradients are being written, each called by the one before.
   llvm::SmallSetVector<Operation *, 4> path;
 };
@@ -69,26 +86,31 @@ private:
 /// opposite order.
 class GradientWriter {
 public:
-  GradientWriter(Differentiator &all, func::FuncOp function, func::FuncOp gradient)
-      : all(all), function(function), gradient(gradient),
+  GradientWriter(Differentiator &all, func::FuncOp function, func::FuncOp gradient, ArrayAttr names)
+      : all(all), function(function), gradient(gradient), names(names),
         builder(gradient.getLoc(), gradient.getContext()) {}
 
   LogicalResult run();
 
 private:
   void findActive();
+  bool isSource(Operation *op);
   LogicalResult writeAdjoint(Operation *op);
   LogicalResult writeAdjointOfCall(func::CallOp call);
+  LogicalResult writeCall(func::CallOp call, func::FuncOp callee, ArrayAttr names);
+  void addToMemory(Operation *source);
   void add(Value original, Value cotangent);
   Value takeCotangent(Value original);
   void eraseUnused();
 
   Differentiator &all;
   func::FuncOp function, gradient;
+  /// What the gradient is with respect to; null for the function's arguments.
+  ArrayAttr names;
   ImplicitLocOpBuilder builder;
   /// From values of the function to those of the gradient.
   IRMapping mapping;
-  /// Floating-point values, and tiles of them, that depend on a floating-point argument.
+  /// Floating-point values, and tiles of them, that depend on what the gradient is with respect to.
   DenseSet<Value> active;
   /// Of values of the function, as far as they are summed.
   DenseMap<Value, Value> cotangents;
@@ -99,10 +121,22 @@ private:
 // One gradient
 //===----------------------------------------------------------------------===//
 
+/// Whether the gradient is with respect to what `op` gives, or what a function that it calls loads.
+bool GradientWriter::isSource(Operation *op) {
+  if (!names)
+    return false;
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    func::FuncOp callee = all.findCallee(call);
+    return callee && !all.findRequests(callee, names).empty();
+  }
+  ArgumentOp request = findRequest(op);
+  return request && llvm::is_contained(names, request.getNameAttr());
+}
+
 void GradientWriter::findActive() {
   Block &body = function.getBody().front();
   for (Value argument : body.getArguments())
-    if (isa<FloatType>(argument.getType()))
+    if (!names && isa<FloatType>(argument.getType()))
       active.insert(argument);
   // What a region uses goes into its operation too.
   auto usesActive = [&](Operation *op) {
@@ -116,7 +150,7 @@ void GradientWriter::findActive() {
   };
   // A function may make a number of a tile that a scalar went into; it is refused.
   for (Operation &op : body.without_terminator())
-    if (usesActive(&op))
+    if (isSource(&op) || usesActive(&op))
       for (Value result : op.getResults())
         if (isa<FloatType>(getElementTypeOrSelf(result)))
           active.insert(result);
@@ -138,8 +172,17 @@ Value GradientWriter::takeCotangent(Value original) {
 }
 
 LogicalResult GradientWriter::writeAdjointOfCall(func::CallOp call) {
-  func::FuncOp callee = all.findCallee(call),
-               derived = callee ? all.getGradient(callee, call) : func::FuncOp();
+  func::FuncOp callee = all.findCallee(call);
+  if (!callee || (isSource(call) && failed(writeCall(call, callee, names))))
+    return failure();
+  bool takesActive =
+      llvm::any_of(call.getOperands(), [&](Value operand) { return active.contains(operand); });
+  return takesActive ? writeCall(call, callee, /*names=*/nullptr) : success();
+}
+
+/// Calls the gradient of what `call` calls.
+LogicalResult GradientWriter::writeCall(func::CallOp call, func::FuncOp callee, ArrayAttr of) {
+  func::FuncOp derived = all.getGradient(callee, of, call);
   if (!derived)
     return failure();
   SmallVector<Value> operands;
@@ -151,9 +194,35 @@ LogicalResult GradientWriter::writeAdjointOfCall(func::CallOp call) {
   auto adjoint = func::CallOp::create(builder, derived, operands);
   unsigned next = 0;
   for (Value operand : call.getOperands())
-    if (isa<FloatType>(operand.getType()))
+    if (!of && isa<FloatType>(operand.getType()))
       add(operand, adjoint.getResult(next++));
   return success();
+}
+
+/// Adds the cotangent of an element that `source` loads, or of the number that it asks for, to the
+/// same element of the gradient.
+void GradientWriter::addToMemory(Operation *source) {
+  Value cotangent = cotangents.lookup(source->getResult(0));
+  // Sums are of f32: what the rule of arith.extf rounds to the type of an element is taken whole.
+  if (auto rounded = cotangent.getDefiningOp<arith::TruncFOp>())
+    cotangent = rounded.getIn();
+  Type sumType = builder.getF32Type();
+  if (cotangent.getType() != sumType)
+    cotangent = arith::ExtFOp::create(builder, sumType, cotangent);
+  ArgumentOp request = findRequest(source);
+  SmallVector<Value> indices;
+  Attribute one = builder.getI64IntegerAttr(1);
+  ArrayRef<Attribute> dims = one;
+  if (auto load = dyn_cast<LoadOp>(source)) {
+    dims = load.getView().getType().getDims();
+    for (Value index : load.getIndices())
+      indices.push_back(mapping.lookup(index));
+  } else {
+    indices.push_back(arith::ConstantIndexOp::create(builder, 0));
+  }
+  auto type = ViewType::get(builder.getContext(), dims, sumType);
+  Value sums = ArgumentOp::create(builder, type, nameGradient(request.getName()));
+  StoreOp::create(builder, cotangent, sums, indices, /*box=*/DenseI64ArrayAttr(), /*add=*/true);
 }
 
 LogicalResult GradientWriter::writeAdjoint(Operation *op) {
@@ -163,6 +232,8 @@ LogicalResult GradientWriter::writeAdjoint(Operation *op) {
   builder.setLoc(op->getLoc());
   if (auto call = dyn_cast<func::CallOp>(op))
     return writeAdjointOfCall(call);
+  if (isSource(op))
+    return addToMemory(op), success();
   // The rules read the operands of the copy, and say which operand they add to.
   Operation *copy = mapping.lookup(op->getResult(0)).getDefiningOp();
   auto addTo = [&](unsigned operand, Value cotangent) { add(op->getOperand(operand), cotangent); };
@@ -173,14 +244,15 @@ LogicalResult GradientWriter::writeAdjoint(Operation *op) {
                              << getDifferentiableOperations();
   error.attachNote(gradient.getLoc())
       << "'" << gradient.getSymName() << "' is to be the gradient of '" << function.getSymName()
-      << "'; define it as " << getGradientType(function) << " to say what it is";
+      << "'; define it as " << getGradientType(function, names) << " to say what it is";
   return error;
 }
 
 /// Erases what only the function's own results needed, and cotangents that nothing takes.
 void GradientWriter::eraseUnused() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(gradient.getBody().front())))
-    if (isOpTriviallyDead(&op) || (isa<func::CallOp>(op) && op.use_empty()))
+    if (isOpTriviallyDead(&op) ||
+        (isa<func::CallOp>(op) && op.getNumResults() != 0 && op.use_empty()))
       op.erase();
 }
 
@@ -204,7 +276,7 @@ LogicalResult GradientWriter::run() {
   builder.setLoc(terminator->getLoc());
   SmallVector<Value> results;
   for (Value argument : body.getArguments())
-    if (isa<FloatType>(argument.getType()))
+    if (!names && isa<FloatType>(argument.getType()))
       results.push_back(takeCotangent(argument));
   func::ReturnOp::create(builder, results);
   eraseUnused();
@@ -215,8 +287,9 @@ LogicalResult GradientWriter::run() {
 // The gradients of a module
 //===----------------------------------------------------------------------===//
 
-/// What keeps a function from being differentiated by operations; nothing if it may be.
-static std::optional<std::string> whyNot(func::FuncOp function) {
+/// What keeps a function from being differentiated by operations, with respect to its arguments or
+/// to `names`; nothing if it may be.
+static std::optional<std::string> whyNot(func::FuncOp function, ArrayAttr names) {
   if (function.isDeclaration())
     return "has no body";
   if (!function.getBody().hasOneBlock())
@@ -225,7 +298,7 @@ static std::optional<std::string> whyNot(func::FuncOp function) {
   if (llvm::any_of(type.getInputs(), llvm::IsaPred<ShapedType>) ||
       llvm::any_of(type.getResults(), llvm::IsaPred<ShapedType>))
     return "takes or returns tiles; functions of scalars have gradients";
-  if (getFloats(type.getInputs()).empty() || getFloats(type.getResults()).empty())
+  if ((!names && getFloats(type.getInputs()).empty()) || getFloats(type.getResults()).empty())
     return "takes or returns no floating-point number";
   return std::nullopt;
 }
@@ -237,10 +310,28 @@ func::FuncOp Differentiator::findCallee(func::CallOp call) {
   return callee;
 }
 
-func::FuncOp Differentiator::getGradient(func::FuncOp function, Operation *user) {
-  if (func::FuncOp known = gradients.lookup(function))
+/// Calls within a function that calls itself are followed once: what differentiates it refuses it.
+SmallVector<ArgumentOp> Differentiator::findRequests(func::FuncOp function, ArrayAttr names) {
+  SmallVector<ArgumentOp> requests;
+  llvm::SmallSetVector<Operation *, 4> functions;
+  functions.insert(function);
+  for (size_t i = 0; i < functions.size(); ++i)
+    functions[i]->walk([&](Operation *op) {
+      if (auto call = dyn_cast<func::CallOp>(op)) {
+        if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+          functions.insert(callee);
+      } else if (auto request = dyn_cast<ArgumentOp>(op);
+                 request && llvm::is_contained(names, request.getNameAttr())) {
+        requests.push_back(request);
+      }
+    });
+  return requests;
+}
+
+func::FuncOp Differentiator::getGradient(func::FuncOp function, ArrayAttr names, Operation *user) {
+  if (func::FuncOp known = gradients.lookup({function, names}))
     return known;
-  if (std::optional<std::string> reason = whyNot(function)) {
+  if (std::optional<std::string> reason = whyNot(function, names)) {
     user->emitOpError("asks for the gradient of '")
         << function.getSymName() << "', which " << *reason;
     return {};
@@ -248,21 +339,21 @@ func::FuncOp Differentiator::getGradient(func::FuncOp function, Operation *user)
   OpBuilder builder(function);
   auto gradient =
       func::FuncOp::create(builder, function.getLoc(), (function.getSymName() + ".gradient").str(),
-                           getGradientType(function));
+                           getGradientType(function, names));
   gradient.setPrivate();
   symbols.insert(gradient);
-  return succeeded(write(gradient, function)) ? gradient : func::FuncOp();
+  return succeeded(write(gradient, function, names)) ? gradient : func::FuncOp();
 }
 
 /// Writes the body of `gradient`.
-LogicalResult Differentiator::write(func::FuncOp gradient, func::FuncOp function) {
+LogicalResult Differentiator::write(func::FuncOp gradient, func::FuncOp function, ArrayAttr names) {
   if (!path.insert(function))
     return emitError(function.getLoc())
            << "the function '" << function.getSymName()
            << "' calls itself; functions are inlined and cannot recurse, a loop is an scf.for";
-  LogicalResult result = GradientWriter(*this, function, gradient).run();
+  LogicalResult result = GradientWriter(*this, function, gradient, names).run();
   path.remove(function);
-  gradients[function] = gradient;
+  gradients[{function, names}] = gradient;
   return result;
 }
 
@@ -273,19 +364,55 @@ LogicalResult Differentiator::addDeclared(func::FuncOp gradient) {
   if (!function)
     return gradient.emitOpError("is to be the gradient of '")
            << name << "', which is no function of the source";
-  FunctionType type = getGradientType(function);
+  ArrayAttr names = withRespectTo.getAttr(gradient);
+  FunctionType type = getGradientType(function, names);
   if (gradient.getFunctionType() != type) {
     InFlightDiagnostic error = gradient.emitOpError("is to be the gradient of '")
                                << name << "' and is a function " << gradient.getFunctionType()
                                << "; the gradient is " << type;
     error.attachNote(function.getLoc())
         << "it takes the arguments and the cotangents of the results of '" << name
-        << "', and returns those of its arguments, each for floating-point types only";
+        << "', and returns "
+        << (names ? "nothing, as it adds to memory"
+                  : "those of its arguments, each for floating-point types only");
     return error;
   }
-  if (!gradients.try_emplace(function, gradient).second)
+  std::pair<Operation *, Attribute> key(function, names);
+  if (!gradients.try_emplace(key, gradient).second)
     return gradient.emitOpError("is to be the gradient of '")
-           << name << "', which has '" << gradients.lookup(function).getSymName() << "'";
+           << name << "', which has '" << gradients.lookup(key).getSymName() << "'";
+  return success();
+}
+
+/// Refuses names of no argument, or of one that has no gradient.
+LogicalResult Differentiator::checkRequests(func::FuncOp gradient, func::FuncOp function,
+                                            ArrayAttr names) {
+  for (auto name : names.getAsRange<StringAttr>()) {
+    ArrayAttr alone = ArrayAttr::get(name.getContext(), name),
+              ofGradient = ArrayAttr::get(name.getContext(),
+                                          StringAttr::get(name.getContext(), nameGradient(name)));
+    SmallVector<ArgumentOp> requests = findRequests(function, alone),
+                            others = findRequests(function, ofGradient);
+    if (requests.empty())
+      return gradient.emitOpError("is with respect to ")
+             << name << ", which '" << function.getSymName() << "' does not ask for";
+    Type type = requests.front().getType();
+    auto view = dyn_cast<ViewType>(type);
+    if (!isa<FloatType>(view ? view.getElementType() : type))
+      return requests.front().emitOpError("asks for ")
+             << name << " of " << type
+             << ", which has no gradient; numbers of floating point and views of them have";
+    for (ArgumentOp request : requests)
+      for (Operation *user : request->getUsers())
+        if (view && !isa<LoadOp>(user))
+          return user->emitOpError("takes the view ")
+                 << name << " as a whole, and its gradient is that of elements which are loaded "
+                 << "where it is asked for; ask for it by tile.argument there";
+    if (!others.empty())
+      return others.front().emitOpError("asks for ")
+             << others.front().getNameAttr() << ", which is the name of the gradient of " << name
+             << "; choose another one";
+  }
   return success();
 }
 
@@ -301,16 +428,18 @@ LogicalResult Differentiator::run() {
     if (!gradient.isDeclaration())
       continue;
     // A function that nobody differentiates may hold anything.
+    auto function = symbols.lookup<func::FuncOp>(gradientOf.getAttr(gradient).getValue());
+    ArrayAttr names = withRespectTo.getAttr(gradient);
     if (SymbolTable::symbolKnownUseEmpty(gradient, module)) {
-      gradients.erase(symbols.lookup(gradientOf.getAttr(gradient).getValue()));
+      gradients.erase({function, names});
       symbols.erase(gradient);
       continue;
     }
-    auto function = symbols.lookup<func::FuncOp>(gradientOf.getAttr(gradient).getValue());
-    if (std::optional<std::string> reason = whyNot(function))
+    if (std::optional<std::string> reason = whyNot(function, names))
       return gradient.emitOpError("is to be the gradient of '")
              << function.getSymName() << "', which " << *reason;
-    if (failed(write(gradient, function)))
+    if ((names && failed(checkRequests(gradient, function, names))) ||
+        failed(write(gradient, function, names)))
       return failure();
   }
   return success();

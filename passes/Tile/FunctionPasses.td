@@ -15,6 +15,11 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     Numbers that are loaded or asked for by `tile.argument` are constants to it, and so is what comes from an integer. A
     gradient that nothing uses is erased.
 
+    With `tile.with_respect_to = ["x", ...]` it is the gradient of what the function asks for by these names, as slopes or
+    biases, and returns nothing. The gradient of `x` is added to the argument `dx`, of f32, whose elements the caller has
+    set to zero: the adjoint of a load of an element is an addition to the element of the same indices. That of a number is
+    added to the one element of a view. What functions that are called ask for counts too.
+
     ```mlir
     func.func @capped(%s: f32, %k: i32) -> f32 {
       %cap = tile.argument "cap" : f32
@@ -42,6 +47,10 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
       %ds = arith.divf %dx, %cap : f32
       func.return %ds : f32
     }
+    // and the gradient of the cap
+    func.func private @cap_gradient(f32, i32, f32) attributes {tile.gradient_of = @capped, tile.with_respect_to = ["cap"]}
+    // ends with
+    tile.store %dcap, %sums[%c0] add : f32, !tile.view<[1], f32>   // %sums = tile.argument "dcap"
     ```
 
     | operation | derivative |
@@ -54,6 +63,7 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     | `math.exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `tanh` | by their formulas, `exp`, `exp2`, `sqrt`, `rsqrt` and `tanh` from the result |
     | `math.floor`, `math.ceil` | 0 |
     | `func.call` | the gradient of the function: one that says `tile.gradient_of` of it, else one that is written |
+    | `tile.load` of an element, `tile.argument` of a number | `tile.store ... add` to the gradient of an argument `with_respect_to`; else none |
 
     Where the choice of a select keeps away from a pole, as `x > 0 ? log(x) : 0`, the product of 0 and infinity is NaN, as
     with other systems: choose the operand, `log(x > 0 ? x : 1)`. An operation without a rule is refused if a
@@ -75,7 +85,9 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
 
     A `tile.map` becomes operations on tiles: scalars that meet tiles are splat, comparisons give tiles of i1, and loads
     of elements scalars, vectors or tiles, as their indices say; a remark names which. An argument of the kernel that
-    `tile.argument` asks for and that is not there is added, to the sequences that launch the kernel too.
+    `tile.argument` asks for and that is not there is added, to the sequences that launch the kernel too. An addition of
+    elements to memory (`tile.store ... add`) is one of their sums: of all, of those of a row or of a column, or of single
+    ones, as its indices say.
 
     The reader of sources runs this pass, so that nothing after it meets a function.
 

@@ -176,10 +176,18 @@ static LogicalResult verifyNoneLeft(ModuleOp module) {
 }
 
 /// Tells the loads that the source writes from each other, before functions are inlined: an author
-/// who loads a tile a second time wants it in a second place.
+/// who loads a tile a second time wants it in a second place. Loads of one place in the source are
+/// those of a function and of its gradients.
 static void numberSites(ModuleOp module) {
-  uint64_t count = 0;
-  module.walk([&](LoadOp load) { load.setSite(count++); });
+  DenseMap<Location, uint64_t> sites;
+  module.walk([&](LoadOp load) {
+    bool isKnown = load->getLoc()->findInstanceOf<FileLineColRange>() != nullptr;
+    uint64_t next = sites.size();
+    Location place = isKnown
+                         ? load.getLoc()
+                         : NameLoc::get(StringAttr::get(load.getContext(), std::to_string(next)));
+    load.setSite(sites.try_emplace(place, next).first->second);
+  });
 }
 
 /// Numbers the sites of `kernel` anew, for each view and type; the first one needs no number.

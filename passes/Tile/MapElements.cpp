@@ -19,11 +19,36 @@ using namespace tessera::tile;
 /// along both axes.
 constexpr unsigned kMostVectorDepth = 16;
 
+/// Bulk stores write 16 bytes at a time, as many numbers of f32.
+constexpr int64_t kColumnsOfUnit = 4;
+
 namespace {
 /// The index of an element along an axis, from `start` on.
 struct AxisIndex {
   int64_t axis;
   Value start;
+};
+
+/// Where the elements of an access lie.
+struct ElementPlace {
+  enum class Kind {
+    Scalar, ///< at one place
+    Vector, ///< side by side along `axis`
+    Tile,   ///< side by side along both axes
+    Rows,   ///< anywhere, the same along the other axis than `axis`
+    Anywhere
+  };
+  Kind kind;
+  int64_t axis = 0;
+  /// Of the first element; of Rows and Anywhere tiles of them too.
+  SmallVector<Value> indices;
+};
+
+/// What a function adds to memory: elements, before those that go to one place are summed.
+struct Addition {
+  StoreOp store;
+  ElementPlace place;
+  Value value;
 };
 
 class ElementMapper {
@@ -44,10 +69,16 @@ private:
   Value get(Value original);
   void hoist(Operation *before);
   LogicalResult mapLoad(LoadOp load);
-  LogicalResult mapGather(LoadOp load);
+  LogicalResult mapAddition(StoreOp store);
+  void emitAddition(const Addition &addition, Value sum);
+  void emitAdditions();
+  std::optional<ElementPlace> findNeighbours(OperandRange indices, ViewType view);
+  ElementPlace findSingle(OperandRange indices);
+  Value sumAlong(Value tile, int64_t axis);
   bool isAlong(Value tile, int64_t axis, unsigned depth = 0);
   Value toVectorAlong(Value tile, int64_t axis);
-  LogicalResult checkInside(LoadOp load);
+  template <typename AccessOp>
+  LogicalResult checkInside(AccessOp access);
   std::optional<AxisIndex> findAxisIndex(Value tile);
   std::optional<AxisIndex> findMovedIndex(Value tile, Value amount, bool forwards);
   Value getScalar(Value tile);
@@ -69,6 +100,7 @@ private:
   IRMapping mapping;
   /// The tiles of i32 that were cast to indices: of the elements, hence of no use but to a load.
   llvm::DenseMap<Value, Value> indices;
+  SmallVector<Addition> additions;
   /// Sums of products with scalars, which are not computed before they are needed.
   llvm::DenseMap<Value, std::pair<Location, LinearForm>> forms;
 };
@@ -164,9 +196,10 @@ std::optional<AxisIndex> ElementMapper::findAxisIndex(Value tile) {
 }
 
 /// Refuses constant indices outside of dimensions of constant extent.
-LogicalResult ElementMapper::checkInside(LoadOp load) {
-  auto view = cast<ViewType>(load.getView().getType());
-  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+template <typename AccessOp>
+LogicalResult ElementMapper::checkInside(AccessOp access) {
+  auto view = cast<ViewType>(access.getView().getType());
+  for (auto [i, index] : llvm::enumerate(access.getIndices())) {
     if (isTile(index))
       continue;
     APInt value;
@@ -177,7 +210,7 @@ LogicalResult ElementMapper::checkInside(LoadOp load) {
       continue;
     int64_t extent = view.getStaticDim(i);
     if (value.isNegative() || (!ShapedType::isDynamic(extent) && value.sge(extent)))
-      return load.emitOpError("has the index ")
+      return access.emitOpError("has the index ")
              << value.getSExtValue() << " in dimension " << i << " of " << view
              << ", which lies outside for every element";
   }
@@ -221,31 +254,69 @@ Value ElementMapper::toVectorAlong(Value tile, int64_t axis) {
   return builder.OpBuilder::create(state)->getResult(0);
 }
 
+/// The place of elements whose indices are scalars and those of rows and of columns, plus or less a
+/// number; nothing for other indices.
+std::optional<ElementPlace> ElementMapper::findNeighbours(OperandRange indices, ViewType view) {
+  ElementPlace place{ElementPlace::Kind::Scalar, 0, {}};
+  SmallVector<int64_t> axes, dims;
+  for (auto [i, index] : llvm::enumerate(indices)) {
+    Value tile = this->indices.lookup(index);
+    if (!tile) {
+      place.indices.push_back(mapping.lookup(index));
+      continue;
+    }
+    std::optional<AxisIndex> found = findAxisIndex(tile);
+    if (!found)
+      return std::nullopt;
+    place.indices.push_back(found->start);
+    axes.push_back(found->axis);
+    dims.push_back(i);
+  }
+  int64_t rank = view.getRank();
+  if (axes.empty())
+    return place;
+  place.axis = axes[0];
+  if (axes.size() == 1 && dims[0] == rank - 1)
+    place.kind = ElementPlace::Kind::Vector;
+  else if (axes.size() == 2 && axes[0] == 0 && axes[1] == 1 && dims[0] == rank - 2)
+    place.kind = ElementPlace::Kind::Tile;
+  else
+    return std::nullopt;
+  return place;
+}
+
 /// Elements that are no neighbours: one for each row or column where the indices allow, else one
 /// for each element of the tile.
-LogicalResult ElementMapper::mapGather(LoadOp load) {
-  Type element = load.getType();
-  SmallVector<Value> tiles;
-  for (Value index : load.getIndices())
-    if (Value tile = indices.lookup(index))
-      tiles.push_back(tile);
-  ArrayRef<int64_t> shape = map.getShape();
-  std::optional<int64_t> axis;
-  for (int64_t candidate = 0; shape.size() == 2 && candidate < 2 && !axis; ++candidate)
-    if (llvm::all_of(tiles, [&](Value tile) { return isAlong(tile, candidate); }))
-      axis = candidate;
-  SmallVector<Value> operands;
-  for (Value index : load.getIndices()) {
-    Value tile = indices.lookup(index);
-    operands.push_back(!tile ? mapping.lookup(index) : axis ? toVectorAlong(tile, *axis) : tile);
+ElementPlace ElementMapper::findSingle(OperandRange indices) {
+  ElementPlace place{ElementPlace::Kind::Anywhere, 0, {}};
+  auto isAlongAxis = [&](Value index) {
+    Value tile = this->indices.lookup(index);
+    return !tile || isAlong(tile, place.axis);
+  };
+  for (int64_t axis = 0; map.getShape().size() == 2 && axis < 2; ++axis) {
+    place.axis = axis;
+    if (!llvm::all_of(indices, isAlongAxis))
+      continue;
+    place.kind = ElementPlace::Kind::Rows;
+    break;
   }
-  Type type = axis ? RankedTensorType::get({shape[*axis]}, element) : getTileType(element);
-  auto gathered = GatherElementsOp::create(builder, type, mapping.lookup(load.getView()), operands);
-  gathered.emitRemark("gathered, one by one: an element for each ")
-      << (axis ? *axis == 0 ? "row" : "column" : "score")
-      << ", as the indices are not those of a row and of a column, plus or less a number";
-  mapping.map(load.getResult(), axis ? toVector(gathered, 1 - *axis) : gathered);
-  return success();
+  for (Value index : indices) {
+    Value tile = this->indices.lookup(index);
+    bool isRows = place.kind == ElementPlace::Kind::Rows;
+    place.indices.push_back(!tile    ? mapping.lookup(index)
+                            : isRows ? toVectorAlong(tile, place.axis)
+                                     : tile);
+  }
+  return place;
+}
+
+/// What a remark says of the way to memory of single elements.
+static void describeSingle(InFlightDiagnostic remark, const ElementPlace &place) {
+  remark << ", one by one: an element for each "
+         << (place.kind != ElementPlace::Kind::Rows ? "score"
+             : place.axis == 0                      ? "row"
+                                                    : "column")
+         << ", as the indices are not those of a row and of a column, plus or less a number";
 }
 
 LogicalResult ElementMapper::mapLoad(LoadOp load) {
@@ -253,43 +324,107 @@ LogicalResult ElementMapper::mapLoad(LoadOp load) {
     return load.emitOpError("loads a tile in a function of elements; it loads one element");
   if (failed(checkInside(load)))
     return failure();
-  SmallVector<Value> operands = {mapping.lookup(load.getView())};
-  SmallVector<int64_t> axes, dims;
-  for (auto [i, index] : llvm::enumerate(load.getIndices())) {
-    Value tile = indices.lookup(index);
-    if (!tile) {
-      operands.push_back(mapping.lookup(index));
-      continue;
-    }
-    std::optional<AxisIndex> found = findAxisIndex(tile);
-    if (!found)
-      return mapGather(load);
-    operands.push_back(found->start);
-    axes.push_back(found->axis);
-    dims.push_back(i);
-  }
-  int64_t rank = cast<ViewType>(load.getView().getType()).getRank();
-  bool isVector = axes.size() == 1 && dims[0] == rank - 1;
-  bool isWhole = axes.size() == 2 && axes[0] == 0 && axes[1] == 1 && dims[0] == rank - 2;
-  if (!axes.empty() && !isVector && !isWhole)
-    return mapGather(load);
+  using Kind = ElementPlace::Kind;
+  std::optional<ElementPlace> neighbours =
+      findNeighbours(load.getIndices(), cast<ViewType>(load.getView().getType()));
+  const ElementPlace place = neighbours ? *neighbours : findSingle(load.getIndices());
   ArrayRef<int64_t> shape = map.getShape();
+  Value view = mapping.lookup(load.getView());
+  bool isVector = place.kind == Kind::Vector || place.kind == Kind::Rows;
   Type element = load.getType(), type = element;
-  if (isWhole)
-    type = RankedTensorType::get({shape[axes[0]], shape[axes[1]]}, element);
-  else if (isVector)
-    type = RankedTensorType::get({shape[axes[0]]}, element);
-  auto loaded = LoadOp::create(builder, TypeRange{type}, operands, load->getAttrs());
-  loaded.emitRemark("loaded as ") << (isWhole ? "a tile: the indices are those of row and column"
-                                      : isVector
-                                          ? axes[0] == 0 ? "a vector, an element for each row"
-                                                         : "a vector, an element for each column"
-                                          : "a scalar: the indices are the same for all elements");
-  Value value = loaded;
+  if (isVector)
+    type = RankedTensorType::get({shape[place.axis]}, element);
+  else if (place.kind != Kind::Scalar)
+    type = getTileType(element);
+  Value value;
+  if (place.kind == Kind::Rows || place.kind == Kind::Anywhere) {
+    auto gathered = GatherElementsOp::create(builder, type, view, place.indices);
+    describeSingle(gathered.emitRemark("gathered"), place);
+    value = gathered;
+  } else {
+    SmallVector<Value> operands = {view};
+    operands.append(place.indices);
+    auto loaded = LoadOp::create(builder, TypeRange{type}, operands, load->getAttrs());
+    loaded.emitRemark("loaded as ")
+        << (place.kind == Kind::Tile ? "a tile: the indices are those of row and column"
+            : !isVector              ? "a scalar: the indices are the same for all elements"
+            : place.axis == 0        ? "a vector, an element for each row"
+                                     : "a vector, an element for each column");
+    value = loaded;
+  }
   if (isVector && shape.size() == 2)
-    value = toVector(value, 1 - axes[0]);
+    value = toVector(value, 1 - place.axis);
   mapping.map(load.getResult(), value);
   return success();
+}
+
+/// The sums of a tile of rank 2 along an axis; a vector as it is.
+Value ElementMapper::sumAlong(Value tile, int64_t axis) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (type.getRank() == 1)
+    return tile;
+  auto sums = RankedTensorType::get({type.getDimSize(1 - axis)}, type.getElementType());
+  return ReduceOp::create(builder, sums, ReduceKind::sum, tile, axis);
+}
+
+/// An addition of elements to memory, which is emitted behind all else.
+LogicalResult ElementMapper::mapAddition(StoreOp store) {
+  if (!store.getAdd() || isa<ShapedType>(store.getValue().getType()))
+    return store.emitOpError("stores in a function of elements, which computes, and adds elements "
+                             "to memory (tile.store ... add); store the tile that tile.map gives");
+  if (!isTile(store.getValue()))
+    return store.emitOpError("adds a number that is the same for all elements; let it depend on "
+                             "one, or add it in the kernel");
+  if (failed(checkInside(store)))
+    return failure();
+  auto viewType = cast<ViewType>(store.getView().getType());
+  std::optional<ElementPlace> neighbours = findNeighbours(store.getIndices(), viewType);
+  // A bulk store would write beyond the end of other rows.
+  int64_t columns = viewType.getStaticDim(viewType.getRank() - 1);
+  bool isInUnits = !ShapedType::isDynamic(columns) && columns % kColumnsOfUnit == 0;
+  if (neighbours && neighbours->kind == ElementPlace::Kind::Tile && !isInUnits)
+    neighbours.reset();
+  additions.push_back(
+      {store, neighbours ? *neighbours : findSingle(store.getIndices()), get(store.getValue())});
+  return success();
+}
+
+/// Adds `sum` to memory: elements of which those that go to one place are summed.
+void ElementMapper::emitAddition(const Addition &addition, Value sum) {
+  using Kind = ElementPlace::Kind;
+  const ElementPlace &place = addition.place;
+  builder.setLoc(StoreOp(addition.store).getLoc());
+  Value view = mapping.lookup(StoreOp(addition.store).getView());
+  if (place.kind == Kind::Vector || place.kind == Kind::Tile) {
+    StoreOp::create(builder, sum, view, place.indices, /*box=*/DenseI64ArrayAttr(), /*add=*/true)
+            .emitRemark("added as ")
+        << (place.kind == Kind::Tile ? "a tile"
+            : place.axis == 0        ? "a vector, the sums of the rows"
+                                     : "a vector, the sums of the columns");
+    return;
+  }
+  auto scattered = ScatterAddOp::create(builder, sum, view, place.indices);
+  if (place.kind == Kind::Scalar)
+    scattered.emitRemark("added as a scalar, the sum of all elements");
+  else
+    describeSingle(scattered.emitRemark("added"), place);
+}
+
+/// Sums and adds what the function adds: the sums are made side by side, and what each takes can be
+/// computed where it is made.
+void ElementMapper::emitAdditions() {
+  using Kind = ElementPlace::Kind;
+  SmallVector<Value> sums;
+  for (const Addition &addition : additions) {
+    Kind kind = addition.place.kind;
+    bool isVector = kind == Kind::Vector || kind == Kind::Rows;
+    builder.setLoc(StoreOp(addition.store).getLoc());
+    sums.push_back(isVector               ? sumAlong(addition.value, 1 - addition.place.axis)
+                   : kind == Kind::Scalar ? sumAlong(addition.value, /*axis=*/1)
+                                          : addition.value);
+  }
+  for (auto [addition, sum] : llvm::zip_equal(additions, sums))
+    emitAddition(addition, sum);
 }
 
 //===----------------------------------------------------------------------===//
@@ -398,9 +533,8 @@ LogicalResult ElementMapper::mapOperation(Operation &op) {
   if (op.getNumRegions() != 0)
     return op.emitOpError("is a loop or a condition in a function of elements, which tile.map "
                           "applies to all elements at once; choose between values by arith.select");
-  if (isa<StoreOp>(op))
-    return op.emitOpError("stores in a function of elements, which only computes; store the tile "
-                          "that tile.map gives");
+  if (auto store = dyn_cast<StoreOp>(op))
+    return mapAddition(store);
   if (auto load = dyn_cast<LoadOp>(op))
     return mapLoad(load);
   if (llvm::none_of(op.getOperands(), [&](Value operand) { return isTile(operand); })) {
@@ -482,6 +616,7 @@ LogicalResult ElementMapper::run() {
                                                "tile.load takes; return it as i32");
     result.replaceAllUsesWith(toTile(get(value)));
   }
+  emitAdditions();
   hoist(before);
   map.erase();
   return success();

@@ -32,6 +32,32 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
   }];
 }
 
+def TileCarrySums : Pass<"tile-carry-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Adds to memory behind a loop what each of its iterations adds to one place";
+  let description = [{
+    A `tile.store ... add` or a `tile.scatter_add` of a tile of rank 1 whose indices do not change in a loop: the loop
+    carries the sum of its tiles, and adds it once. A sum that is made of a `tile.reduce` costs a thread an addition for
+    each of its rows then, as threads combine their parts behind the loop (`hop-assign-layouts`). Tiles of rank 2 stay: to
+    carry one would take its registers.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      %sum = tile.reduce sum %t axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      tile.scatter_add %sum, %dslopes[%h] : tensor<64xf32>, !tile.view<[H], f32>, index
+    }
+    // becomes
+    %zero = arith.constant dense<0.0> : tensor<64xf32>
+    %all = scf.for %j = %c0 to %n step %c1 iter_args(%old = %zero) -> (tensor<64xf32>) {
+      %sum = tile.reduce sum %t axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %new = arith.addf %old, %sum : tensor<64xf32>
+      scf.yield %new : tensor<64xf32>
+    }
+    tile.scatter_add %all, %dslopes[%h] : tensor<64xf32>, !tile.view<[H], f32>, index
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
   let summary = "Refuses loads that would have to wait for stores of the same grid point";
   let description = [{

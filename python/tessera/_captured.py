@@ -264,12 +264,12 @@ def _check_count(function, given, own):
 
 
 class _Written:
-    """Sources, forward and of gradients, and which of the things that were found their kernels take. A graph reads its
-    attributes as constants."""
+    """A source, which of the things that were found its kernels take, and which of the views may have gradients. A graph
+    reads its attributes as constants."""
 
     def __init__(self, variant, maker):
         self.problem, self.needed = None, None
-        self.sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
+        self.source, self.learnable = variant.source, variant.learnable
         asked = {index: name for index, name in maker.views.items() if variant.asks_for(name)}
         numbers = [
             {index: name for index, name in maker.numbers[kind].items() if variant.asks_for(name)} for kind in ("f32", "i32")
@@ -287,7 +287,7 @@ class _NotWritten:
 
 @functools.lru_cache(maxsize=256, typed=True)
 def write(score, mask, constants):
-    """The sources of functions as `describe_mod` says them; `constants` are indices of numbers, and these."""
+    """The source of functions as `describe_mod` says them; `constants` are indices of numbers, and these."""
     maker = _Maker(dict(zip(constants[::2], constants[1::2])))
     try:
         variant = Variant(score=maker.make_mod(score), mask=maker.make_mod(mask))
@@ -300,7 +300,7 @@ def write(score, mask, constants):
 
 
 def find(found, write, score_mod, score_args, mask_mod, mask_args):
-    """Sources, or what says why there are none, of functions and their further arguments; `found` keeps captured tensors
+    """A source, or what says why there is none, of functions and their further arguments; `found` keeps captured tensors
     and numbers. `write` is the function above, or calls it."""
     score = describe_mod(found, "score_mod", score_mod, score_args, 5)
     mask = describe_mod(found, "mask_mod", mask_mod, mask_args, 4)

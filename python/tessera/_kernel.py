@@ -238,6 +238,11 @@ class Kernel:
         self._local = threading.local()
 
     @property
+    def names(self):
+        """The names of the arguments, in their order."""
+        return tuple(self._names)
+
+    @property
     def report(self):
         """What the compiler reports: registers, shared memory, spills, instruction counts."""
         return self.description.get("report", {})

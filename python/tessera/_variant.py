@@ -8,6 +8,7 @@ from ._program import Program
 
 # What a source of a variant begins with: its template.
 _HEAD = '$import "{}.tile"\n\n'
+_FLOAT_VIEW = re.compile(r'tile\.argument "(\w+)" : !tile\.view<\[.*\], (?:f32|f16|bf16)>')
 _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
 
 
@@ -65,11 +66,18 @@ def _check_arguments(arguments):
             raise TypeError(f"the argument '{name}' is {kind!r}; it is float, int, or the dimensions of a view, as ('H',)")
 
 
-def to_gradients(source, fixed):
+# What a source of gradients ends with: which views' gradients it makes too (attention_score.tile).
+_LEARNED = """
+func.func private @argument_gradients(f32, i32, i32, i32, i32, f32)
+    attributes {{tile.gradient_of = @score, tile.with_respect_to = [{}]}}
+"""
+
+
+def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
-    return _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients") + source.removeprefix(
-        _HEAD.format("attention")
-    )
+    head = _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients")
+    names = ", ".join(f'"{name}"' for name in learned)
+    return head + source.removeprefix(_HEAD.format("attention")) + (_LEARNED.format(names) if learned else "")
 
 
 def _takes(function, name):
@@ -109,6 +117,8 @@ class Variant:
         self.score, self.mask, self._picture = score, mask, None
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
+        #: The names of views with whose elements the score computes, so that they may have gradients.
+        self.learnable = ()
         lines, places = self._write_functions()
         functions = "".join(f"{line}\n" for line in lines)
         lists = ""
@@ -131,6 +141,7 @@ class Variant:
         if self.score is not None:
             parameters = (("s", "f32"), *_PLACE)
             parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
+            self.learnable = tuple(_FLOAT_VIEW.findall("\n".join(parts[-1][0])))
         self._of_mask = parts[0][0] if self.mask is not None else []
         lines, places = parts[0]
         for more, more_places in parts[1:]:
@@ -183,22 +194,28 @@ class Variant:
         """The kernel on the CPU."""
         return Program(self.source, **parameters)
 
-    def write_gradients(self, fixed=False):
+    def write_gradients(self, fixed=False, learned=()):
         """The text of the source of the gradients, whose derivative of the score the compiler finds.
 
-        fixed: the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
-               head dimensions to 128 and scores whose derivative leaves enough registers.
+        fixed:   the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
+                 head dimensions to 128 and scores whose derivative leaves enough registers.
+        learned: names of views of the score that have gradients too. That of "slopes" is added to the argument "dslopes",
+                 of the same shape, in any order also with `fixed`. Only views whose elements change the score have one.
         """
-        return to_gradients(self.source, fixed)
+        for name in learned:
+            if name not in self.learnable:
+                known = ", ".join(self.learnable) or "nothing"
+                raise ValueError(f"'{name}' in `learned` is no view with whose elements the score computes; it has {known}")
+        return to_gradients(self.source, fixed, learned)
 
-    def compile_gradients(self, fixed=False, **options):
+    def compile_gradients(self, fixed=False, learned=(), **options):
         """The kernels of the gradients: of (q, k, v, o, do, lse, dq, dk, dv, scale) and the variant's arguments by name, with
         `DLSE=True` of (q, k, v, o, do, lse, dlse, dq, dk, dv, scale). Raises what `compile` raises."""
-        return _compile.compile(self.write_gradients(fixed), **options)
+        return _compile.compile(self.write_gradients(fixed, learned), **options)
 
-    def gradients_program(self, fixed=False, **parameters):
+    def gradients_program(self, fixed=False, learned=(), **parameters):
         """The kernels of the gradients on the CPU."""
-        return Program(self.write_gradients(fixed), **parameters)
+        return Program(self.write_gradients(fixed, learned), **parameters)
 
     def explain(self, **options):
         """What the compiler found: how elements are loaded, which blocks are visited, which need the mask."""

@@ -260,25 +260,24 @@ def find_gradients(kind, text, fixed, element_type, d, dv, lse):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
     of functions of scores and masks too."""
     if is_source(text):
-        sources = to_gradients(text, fixed=False), to_gradients(text, fixed=True)
-        return find_gradients_of_sources(kind, sources, fixed, element_type, d, dv, lse), []
+        return find_gradients_of_source(kind, text, (), fixed, element_type, d, dv, lse), []
     source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed)
     return kind(source, **parameters), extras
 
 
 @functools.lru_cache(maxsize=None)
-def find_gradients_of_sources(kind, sources, fixed, element_type, d, dv, lse):
-    """The kernels, or the interpreter's form: of the first source, or, where results are to be the same in each run or it
-    does not compile, of the second."""
+def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
+    """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
+    where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
     widths = describe_widths(d, dv)
     parameters = {**widths, "T": element_type, "DLSE": lse}
     if fixed or max(widths["D"], widths["DV"]) > WIDEST_OF_BOTH:
-        return kind(sources[1], **parameters)
+        return kind(to_gradients(source, True, learned), **parameters)
     try:
-        return kind(sources[0], **parameters)
+        return kind(to_gradients(source, False, learned), **parameters)
     except CompileError as error:
         # What is wrong with the functions themselves, the other form refuses too.
-        kernel = kind(sources[1], **parameters)
+        kernel = kind(to_gradients(source, True, learned), **parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
 

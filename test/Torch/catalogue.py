@@ -253,7 +253,7 @@ def _trace(score_mod, mask_mod):
 def _evaluate(kind, function, scores):
     """The function of each score and its place by the interpreter."""
     written, found = _trace(*((function, None) if kind == "score" else (None, function)))
-    body = written.sources[0].partition("\n")[2]
+    body = written.source.partition("\n")[2]
     views = [_captured.to_view(found[index]) for index in written.views]
     numbers, integers = ([found[index] for index in part] for part in (written.numbers, written.integers))
     given = _functions._name(views, numbers, integers, written.names)
@@ -301,11 +301,11 @@ class Catalogue(unittest.TestCase):
         for function in (*MASKS, *SCORES):
             with self.subTest(function.__name__), tempfile.NamedTemporaryFile("w", suffix=".tile") as file:
                 written, _ = _trace(*((None, function) if function in MASKS else (function, None)))
-                file.write(written.sources[0])
+                file.write(written.source)
                 file.flush()
-                extents = dict.fromkeys((*re.findall(r"N\d+_\d+", written.sources[0]), "SQ", "SK"), 48)
+                extents = dict.fromkeys((*re.findall(r"N\d+_\d+", written.source), "SQ", "SK"), 48)
                 shape = ",".join(f"{name}={extent}" for name, extent in {"B": 1, "H": 2, "HK": 1, **extents}.items())
-                scalars = {"scale": 0.125, **dict.fromkeys(re.findall(r'argument "(\w+)" : i32', written.sources[0]), 5)}
+                scalars = {"scale": 0.125, **dict.fromkeys(re.findall(r'argument "(\w+)" : i32', written.source), 5)}
                 given = [text for name, value in scalars.items() for text in ("--set", f"{name}={value}")]
                 tiles = ["-D", "D=64", "-D", "BM=128", "-D", "BN=96"]  # What a table of tables leaves registers for.
                 command = ["tessera", "run", file.name, *tiles, "--shape", shape, *given, "--device", "sim"]
@@ -318,7 +318,7 @@ class Catalogue(unittest.TestCase):
         compile_ptx = functools.partial(_compile.compile, image="ptx", cache=False)
         with unittest.mock.patch.object(_compile, "compile", compile_ptx):
             with self.assertWarnsRegex(RuntimeWarning, "tiles of 128 x 96: .* no schedule of this kernel fits"):
-                _variants.Variant(written.sources[0], "f16", 64, 64, False, True).compile("many-long")
+                _variants.Variant(written.source, "f16", 64, 64, False, True).compile("many-long")
 
     def test_refusals(self):
         q, k, v = problems.make(batch=B, heads=H, rows=S, keys=S)

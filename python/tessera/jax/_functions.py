@@ -42,7 +42,7 @@ def trace(score_mod, score_args, mask_mod, mask_args):
     ]
     # Without the index that makes it differ from others.
     labels = {name: name.rpartition("_")[0] for part in names for name in part}
-    return written.sources[0], *given, labels
+    return written.source, *given, labels
 
 
 def read_variant(variant, given):

@@ -16,8 +16,6 @@ class _Found(_captured.Found):
     def find_problem(self, tensor):
         if tensor.device != self.device:
             return f"on {tensor.device}, and the query on {self.device}: move it there"
-        if tensor.requires_grad and torch.is_grad_enabled():
-            return "that requires a gradient, and kernels make those of query, key and value: detach it"
         if tensor.ndim and tensor.stride(-1) != 1 and tensor.shape[-1] != 1:
             return f"with stride {tensor.stride(-1)} in its last dimension; it must be 1: make it contiguous"
         return None
@@ -40,7 +38,7 @@ def _write(score, mask, constants):
 
 
 def find(device, score_mod, score_args, mask_mod, mask_args):
-    """(sources or what says why there are none, captured tensors and numbers) of functions and their further arguments."""
+    """(a source or what says why there is none, captured tensors and numbers) of functions and their further arguments."""
     found = _Found(device)
     written = _captured.find(found, _write, score_mod, score_args, mask_mod, mask_args)
     return written, found.values

@@ -2,6 +2,7 @@
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
 import functools
+import warnings
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
@@ -21,7 +22,7 @@ _op._library.define(
 )
 _op._library.define(
     f"variant_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_GIVEN}, "
-    "str source, str fixed_source, float scale) -> (Tensor, Tensor, Tensor)",
+    "str learned, str source, float scale) -> (Tensor, Tensor, Tensor, Tensor[])",
     tags=_op._tags,
 )
 forward = torch.ops.tessera.variant_forward.default
@@ -53,21 +54,49 @@ def _run_forward_cpu(*arguments):
     return _run_forward(_op._find_program, *arguments)
 
 
+def _split(names):
+    return names.split(",") if names else []
+
+
+def _allocate_learned(views, names, learned):
+    """The gradients of the views that are learned, of float32, in their order."""
+    given = _name(views, (), (), names)
+    return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
+
+
+def _check_order(learned):
+    """Refuses sums in any order where PyTorch is to be deterministic."""
+    if not learned or not torch.are_deterministic_algorithms_enabled():
+        return
+    labels = ", ".join(f"'{name}'" for name in learned)
+    message = (
+        f"gradients of what a score captures are sums in any order ({labels}), and torch.use_deterministic_algorithms is on: "
+        "detach these tensors, or turn it off for this backward pass"
+    )
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise RuntimeError(message)
+    warnings.warn(message, UserWarning)
+
+
 def _run_backward(
-    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, source, fixed_source, scale
+    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale
 ):  # fmt: skip
-    results = _backward.allocate(q, k, v)
+    results, sums = _backward.allocate(q, k, v), _allocate_learned(views, names, learned)
     if not k.shape[2] or not q.numel():
         for result in results:
             result.zero_()
-        return results
+        return (*results, sums)
+    learned = tuple(_split(learned))
+    _check_order(learned)
     fixed = torch.are_deterministic_algorithms_enabled()
-    kernel = _variants.find_gradients_of_sources(
-        kind, (source, fixed_source), fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
+    kernel = _variants.find_gradients_of_source(
+        kind, source, learned, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
     )
+    # A view whose elements change no score has no gradient, which stays 0.
+    given = {f"d{name}": sum for name, sum in zip(learned, sums) if f"d{name}" in kernel.names}
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
-    _backward.launch(kernel, (*inputs, *results), scale=scale, **_name(views, numbers, integers, names))
-    return results
+    _backward.launch(kernel, (*inputs, *results), scale=scale, **_name(views, numbers, integers, names), **given)
+    return (*results, sums)
 
 
 def _run_backward_cpu(*arguments):
@@ -80,8 +109,8 @@ def _make_fake_forward(q, k, v, *_):
     return tuple(_op.allocate_results(q, v))
 
 
-def _make_fake_backward(grad, grad_lse, q, k, v, *_):
-    return _backward.allocate(q, k, v)
+def _make_fake_backward(grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, *_):
+    return (*_backward.allocate(q, k, v), _allocate_learned(views, names, learned))
 
 
 _op._library.impl("variant_forward", functools.partial(_run_forward, _op._find_kernel), "CUDA")
@@ -96,10 +125,10 @@ register_flop_formula(backward.overloadpacket)(_backward._count_flops)
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, sources, scale, numbers, integers, names, *views):
-        out, lse = forward(q, k, v, views, numbers, integers, names, sources[0], scale)
+    def forward(ctx, q, k, v, source, scale, numbers, integers, names, learned, *views):
+        out, lse = forward(q, k, v, views, numbers, integers, names, source, scale)
         ctx.save_for_backward(q, k, v, out, lse, *views)
-        ctx.given = numbers, integers, names, *sources[1:], scale
+        ctx.given = numbers, integers, names, learned, source, scale
         ctx.set_materialize_grads(False)
         return out, lse
 
@@ -108,8 +137,20 @@ class _Attention(torch.autograd.Function):
         q, k, v, out, lse, *views = ctx.saved_tensors
         if grad is None:
             grad = torch.zeros_like(out)
-        gradients = backward(grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
-        return (*gradients, *(None for _ in range(5 + len(views))))
+        *gradients, sums = backward(grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
+        _, _, names, learned, *_ = ctx.given
+        of_views = dict(zip(_split(learned), sums))
+        of_views = [
+            of_views[name].to(view.dtype) if name in of_views else None
+            for name, view in zip(_split(names.partition("|")[0]), views)
+        ]
+        return (*gradients, *(None for _ in range(6)), *of_views)
+
+
+def _list_learned(names, views, learnable):
+    """The names of the views whose gradients are wanted and exist, separated by commas."""
+    names = _split(names.partition("|")[0])
+    return ",".join(name for name, view in zip(names, views) if view.requires_grad and name in learnable)
 
 
 def _check_view(name, dims, value, device):
@@ -122,10 +163,6 @@ def _check_view(name, dims, value, device):
         )
     if value.device != device:
         raise ValueError(f"argument '{name}' of the variant is on {value.device} and 'q' on {device}; they must be equal")
-    if value.requires_grad and torch.is_grad_enabled():
-        raise NotImplementedError(
-            f"argument '{name}' of the variant requires a gradient, and kernels make those of q, k and v: detach it"
-        )
 
 
 def attention(q, k, v, variant, given, scale):
@@ -135,8 +172,8 @@ def attention(q, k, v, variant, given, scale):
         _check_view(name, variant.arguments[name], value, q.device)
     numbers = {name: float(value) for name, value in numbers.items()}
     names = "|".join(",".join(part) for part in (views, numbers, integers))
-    sources = variant.source, variant.write_gradients(), variant.write_gradients(fixed=True)
-    return _call(q, k, v, sources, *(list(part.values()) for part in (views, numbers, integers)), names, scale)
+    given = (list(part.values()) for part in (views, numbers, integers))
+    return _call(q, k, v, variant.source, variant.learnable, *given, names, scale)
 
 
 def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale):
@@ -147,10 +184,12 @@ def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale
     views = [_captured.to_view(found[index]) for index in written.views]
     numbers = [found[index] for index in written.numbers]
     integers = [found[index] for index in written.integers]
-    return _call(q, k, v, written.sources, views, numbers, integers, written.names, scale)
+    return _call(q, k, v, written.source, written.learnable, views, numbers, integers, written.names, scale)
 
 
-def _call(q, k, v, sources, views, numbers, integers, names, scale):
-    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
-        return _Attention.apply(q, k, v, sources, scale, numbers, integers, names, *views)
-    return forward(q, k, v, views, numbers, integers, names, sources[0], scale)
+def _call(q, k, v, source, learnable, views, numbers, integers, names, scale):
+    if torch.is_grad_enabled():
+        learned = _list_learned(names, views, learnable)
+        if learned or any(x.requires_grad for x in (q, k, v)):
+            return _Attention.apply(q, k, v, source, scale, numbers, integers, names, learned, *views)
+    return forward(q, k, v, views, numbers, integers, names, source, scale)

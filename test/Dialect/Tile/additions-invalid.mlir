@@ -56,3 +56,49 @@ tile.kernel @twice(%y: !tile.view<[M, 64], f32>, %z: !tile.view<[M, 64], f32>) g
   tile.store %r, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
   tile.store %r, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// Additions of elements.
+
+tile.kernel @types(%x: !tile.view<[M], f32>, %i: i32) grid(%m = M) {
+  %t = tile.load %x[%m] : !tile.view<[M], f32> -> tensor<64xf32>
+  %at = tile.splat %i : i32 -> tensor<32xi32>
+  // expected-error@+1 {{'tile.scatter_add' op has indices of 'tensor<32xi32>' for a tile of 'tensor<64xf32>'; they have its shape}}
+  tile.scatter_add %t, %x[%at] : tensor<64xf32>, !tile.view<[M], f32>, tensor<32xi32>
+}
+
+// -----
+
+tile.kernel @elements(%x: !tile.view<[M], bf16>, %s: f32) grid(%m = M) {
+  %t = tile.splat %s : f32 -> tensor<64xf32>
+  // expected-error@+1 {{'tile.scatter_add' op has a tile of 'f32' and a view of 'bf16'}}
+  tile.scatter_add %t, %x[%m] : tensor<64xf32>, !tile.view<[M], bf16>, index
+}
+
+// -----
+
+tile.kernel @rank(%x: !tile.view<[M, N], f32>, %s: f32) grid(%m = M) {
+  %t = tile.splat %s : f32 -> tensor<64xf32>
+  // expected-error@+1 {{'tile.scatter_add' op takes one index per dimension of the view: expected 2, got 1}}
+  tile.scatter_add %t, %x[%m] : tensor<64xf32>, !tile.view<[M, N], f32>, index
+}
+
+// -----
+
+tile.kernel @loaded(%x: !tile.view<[M], f32>) grid(%m = M) {
+  // expected-error@+1 {{loads from 'x', to which the kernel adds in an order that is not specified}}
+  %t = tile.load %x[%m] : !tile.view<[M], f32> -> tensor<64xf32>
+  // expected-note@+1 {{added here}}
+  tile.scatter_add %t, %x[%m] : tensor<64xf32>, !tile.view<[M], f32>, index
+}
+
+// -----
+
+tile.kernel @stored(%x: !tile.view<[M], f32>, %s: f32) grid(%m = M) {
+  %t = tile.splat %s : f32 -> tensor<64xf32>
+  // expected-error@+1 {{stores to 'x', to which the kernel adds in an order that is not specified}}
+  tile.store %t, %x[%m] : tensor<64xf32>, !tile.view<[M], f32>
+  // expected-note@+1 {{added here}}
+  tile.scatter_add %t, %x[%m] : tensor<64xf32>, !tile.view<[M], f32>, index
+}

@@ -679,13 +679,18 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
 
 // -----
 
 // expected-error@+1 {{has "tile.gradient_of" = unit; it is the name of a function, of a func.func}}
 "test.op"() {tile.gradient_of} : () -> ()
+
+// -----
+
+// expected-error@+1 {{has "tile.with_respect_to" = ["x"]; it is an array of names beside tile.gradient_of}}
+"test.op"() {tile.with_respect_to = ["x"]} : () -> ()
 
 // -----
 

@@ -97,3 +97,69 @@ func.func @users(%x: f32, %k: i32) {
   %d = func.call @caller_gradient(%x, %x) : (f32, f32) -> f32
   func.return
 }
+
+// With respect to what a function asks for: the adjoint of a load adds to the same element. A view of 16 bits has a gradient of
+// f32, which is not rounded on its way; integers choose elements.
+func.func @asking(%s: f32, %h: i32) -> f32 {
+  %cap = tile.argument "cap" : f32
+  %slopes = tile.argument "slopes" : !tile.view<[H, 4], bf16>
+  %c1 = arith.constant 1 : index
+  %head = arith.index_cast %h : i32 to index
+  %stored = tile.load %slopes[%head, %c1] : !tile.view<[H, 4], bf16> -> bf16
+  %slope = arith.extf %stored : bf16 to f32
+  %x = arith.mulf %s, %slope : f32
+  %y = arith.mulf %x, %cap : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: func.func private @asking_gradient(
+// CHECK-SAME:    %[[S:.*]]: f32, %[[H:.*]]: i32, %[[DY:.*]]: f32)
+// CHECK-DAG:   %[[HEAD:.*]] = arith.index_cast %[[H]]
+// CHECK-DAG:   %[[CAP:.*]] = tile.argument "cap"
+// CHECK:       %[[X:.*]] = arith.mulf %[[S]], %{{.*}}
+// CHECK:       %[[DX:.*]] = arith.mulf %[[DY]], %[[CAP]]
+// CHECK:       %[[DCAP:.*]] = arith.mulf %[[DY]], %[[X]]
+// CHECK:       %[[DSLOPE:.*]] = arith.mulf %[[DX]], %[[S]]
+// CHECK-NOT:   arith.truncf
+// CHECK:       %[[DSLOPES:.*]] = tile.argument "dslopes" : !tile.view<[H, 4], f32>
+// CHECK:       tile.store %[[DSLOPE]], %[[DSLOPES]][%[[HEAD]], %c1] add : f32
+// CHECK:       %[[SUMS:.*]] = tile.argument "dcap" : !tile.view<[1], f32>
+// CHECK:       tile.store %[[DCAP]], %[[SUMS]][%c0] add : f32
+// CHECK-NEXT:  return
+func.func private @asking_gradient(f32, i32, f32)
+    attributes {tile.gradient_of = @asking, tile.with_respect_to = ["slopes", "cap"]}
+
+// What a function that is called asks for, and what comes of it.
+func.func @of_head(%h: i32) -> f32 {
+  %gains = tile.argument "gains" : !tile.view<[H], f32>
+  %head = arith.index_cast %h : i32 to index
+  %gain = tile.load %gains[%head] : !tile.view<[H], f32> -> f32
+  %e = math.exp %gain : f32
+  func.return %e : f32
+}
+func.func @calling(%s: f32, %h: i32) -> f32 {
+  %gain = func.call @of_head(%h) : (i32) -> f32
+  %squared = func.call @square(%gain) : (f32) -> f32
+  %y = arith.mulf %s, %squared : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: func.func private @calling_gradient(
+// CHECK-SAME:    %[[S:.*]]: f32, %[[H:.*]]: i32, %[[DY:.*]]: f32)
+// CHECK:       %[[GAIN:.*]] = call @of_head(%[[H]])
+// CHECK:       %[[D:.*]] = arith.mulf %[[DY]], %[[S]]
+// CHECK:       %[[DGAIN:.*]] = call @square.gradient(%[[GAIN]], %[[D]])
+// CHECK:       call @of_head.gradient(%[[H]], %[[DGAIN]]) : (i32, f32) -> ()
+// CHECK-NEXT:  return
+func.func private @calling_gradient(f32, i32, f32)
+    attributes {tile.gradient_of = @calling, tile.with_respect_to = ["gains"]}
+
+// With respect to nothing.
+// CHECK-LABEL: func.func private @none_gradient(
+// CHECK-NEXT:  return
+func.func private @none_gradient(f32, i32, f32) attributes {tile.gradient_of = @calling, tile.with_respect_to = []}
+
+func.func @askers(%x: f32, %h: i32) {
+  func.call @asking_gradient(%x, %h, %x) : (f32, i32, f32) -> ()
+  func.call @calling_gradient(%x, %h, %x) : (f32, i32, f32) -> ()
+  func.call @none_gradient(%x, %h, %x) : (f32, i32, f32) -> ()
+  func.return
+}

@@ -114,3 +114,86 @@ func.func @use(%x: f32) -> f32 {
   %y = func.call @g(%x, %x) : (f32, f32) -> f32
   func.return %y : f32
 }
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  func.return %x : f32
+}
+// expected-error @+1 {{is with respect to "slopes", which 'f' does not ask for}}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["slopes"]}
+func.func @use(%x: f32) {
+  func.call @g(%x, %x) : (f32, f32) -> ()
+  func.return
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  // expected-error @+1 {{asks for "kinds" of '!tile.view<[H], i32>', which has no gradient; numbers of floating point and views of them have}}
+  %kinds = tile.argument "kinds" : !tile.view<[H], i32>
+  func.return %x : f32
+}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["kinds"]}
+func.func @use(%x: f32) {
+  func.call @g(%x, %x) : (f32, f32) -> ()
+  func.return
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %cap = tile.argument "cap" : f32
+  // expected-error @+1 {{asks for "dcap", which is the name of the gradient of "cap"; choose another one}}
+  %other = tile.argument "dcap" : f32
+  %y = arith.mulf %cap, %other : f32
+  func.return %y : f32
+}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["cap"]}
+func.func @use(%x: f32) {
+  func.call @g(%x, %x) : (f32, f32) -> ()
+  func.return
+}
+
+// -----
+
+func.func @first(%v: !tile.view<[H], f32>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %y = tile.load %v[%c0] : !tile.view<[H], f32> -> f32
+  func.return %y : f32
+}
+func.func @f(%x: f32) -> f32 {
+  %v = tile.argument "v" : !tile.view<[H], f32>
+  // expected-error @+1 {{takes the view "v" as a whole, and its gradient is that of elements which are loaded where it is asked for}}
+  %y = func.call @first(%v) : (!tile.view<[H], f32>) -> f32
+  func.return %y : f32
+}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["v"]}
+func.func @use(%x: f32) {
+  func.call @g(%x, %x) : (f32, f32) -> ()
+  func.return
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %cap = tile.argument "cap" : f32
+  // expected-error @+1 {{has no rule for its derivative}}
+  %y = math.cbrt %cap : f32
+  func.return %y : f32
+}
+// expected-note @+1 {{define it as '(f32, f32) -> ()' to say what it is}}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["cap"]}
+func.func @use(%x: f32) {
+  func.call @g(%x, %x) : (f32, f32) -> ()
+  func.return
+}
+
+// -----
+
+// expected-note @+1 {{and returns nothing, as it adds to memory}}
+func.func @f(%x: f32) -> f32 {
+  func.return %x : f32
+}
+// expected-error @+1 {{is to be the gradient of 'f' and is a function '(f32, f32) -> f32'; the gradient is '(f32, f32) -> ()'}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f, tile.with_respect_to = []}

@@ -134,3 +134,47 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
   %t = tile.splat %x : f32 -> tensor<64x64xf32>
   %y = tile.map @f(%t) : (tensor<64x64xf32>) -> tensor<64x64xf32>
 }
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %v = tile.argument "v" : !tile.view<[M], f32>
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{stores in a function of elements, which computes, and adds elements to memory (tile.store ... add); store the tile that tile.map gives}}
+  tile.store %x, %v[%c0] : f32, !tile.view<[M], f32>
+  func.return %x : f32
+}
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %t = tile.splat %x : f32 -> tensor<64x64xf32>
+  %y = tile.map @f(%t) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %v = tile.argument "v" : !tile.view<[M], f32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1.0 : f32
+  // expected-error @+1 {{adds a number that is the same for all elements; let it depend on one, or add it in the kernel}}
+  tile.store %c1, %v[%c0] add : f32, !tile.view<[M], f32>
+  func.return %x : f32
+}
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %t = tile.splat %x : f32 -> tensor<64x64xf32>
+  %y = tile.map @f(%t) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  %v = tile.argument "v" : !tile.view<[M, 4], f32>
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  // expected-error @+1 {{has the index 5 in dimension 1 of '!tile.view<[M, 4], f32>', which lies outside for every element}}
+  tile.store %x, %v[%c0, %c5] add : f32, !tile.view<[M, 4], f32>
+  func.return %x : f32
+}
+tile.kernel @k(%x: f32) grid(%m = 1) {
+  %t = tile.splat %x : f32 -> tensor<64x64xf32>
+  %y = tile.map @f(%t) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+}
