@@ -1,4 +1,5 @@
-"""Where functions of scores and masks look at the batch and the head: what may be split over devices, or mapped over.
+"""Where functions of scores and masks look at the batch and the head: what may be split over devices, or mapped over; and
+whose gradients are single sums.
 
 Reads the lines that `_trace` writes.
 """
@@ -46,3 +47,26 @@ def read(source):
         views[name] = tuple(letter if same.count(letter) == 1 else None for letter in same)
         free.update(letter for load in places for letter, known in zip(load, views[name]) if letter and letter != known)
     return views, frozenset(free)
+
+
+_INDEX = re.compile(r"  (%\w+) = arith\.index_cast (%\w+) : i32 to index")
+_CONSTANT = re.compile(r"  (%\w+) = arith\.constant -?\d+ : i32")
+
+
+@functools.lru_cache(maxsize=256)
+def list_exact(source, letters):
+    """The names of the views of which each element meets scores of one query only, each of them once: those that @score looks
+    at in one place, by the query, the indices of `letters`, the key and constants. Their gradients have one order of sums."""
+    casts, views, loads = {}, {}, {}
+    constants = {f"%{letter}": letter for letter in "bhqk"}
+    for line in source.partition("func.func @score(")[2].partition("\n}")[0].splitlines():
+        if match := _CONSTANT.fullmatch(line):
+            constants[match[1]] = ""
+        elif (match := _INDEX.fullmatch(line)) and match[2] in constants:
+            casts[match[1]] = constants[match[2]]
+        elif match := _VIEW.fullmatch(line):
+            views[match[1]] = match[2]
+        elif match := _LOAD.fullmatch(line):
+            loads.setdefault(views[match[1]], []).append([casts.get(index) for index in match[2].split(", ")])
+    needed = {"q", *letters}
+    return tuple(name for name, [place, *others] in loads.items() if not others and None not in place and needed <= set(place))

@@ -332,10 +332,9 @@ class Refusals(Cases):
         self.assertRegex(str(caught.exception), f"mods.py:[0-9]+: .*{text}" if error is TraceError else text)
 
     def test_captured(self):
-        double, learned = torch.ones(2, dtype=torch.double), torch.ones(2, requires_grad=True)
+        double = torch.ones(2, dtype=torch.double)
         far, turned, plain = torch.ones(2, device="meta"), torch.ones(2, 2)[:, 0], torch.tensor([1, 0])
         self.refuse("'double' is a captured tensor of torch.float64", lambda s, b, h, q, k: s + double[h])
-        self.refuse("'learned' is a captured tensor that requires a gradient", lambda s, b, h, q, k: s * learned[h])
         self.refuse("'x' is a captured tensor on meta", lambda s, b, h, q, k, x: s - x[h], score_args=(far,))
         self.refuse("'turned' is a captured tensor with stride 2", lambda s, b, h, q, k: s + turned[h])
         self.refuse("the view 'plain' is used without an index", lambda s, b, h, q, k: s + plain)
@@ -349,8 +348,6 @@ class Refusals(Cases):
         self.refuse("'score_mod' is a method, whose parts", CONFIG.bend)
         self.refuse("'recursive' is a function that calls itself", lambda s, b, h, q, k: recursive(s))
         self.refuse("'prefix' is a Mask with arguments", mask_mod=self.make_prefix())
-        with torch.no_grad():
-            self.check(lambda s, b, h, q, k: s * learned[h])
 
     def make_prefix(self):
         prefix = masks.prefix

@@ -23,14 +23,6 @@ def _needs_gradient(*tensors):
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
-def _refuse_gradient(problem, **tensors):
-    name = next(name for name, tensor in tensors.items() if tensor is not None and tensor.requires_grad)
-    raise NotImplementedError(
-        f"argument '{name}' requires a gradient, and there is no backward kernel {problem}: call it under "
-        'torch.no_grad(), detach the argument, or pass fallback="torch"'
-    )
-
-
 def attention(
     q,
     k,
@@ -148,9 +140,7 @@ def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
 
 
 def _needs_fallback(q, k, v, alibi, bias):
-    if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
-        return True
-    return _needs_gradient(q, k, v, alibi) and _backward.find_problem(alibi) is not None
+    return bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None
 
 
 def _read_bounds(left, right):
@@ -164,10 +154,12 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
         raise ValueError(
             "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
         )
-    if _needs_gradient(q, k, v, alibi):
-        problem = _backward.find_problem(alibi)
-        if problem is not None:
-            _refuse_gradient(problem, alibi=alibi)
+    if _needs_gradient(alibi):
+        # The kernels of functions make the gradient of slopes too.
+        _op.check(q, k, v, alibi)
+        mods = *_bias.make_slopes(alibi, float(softcap)), _bias.make_window(left, right), ()
+        return _call_functions(q, k, v, None, None, mods, scale, {})
+    if _needs_gradient(q, k, v):
         scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
         return _backward.attention(q, k, v, alibi, variant, scale, float(softcap), *_read_bounds(left, right))
     # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.

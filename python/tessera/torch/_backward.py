@@ -20,13 +20,6 @@ _op._library.define(
 backward = torch.ops.tessera.attention_backward.default
 
 
-def find_problem(alibi):
-    """What keeps the kernels of the backward pass from a call that the forward pass takes, or None."""
-    if alibi is not None and alibi.requires_grad:
-        return "for the gradient of slopes"
-    return None
-
-
 def _is_taken(x):
     """Whether a tensor lies as kernels take it: with dense rows at multiples of 16 bytes."""
     return (

@@ -3,6 +3,7 @@
 import torch
 
 from .. import _variants
+from .._math import tanh
 from .._trace import length
 
 _NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
@@ -20,11 +21,6 @@ def find_problem(name, tensor, q, k):
         return ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}, which is not repeated to {shape}")
     if tensor.device != q.device:
         return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return NotImplementedError(
-            f"argument '{name}' requires a gradient, and kernels make those of q, k and v: detach it, or pass "
-            'fallback="torch"'
-        )
     return _find_stride_problem(name, tensor)
 
 
@@ -65,6 +61,17 @@ def make_score(tensor):
     """(score_mod, score_args) of a tensor that is added to scores."""
     look, tensor = _make_lookup(tensor)
     return lambda s, b, h, q, k, values: s + look(values, b, h, q, k), (tensor,)
+
+
+def make_slopes(slopes, softcap):
+    """(score_mod, score_args) of `attention`'s slopes for heads, of scores that are capped unless `softcap` is 0."""
+
+    def fall(s, b, h, q, k, slopes):
+        return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
+
+    if not softcap:
+        return fall, (slopes,)
+    return lambda s, b, h, q, k, slopes, cap: fall(cap * tanh(s / cap), b, h, q, k, slopes), (slopes, softcap)
 
 
 def make_window(left, right):

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _compile, _variants
+from .. import _compile, _places, _variants
 from .._program import Program
 from .._trace import TraceError
 from . import _backward, _captured, _op
@@ -64,14 +64,18 @@ def _allocate_learned(views, names, learned):
     return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
 
 
-def _check_order(learned):
+def _check_order(learned, source, q):
     """Refuses sums in any order where PyTorch is to be deterministic."""
     if not learned or not torch.are_deterministic_algorithms_enabled():
         return
-    labels = ", ".join(f"'{name}'" for name in learned)
+    letters = "".join(letter for letter, extent in zip("bh", q.shape) if extent > 1)
+    loose = [name for name in learned if name not in _places.list_exact(source, letters)]
+    if not loose:
+        return
     message = (
-        f"gradients of what a score captures are sums in any order ({labels}), and torch.use_deterministic_algorithms is on: "
-        "detach these tensors, or turn it off for this backward pass"
+        f"the gradient of '{loose[0]}' is a sum over blocks in any order, and torch.use_deterministic_algorithms is on: detach "
+        "the tensor, or turn it off for this backward pass; tensors with an element for each batch, head and query have "
+        "gradients in one order"
     )
     if not torch.is_deterministic_algorithms_warn_only_enabled():
         raise RuntimeError(message)
@@ -87,7 +91,7 @@ def _run_backward(
             result.zero_()
         return (*results, sums)
     learned = tuple(_split(learned))
-    _check_order(learned)
+    _check_order(learned, source, q)
     fixed = torch.are_deterministic_algorithms_enabled()
     kernel = _variants.find_gradients_of_source(
         kind, source, learned, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
