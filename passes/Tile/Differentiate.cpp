@@ -7,6 +7,7 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -99,6 +100,9 @@ private:
   LogicalResult writeAdjointOfCall(func::CallOp call);
   LogicalResult writeCall(func::CallOp call, func::FuncOp callee, ArrayAttr names);
   void addToMemory(Operation *source);
+  bool hasPoles();
+  void addToZeros(Value cotangent);
+  Value guard(Value cotangent);
   void add(Value original, Value cotangent);
   Value takeCotangent(Value original);
   void eraseUnused();
@@ -114,6 +118,8 @@ private:
   DenseSet<Value> active;
   /// Of values of the function, as far as they are summed.
   DenseMap<Value, Value> cotangents;
+  /// i1: the cotangents of all results are 0; null where no derivative is infinite.
+  Value isZero;
 };
 } // namespace
 
@@ -164,10 +170,45 @@ void GradientWriter::add(Value original, Value cotangent) {
     entry->second = arith::AddFOp::create(builder, entry->second, cotangent);
 }
 
+/// Whether a derivative may be infinite: by a quotient, a logarithm or a root of what is no constant
+/// for all elements. Elements that are loaded from outside of a view are 0.
+bool GradientWriter::hasPoles() {
+  DenseSet<Value> varying;
+  for (Value argument : function.getBody().getArguments())
+    if (isa<FloatType>(argument.getType()))
+      varying.insert(argument);
+  auto varies = [&](Value value) { return varying.contains(value); };
+  for (Operation &op : function.getBody().front()) {
+    if (isa<math::LogOp, math::Log2Op, math::SqrtOp, math::RsqrtOp>(op) && varies(op.getOperand(0)))
+      return true;
+    if (isa<arith::DivFOp>(op) && varies(op.getOperand(1)))
+      return true;
+    if (isa<LoadOp, func::CallOp>(op) || llvm::any_of(op.getOperands(), varies))
+      varying.insert(op.result_begin(), op.result_end());
+  }
+  return false;
+}
+
+/// Takes a result's cotangent among those that may be 0.
+void GradientWriter::addToZeros(Value cotangent) {
+  Value zero = arith::ConstantOp::create(builder, builder.getFloatAttr(cotangent.getType(), 0.0));
+  Value own = arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, cotangent, zero);
+  isZero = isZero ? Value(arith::AndIOp::create(builder, isZero, own)) : own;
+}
+
+/// `cotangent`, or 0 where those of all results are: the product of 0 and infinity is NaN, and a score
+/// that nobody sees would spoil the sums.
+Value GradientWriter::guard(Value cotangent) {
+  if (!isZero)
+    return cotangent;
+  Value zero = arith::ConstantOp::create(builder, builder.getFloatAttr(cotangent.getType(), 0.0));
+  return arith::SelectOp::create(builder, isZero, zero, cotangent);
+}
+
 /// The cotangent of a value, none of whose users is left; 0 where it has none.
 Value GradientWriter::takeCotangent(Value original) {
   if (Value cotangent = cotangents.lookup(original))
-    return cotangent;
+    return guard(cotangent);
   return arith::ConstantOp::create(builder, builder.getFloatAttr(original.getType(), 0.0));
 }
 
@@ -209,6 +250,7 @@ void GradientWriter::addToMemory(Operation *source) {
   Type sumType = builder.getF32Type();
   if (cotangent.getType() != sumType)
     cotangent = arith::ExtFOp::create(builder, sumType, cotangent);
+  cotangent = guard(cotangent);
   ArgumentOp request = findRequest(source);
   SmallVector<Value> indices;
   Attribute one = builder.getI64IntegerAttr(1);
@@ -266,10 +308,16 @@ LogicalResult GradientWriter::run() {
     builder.clone(op, mapping);
   findActive();
   Operation *terminator = body.getTerminator();
+  bool mayBeInfinite = hasPoles();
   unsigned next = body.getNumArguments();
-  for (Value result : terminator->getOperands())
-    if (isa<FloatType>(result.getType()))
-      add(result, block->getArgument(next++));
+  for (Value result : terminator->getOperands()) {
+    if (!isa<FloatType>(result.getType()))
+      continue;
+    Value cotangent = block->getArgument(next++);
+    add(result, cotangent);
+    if (mayBeInfinite)
+      addToZeros(cotangent);
+  }
   for (Operation &op : llvm::drop_begin(llvm::reverse(body)))
     if (failed(writeAdjoint(&op)))
       return failure();

@@ -66,7 +66,8 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     | `tile.load` of an element, `tile.argument` of a number | `tile.store ... add` to the gradient of an argument `with_respect_to`; else none |
 
     Where the choice of a select keeps away from a pole, as `x > 0 ? log(x) : 0`, the product of 0 and infinity is NaN, as
-    with other systems: choose the operand, `log(x > 0 ? x : 1)`. An operation without a rule is refused if a
+    with other systems: choose the operand, `log(x > 0 ? x : 1)`. Where the cotangents of all results are 0, as those of scores
+    that a mask hides, all cotangents are 0 whatever the poles of a quotient, a logarithm or a root. An operation without a rule is refused if a
     floating-point argument goes into it. A source that knows better defines the gradient with a body.
   }];
 }

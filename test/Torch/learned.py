@@ -2,6 +2,8 @@
 """Gradients of what functions of scores capture, for each way in which it is looked at, by the interpreter on the CPU, against
 autograd in float64."""
 
+import os
+import random
 import unittest
 
 import problems
@@ -15,6 +17,7 @@ from tessera import _variants
 from tessera.torch import _captured, attention, flex_attention
 
 B, H, ROWS, KEYS = 2, 2, 19, 28
+COUNT = 200 if os.environ.get("TESSERA_THOROUGH") else 20
 RISING = tessera.Variant(
     score=lambda s, b, h, q, k, slopes, rows: s * rows[h, q] - slopes[h] * abs(q - k),
     mask=tessera.masks.window(9, 3), slopes=("H",), rows=("H", "SQ"),
@@ -51,7 +54,9 @@ class Cases(unittest.TestCase):
         for i, (got, expected) in enumerate(zip(found, wanted)):
             self.assertEqual((got.dtype, got.shape), (leaves[i].dtype, leaves[i].shape))
             error = (got.double() - expected).norm() / expected.norm().clamp(min=1e-3)
-            self.assertLess(error.item(), 2 * torch.finfo(out.dtype).eps, f"of number {i}")
+            # What is learned has sums in which scores of both signs meet, and is rounded to its own type.
+            limit = 2 * torch.finfo(out.dtype).eps if i < 3 else 4 * torch.finfo(out.dtype).eps + torch.finfo(got.dtype).eps
+            self.assertLess(error.item(), limit, f"of number {i}")
 
 
 class Loads(Cases):
@@ -93,6 +98,55 @@ class Loads(Cases):
         documents = torch.randint(0, 3, (B, KEYS), generator=_generator)
         self.check(lambda s, b, h, q, k, slopes: s - slopes[h] * (q - k).abs(), draw(H),
                    mask_mod=lambda b, h, q, k: documents[b, q] == documents[b, k])  # fmt: skip
+
+
+    def test_poles(self):
+        """Rows and keys that are not there, and scores that a mask hides, add nothing where a derivative is infinite."""
+        self.check(lambda s, b, h, q, k, t, u: s / t[h, q] + u[k], draw(H, ROWS).abs() + 0.5, draw(KEYS))
+        self.check(lambda s, b, h, q, k, t, u: s / t[h, k] + u[q] * t[h, k].log(), draw(H, KEYS).abs() + 0.5, draw(ROWS))
+        pairs = torch.where(torch.arange(KEYS) > torch.arange(ROWS)[:, None], 0, draw(ROWS, KEYS).abs() + 0.5)
+        leaves = [tensor.clone().requires_grad_() for tensor in (*self.tensors, pairs, draw(H))]
+        out = attention(*leaves[:3], score_mod=lambda s, b, h, q, k, t, u: s + u[h] * torch.log(t[q, k]) / t[q, k],
+                        score_args=tuple(leaves[3:]), mask_mod=lambda b, h, q, k: q >= k)  # fmt: skip
+        for gradient in torch.autograd.grad(out.float().sum(), leaves):
+            self.assertTrue(gradient.isfinite().all())
+
+
+NUMBERS = torch.arange(KEYS) * 3 % 5
+# Ways of looking at a tensor, with its shape, and what may be done with values of about 1.
+LOOKS = {
+    "{}": (), "{}[h]": (H,), "{}[b, h]": (B, H), "{}[h, q]": (H, ROWS), "{}[b, k]": (B, KEYS), "{}[k, 1]": (KEYS, 2),
+    "{}[q, k]": (ROWS, KEYS), "{}[h, k, q]": (H, KEYS, ROWS), "{}[h, (q - k).clamp(-3, 3) + 3]": (H, 7), "{}[NUMBERS[k]]": (5,),
+}  # fmt: skip
+STEPS = (
+    "({x} + {y})", "{x} * {y}", "({x} - 0.5 * {y})", "torch.tanh({x}) * {y}", "torch.sin({x} + {y})", "{x} / ({y} * {y} + 0.5)",
+    "torch.sqrt({x} * {x} + 0.25) * {y}", "torch.where(q > k, {x}, {y})", "torch.exp(torch.tanh({x}))",
+    "torch.maximum({x}, {y})", "{x} * (q - k) / 16", "torch.log({x} * {x} + 0.5)",
+)  # fmt: skip
+
+
+def write_random(seed):
+    """(a function of a score by chance, what it takes further)."""
+    choice = random.Random(seed)
+    looks = choice.sample(list(LOOKS), choice.randint(1, 3))
+    values = ["torch.tanh(s)", *(look.format(f"x{i}") for i, look in enumerate(looks))]
+    for _ in range(choice.randint(1, 5)):
+        x, y = choice.choice(values), choice.choice(values)
+        values.append(choice.choice(STEPS).format(x=x, y=y))
+    names = ", ".join(f"x{i}" for i in range(len(looks)))
+    total = " + ".join(f"torch.tanh({value})" for value in values[1:])
+    # Of the test's module, as functions are.
+    function = eval(f"lambda s, b, h, q, k, {names}: s + {total}", globals())
+    generator = torch.Generator().manual_seed(seed)
+    return function, [torch.rand(LOOKS[look], generator=generator) * 2 - 1 for look in looks]
+
+
+class Functions(Cases):
+    def test_random(self):
+        for seed in range(COUNT):
+            with self.subTest(seed=seed):
+                function, learned = write_random(seed)
+                self.check(function, *learned)
 
 
 class Ways(Cases):
