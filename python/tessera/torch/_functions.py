@@ -82,6 +82,16 @@ def _check_order(learned, source, q):
     warnings.warn(message, UserWarning)
 
 
+def _align(view):
+    """A view whose rows begin at multiples of 16 bytes: kernels of gradients may load rows of queries by bulk copies."""
+    unit = 16 // view.element_size()
+    if all(step % unit == 0 for step in view.stride()[:-1]):
+        return view
+    width = view.shape[-1]
+    padded = view.new_empty((*view.shape[:-1], -(-width // unit) * unit))[..., :width]
+    return padded.copy_(view)
+
+
 def _run_backward(
     kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale
 ):  # fmt: skip
@@ -98,8 +108,9 @@ def _run_backward(
     )
     # A view whose elements change no score has no gradient, which stays 0.
     given = {f"d{name}": sum for name, sum in zip(learned, sums) if f"d{name}" in kernel.names}
+    given |= _name([_align(view) for view in views], numbers, integers, names)
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
-    _backward.launch(kernel, (*inputs, *results), scale=scale, **_name(views, numbers, integers, names), **given)
+    _backward.launch(kernel, (*inputs, *results), scale=scale, **given)
     return (*results, sums)
 
 
