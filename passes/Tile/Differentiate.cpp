@@ -170,8 +170,8 @@ void GradientWriter::add(Value original, Value cotangent) {
     entry->second = arith::AddFOp::create(builder, entry->second, cotangent);
 }
 
-/// Whether a derivative may be infinite: by a quotient, a logarithm or a root of what is no constant
-/// for all elements. Elements that are loaded from outside of a view are 0.
+/// Whether a derivative may be infinite: by a quotient, a logarithm or a root of what is no
+/// constant for all elements. Elements that are loaded from outside of a view are 0.
 bool GradientWriter::hasPoles() {
   DenseSet<Value> varying;
   for (Value argument : function.getBody().getArguments())
@@ -196,8 +196,8 @@ void GradientWriter::addToZeros(Value cotangent) {
   isZero = isZero ? Value(arith::AndIOp::create(builder, isZero, own)) : own;
 }
 
-/// `cotangent`, or 0 where those of all results are: the product of 0 and infinity is NaN, and a score
-/// that nobody sees would spoil the sums.
+/// `cotangent`, or 0 where those of all results are: the product of 0 and infinity is NaN, and a
+/// score that nobody sees would spoil the sums.
 Value GradientWriter::guard(Value cotangent) {
   if (!isZero)
     return cotangent;

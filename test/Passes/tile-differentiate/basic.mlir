@@ -163,3 +163,32 @@ func.func @askers(%x: f32, %h: i32) {
   func.call @none_gradient(%x, %h, %x) : (f32, i32, f32) -> ()
   func.return
 }
+
+// Where a derivative may be infinite, a cotangent of 0 stays 0: elements outside of a view are 0.
+func.func @heated(%s: f32, %q: i32) -> f32 {
+  %heats = tile.argument "heats" : !tile.view<[SQ], f32>
+  %at = arith.index_cast %q : i32 to index
+  %heat = tile.load %heats[%at] : !tile.view<[SQ], f32> -> f32
+  %y = arith.divf %s, %heat : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: func.func private @heated_gradient(
+// CHECK-SAME:    %{{.*}}: f32, %{{.*}}: i32, %[[DY:.*]]: f32) -> f32
+// CHECK-DAG:   %[[ZERO:.*]] = arith.constant 0.0
+// CHECK:       %[[HEAT:.*]] = tile.load
+// CHECK:       %[[NONE:.*]] = arith.cmpf oeq, %[[DY]], %[[ZERO]]
+// CHECK:       %[[DS:.*]] = arith.divf %[[DY]], %[[HEAT]]
+// CHECK:       %[[SAFE:.*]] = arith.select %[[NONE]], %[[ZERO]], %[[DS]]
+// CHECK:       return %[[SAFE]]
+func.func private @heated_gradient(f32, i32, f32) -> f32 attributes {tile.gradient_of = @heated}
+// CHECK-LABEL: func.func private @heats_gradient(
+// CHECK:       %[[NONE:.*]] = arith.cmpf oeq
+// CHECK:       %[[SAFE:.*]] = arith.select %[[NONE]]
+// CHECK:       tile.store %[[SAFE]], %{{.*}} add : f32
+func.func private @heats_gradient(f32, i32, f32)
+    attributes {tile.gradient_of = @heated, tile.with_respect_to = ["heats"]}
+func.func @heaters(%x: f32, %q: i32) {
+  %a = func.call @heated_gradient(%x, %q, %x) : (f32, i32, f32) -> f32
+  func.call @heats_gradient(%x, %q, %x) : (f32, i32, f32) -> ()
+  func.return
+}
