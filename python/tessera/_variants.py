@@ -265,6 +265,21 @@ def find_gradients(kind, text, fixed, element_type, d, dv, lse):
     return kind(source, **parameters), extras
 
 
+def _find_fixed(kind, source, learned, parameters):
+    """attention_gradients_fixed.tile; with fewer keys a step where a score takes more registers than usual."""
+    text, widest = to_gradients(source, True, learned), max(parameters["D"], parameters["DV"])
+    try:
+        return kind(text, **parameters)
+    except CompileError as error:
+        if "no schedule of this kernel fits" not in str(error):
+            raise
+        fewer = 32 if widest <= WIDEST_OF_BOTH else 16
+        kernel = kind(text, **parameters, GQN=fewer)
+        first = str(error).splitlines()[0]
+        warnings.warn(f"gradients of functions of scores take {fewer} keys a step: {first}", RuntimeWarning)
+        return kernel
+
+
 @functools.lru_cache(maxsize=None)
 def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
@@ -272,12 +287,12 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     widths = describe_widths(d, dv)
     parameters = {**widths, "T": element_type, "DLSE": lse}
     if fixed or max(widths["D"], widths["DV"]) > WIDEST_OF_BOTH:
-        return kind(to_gradients(source, True, learned), **parameters)
+        return _find_fixed(kind, source, learned, parameters)
     try:
         return kind(to_gradients(source, False, learned), **parameters)
     except CompileError as error:
         # What is wrong with the functions themselves, the other form refuses too.
-        kernel = kind(to_gradients(source, True, learned), **parameters)
+        kernel = _find_fixed(kind, source, learned, parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
 

@@ -2,6 +2,7 @@
 """Gradients of what functions of scores capture, for each way in which it is looked at, by the interpreter on the CPU, against
 autograd in float64."""
 
+import functools
 import os
 import random
 import unittest
@@ -293,6 +294,19 @@ class Sources(unittest.TestCase):
         source = written.source.replace("arith.mulf", "math.powf")
         with self.assertRaisesRegex(tessera.CompileError, "has no rule for its derivative"):
             _variants.find_gradients_of_source(tessera.Program, source, ("TABLE_0",), True, "f16", 64, 64, False)
+
+
+    def test_smaller_tiles(self):
+        """What takes too many registers for the usual tiles is compiled with others, and warnings say so."""
+        variant = tessera.Variant(
+            score=lambda s, b, h, q, k, slopes, gate: s / gate[b, k] - slopes[h] * abs(q - k), slopes=("H",), gate=("B", "SK")
+        )
+        kind = functools.partial(tessera.compile, image="ptx", cache=False)
+        with self.assertWarns(RuntimeWarning) as caught:
+            kernel = _variants.find_gradients_of_source(kind, variant.source, ("slopes", "gate"), False, "bf16", 128, 128, False)
+        self.assertRegex(str(caught.warnings[0].message), "take 32 keys a step: .* no schedule of this kernel fits")
+        self.assertRegex(str(caught.warnings[1].message), "gradients take attention_gradients_fixed.tile, with more products")
+        self.assertEqual(kernel.names[-4:], ("gate", "slopes", "dslopes", "dgate"))
 
 
 TABLE = torch.tensor([0.5, -0.25])
