@@ -25,6 +25,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// Sums in memory are of f32.
+constexpr unsigned sumBits = 32;
+
 /// The floating-point types among `types`.
 static SmallVector<Type> getFloats(TypeRange types) {
   return llvm::filter_to_vector(types, llvm::IsaPred<FloatType>);
@@ -446,10 +449,12 @@ LogicalResult Differentiator::checkRequests(func::FuncOp gradient, func::FuncOp 
              << name << ", which '" << function.getSymName() << "' does not ask for";
     Type type = requests.front().getType();
     auto view = dyn_cast<ViewType>(type);
-    if (!isa<FloatType>(view ? view.getElementType() : type))
+    auto element = dyn_cast<FloatType>(view ? view.getElementType() : type);
+    if (!element || element.getWidth() > sumBits)
       return requests.front().emitOpError("asks for ")
              << name << " of " << type
-             << ", which has no gradient; numbers of floating point and views of them have";
+             << ", which has no gradient; numbers of floating point of up to " << sumBits
+             << " bits and views of them have";
     for (ArgumentOp request : requests)
       for (Operation *user : request->getUsers())
         if (view && !isa<LoadOp>(user))

@@ -130,7 +130,7 @@ func.func @use(%x: f32) {
 // -----
 
 func.func @f(%x: f32) -> f32 {
-  // expected-error @+1 {{asks for "kinds" of '!tile.view<[H], i32>', which has no gradient; numbers of floating point and views of them have}}
+  // expected-error @+1 {{asks for "kinds" of '!tile.view<[H], i32>', which has no gradient; numbers of floating point of up to 32 bits and views of them have}}
   %kinds = tile.argument "kinds" : !tile.view<[H], i32>
   func.return %x : f32
 }
