@@ -77,8 +77,9 @@ typedef struct tessera_argument {
 
 /** A loaded bundle. Owns its kernels and, for each context it ran in, a CUDA module. */
 typedef struct tessera_bundle tessera_bundle;
-/** A kernel of a bundle, or a sequence of its kernels, which one call launches in order; valid
- * until the bundle is destroyed. */
+/** A kernel of a bundle, or a sequence of its kernels, which one call launches in order, or a
+ * choice among them, of which a call launches the one that should be the fastest; valid until the
+ * bundle is destroyed. */
 typedef struct tessera_kernel tessera_kernel;
 
 /** As a device number: the device of the context that is current on the calling thread. */
@@ -101,25 +102,42 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_load_file(const char *path,
  * the bundle. A module that CUDA graphs hold stays loaded as long as they do. Null is allowed. */
 TESSERA_EXPORT void tessera_bundle_destroy(tessera_bundle *bundle);
 
-/** The number of kernels and sequences of a bundle. */
+/** The number of kernels, sequences and choices of a bundle. */
 TESSERA_EXPORT size_t tessera_bundle_kernel_count(const tessera_bundle *bundle);
 
-/** The kernel, or behind all kernels the sequence, at a position below tessera_bundle_kernel_count.
- * Errors: INVALID_ARGUMENT. */
+/** The kernel, or behind all kernels the sequence, or behind these the choice, at a position below
+ * tessera_bundle_kernel_count. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *bundle, size_t index,
                                                                tessera_kernel **kernel);
 
-/** The kernel or sequence of a name; a null name means the only sequence, or where there is none
- * the only kernel. Errors: INVALID_ARGUMENT. */
+/** The kernel, sequence or choice of a name; a null name means the only sequence or choice, or
+ * where there is none the only kernel. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
                                                          tessera_kernel **kernel);
 
 /** The kernel's name in the source; valid as long as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
 
-/** The entry of the bundle's "kernels" or "sequences" array, as JSON text; valid as long as the
- * kernel. */
+/** The entry of the bundle's "kernels", "sequences" or "choices" array, as JSON text; valid as long
+ * as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
+
+/** The number of kernels among which a choice chooses; 0 for a kernel or a sequence. */
+TESSERA_EXPORT size_t tessera_kernel_alternative_count(const tessera_kernel *kernel);
+
+/** The kernel of a choice at a position below tessera_kernel_alternative_count. Launching it
+ * launches this one, whatever the choice would be. Errors: INVALID_ARGUMENT. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_alternative(tessera_kernel *kernel,
+                                                                 size_t position,
+                                                                 tessera_kernel **alternative);
+
+/** Says which of its kernels a choice launches with `count` extents, in the order of "dims" in its
+ * description: `*position` is that of the kernel. `microseconds` is null or has room for a number
+ * of each kernel: what it is expected to take on the GPU for which the bundle was compiled,
+ * infinity where it does not take these extents. Errors: INVALID_ARGUMENT. */
+TESSERA_EXPORT tessera_runtime_status tessera_kernel_choice(tessera_kernel *kernel,
+                                                            const int64_t *extents, size_t count,
+                                                            size_t *position, double *microseconds);
 
 /** Loads the kernel's module on a device ahead of the first launch, which then takes no longer than
  * others. Errors: NO_DEVICE, DRIVER_ERROR. */

@@ -7,6 +7,7 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <limits>
 #include <string>
 
 #include <cstring>
@@ -85,8 +86,8 @@ tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *na
                                           tessera_kernel **kernel) {
   llvm::MutableArrayRef<Kernel> kernels = unwrap(bundle)->getKernels();
   const BundleInfo &info = unwrap(bundle)->getInfo();
-  // Sequences stand behind the kernels that they launch.
-  if (!name && (info.sequences.size() == 1 || kernels.size() == 1)) {
+  // Sequences and choices stand behind the kernels that they launch.
+  if (!name && (info.sequences.size() + info.choices.size() == 1 || kernels.size() == 1)) {
     *kernel = wrap(&kernels.back());
     return TESSERA_RUNTIME_SUCCESS;
   }
@@ -112,6 +113,47 @@ const char *tessera_kernel_name(const tessera_kernel *kernel) {
 
 const char *tessera_kernel_description(const tessera_kernel *kernel) {
   return unwrap(kernel)->getSignature().description.c_str();
+}
+
+size_t tessera_kernel_alternative_count(const tessera_kernel *kernel) {
+  const Chooser *chooser = unwrap(kernel)->getChooser();
+  return chooser ? chooser->getInfo().alternatives.size() : 0;
+}
+
+tessera_runtime_status tessera_kernel_alternative(tessera_kernel *kernel, size_t position,
+                                                  tessera_kernel **alternative) {
+  size_t count = tessera_kernel_alternative_count(kernel);
+  if (position >= count)
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "'{0}' has {1} alternatives; there is none at position {2}",
+                            tessera_kernel_name(kernel), count, position));
+  *alternative = wrap(&unwrap(kernel)->getAlternative(position));
+  return TESSERA_RUNTIME_SUCCESS;
+}
+
+tessera_runtime_status tessera_kernel_choice(tessera_kernel *kernel, const int64_t *extents,
+                                             size_t count, size_t *position, double *microseconds) {
+  Chooser *chooser = unwrap(kernel)->getChooser();
+  const Signature &signature = unwrap(kernel)->getSignature();
+  if (!chooser)
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "'{0}' is no choice among kernels; compile with alternatives",
+                            signature.name));
+  if (count != signature.dims.size())
+    return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                            "choice '{0}' has {1} extents; {2} were given", signature.name,
+                            signature.dims.size(), count));
+  for (size_t i = 0; i < count; ++i)
+    if (extents[i] < 0 || extents[i] > std::numeric_limits<int32_t>::max())
+      return report(makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                              "choice '{0}': the extent '{1}' is {2}; an extent is at least 1 and "
+                              "below 2^31",
+                              signature.name, signature.dims[i], extents[i]));
+  llvm::ArrayRef<int64_t> dims(extents, count);
+  *position = chooser->choose(dims);
+  for (size_t i = 0; microseconds && i < chooser->getInfo().alternatives.size(); ++i)
+    microseconds[i] = chooser->predict(i, dims);
+  return TESSERA_RUNTIME_SUCCESS;
 }
 
 tessera_runtime_status tessera_kernel_prepare(tessera_kernel *kernel, int device) {

@@ -1,6 +1,7 @@
 //===- Bundle.cpp - Reading and checking a bundle -------------------------===//
 //
-// Kernels are read in KernelReader.cpp, sequences in SequenceReader.cpp.
+// Kernels are read in KernelReader.cpp, sequences in SequenceReader.cpp, choices in
+// ChoiceReader.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,15 +59,17 @@ static bool readImage(const json::Object &object, json::Path path, BundleInfo &b
   return true;
 }
 
-static bool readSequences(const json::Object &object, json::Path path, BundleInfo &bundle) {
-  if (bundle.version < 2)
+/// Reads an array of what consists of the bundle's kernels; none before its version of the format.
+template <typename Info, typename Read>
+static bool readOthers(const json::Object &object, StringRef key, int64_t since, json::Path path,
+                       BundleInfo &bundle, std::vector<Info> &infos, Read &&read) {
+  if (bundle.version < since || (bundle.version > since && !object.get(key)))
     return true;
-  const json::Array *sequences = readArray(object, "sequences", path);
-  for (size_t i = 0; sequences && i < sequences->size(); ++i)
-    if (!readSequence((*sequences)[i], path.field("sequences").index(i), bundle,
-                      bundle.sequences.emplace_back()))
+  const json::Array *others = readArray(object, key, path);
+  for (size_t i = 0; others && i < others->size(); ++i)
+    if (!read((*others)[i], path.field(key).index(i), bundle, infos.emplace_back()))
       return false;
-  return sequences;
+  return others;
 }
 
 static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bundle) {
@@ -75,8 +78,8 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
     return false;
   if (object->getString("format") != StringRef("tessera-bundle"))
     return fail(path.field("format"), "expected \"tessera-bundle\": this is no bundle");
-  if (!readInteger(object->get("version"), path.field("version"), 1, 2,
-                   "this library reads versions 1 and 2", bundle.version))
+  if (!readInteger(object->get("version"), path.field("version"), 1, 3,
+                   "this library reads versions 1 to 3", bundle.version))
     return false;
   if (!readString(*object, "target", path, bundle.target))
     return false;
@@ -91,7 +94,8 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
   for (size_t i = 0; i < kernels->size(); ++i)
     if (!readKernel((*kernels)[i], path.field("kernels").index(i), bundle.kernels.emplace_back()))
       return false;
-  return readSequences(*object, path, bundle);
+  return readOthers(*object, "sequences", 2, path, bundle, bundle.sequences, readSequence) &&
+         readOthers(*object, "choices", 3, path, bundle, bundle.choices, readChoice);
 }
 
 llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {

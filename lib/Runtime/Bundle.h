@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_BUNDLE_H
 #define TESSERA_LIB_RUNTIME_BUNDLE_H
 
+#include "lib/Runtime/LaunchTime.h"
 #include "lib/Support/ElementTypes.h"
 #include "tessera-c/Runtime.h"
 
@@ -113,13 +114,13 @@ struct GridDim {
 struct Signature {
   explicit Signature(llvm::StringLiteral kind) : kind(kind) {}
 
-  llvm::StringLiteral kind; ///< "kernel" or "sequence"
+  llvm::StringLiteral kind; ///< "kernel", "sequence" or "choice"
   std::string name;
   std::vector<ArgumentInfo> arguments;
   std::vector<std::string> dims;
   std::vector<Requirement> requirements;
   std::vector<Bound> bounds;
-  /// The entry of "kernels" or "sequences", as JSON text.
+  /// The entry of "kernels", "sequences" or "choices", as JSON text.
   std::string description;
 };
 
@@ -175,6 +176,22 @@ struct SequenceInfo : Signature {
   std::vector<StepInfo> steps;
 };
 
+/// A kernel of a choice, and what a launch of it is expected to take.
+struct AlternativeInfo {
+  unsigned kernel = 0;         ///< index into BundleInfo::kernels
+  std::array<GridDim, 3> grid; ///< of tiles
+  std::vector<TimeTerm> iterations;
+  /// All but the terms, which are `iterations`.
+  TimeModel time = {};
+};
+
+/// Kernels that compute the same, of which a launch takes the one that should be the fastest.
+struct ChoiceInfo : Signature {
+  ChoiceInfo() : Signature("choice") {}
+
+  std::vector<AlternativeInfo> alternatives;
+};
+
 struct BundleInfo {
   int64_t version = 1;
   std::string target; ///< "sm_90a"
@@ -183,6 +200,7 @@ struct BundleInfo {
   bool isPtx = false;
   std::vector<KernelInfo> kernels;
   std::vector<SequenceInfo> sequences;
+  std::vector<ChoiceInfo> choices;
 };
 
 /// Reads and checks a bundle. Errors have status INVALID_BUNDLE and name the offending member.

@@ -93,6 +93,27 @@ bool SignatureReader::readExtentValue(const json::Value &value, json::Path path,
                      extent.constant);
 }
 
+bool SignatureReader::readExtent(const json::Object &object, json::Path path, Extent &extent) {
+  const json::Value *value = object.get("extent");
+  if (!value)
+    return fail(path.field("extent"), "expected a dimension's name or an integer");
+  return readExtentValue(*value, path.field("extent"), extent);
+}
+
+bool SignatureReader::readGrid(const json::Array &array, json::Path path,
+                               std::array<GridDim, 3> &grid) {
+  if (array.empty() || array.size() > 3)
+    return fail(path, "expected 1 to 3 dimensions");
+  grid.fill(GridDim{Extent{1, -1}, 1});
+  unsigned next = 0;
+  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
+    GridDim &dim = grid[next++];
+    return readExtent(object, at, dim.extent) &&
+           readInteger(object.get("divisor"), at.field("divisor"), 1, kMaxExtent,
+                       "expected an integer from 1 to 2147483647", dim.divisor);
+  });
+}
+
 bool SignatureReader::readArgument(const json::Object &object, json::Path path,
                                    ArgumentInfo &argument) {
   std::string kind, type;

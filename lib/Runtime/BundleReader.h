@@ -45,6 +45,11 @@ protected:
   bool readDims(const llvm::json::Object &object, llvm::json::Path path);
   bool readArguments(const llvm::json::Object &object, llvm::json::Path path);
   bool readExtentValue(const llvm::json::Value &value, llvm::json::Path path, Extent &extent);
+  /// Reads "extent" of an object.
+  bool readExtent(const llvm::json::Object &object, llvm::json::Path path, Extent &extent);
+  /// Reads the grid of a kernel; dimensions that it does not have are 1.
+  bool readGrid(const llvm::json::Array &array, llvm::json::Path path,
+                std::array<GridDim, 3> &grid);
   /// Whether each dimension is one of an argument.
   bool checkDims(llvm::json::Path path);
 
@@ -59,6 +64,9 @@ bool readKernel(const llvm::json::Value &value, llvm::json::Path path, KernelInf
 /// Reads a sequence of the kernels of `bundle`.
 bool readSequence(const llvm::json::Value &value, llvm::json::Path path, const BundleInfo &bundle,
                   SequenceInfo &sequence);
+/// Reads a choice among the kernels of `bundle`.
+bool readChoice(const llvm::json::Value &value, llvm::json::Path path, const BundleInfo &bundle,
+                ChoiceInfo &choice);
 
 } // namespace tessera::runtime
 

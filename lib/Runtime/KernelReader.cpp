@@ -29,7 +29,6 @@ public:
   bool read(const json::Value &value, json::Path path);
 
 private:
-  bool readExtent(const json::Object &object, json::Path path, Extent &extent);
   bool readDimName(const json::Object &object, StringRef key, json::Path path, unsigned &dim);
   bool readArgumentName(const json::Object &object, json::Path path, bool wantsView,
                         unsigned &argument);
@@ -42,7 +41,6 @@ private:
   bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
   bool readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
                      LaunchParameter &parameter);
-  bool readGrid(const json::Array &array, json::Path path);
   bool readPersistent(const json::Object &object, json::Path path);
 
   KernelInfo &kernel;
@@ -69,13 +67,6 @@ static bool readTriple(const json::Object &object, StringRef key, json::Path pat
   if (product > limit)
     return fail(path.field(key), expected);
   return true;
-}
-
-bool KernelReader::readExtent(const json::Object &object, json::Path path, Extent &extent) {
-  const json::Value *value = object.get("extent");
-  if (!value)
-    return fail(path.field("extent"), "expected a dimension's name or an integer");
-  return readExtentValue(*value, path.field("extent"), extent);
 }
 
 bool KernelReader::readDimName(const json::Object &object, StringRef key, json::Path path,
@@ -323,19 +314,6 @@ bool KernelReader::readParameters(const json::Array &array, json::Path path) {
   return read;
 }
 
-bool KernelReader::readGrid(const json::Array &array, json::Path path) {
-  if (array.empty() || array.size() > 3)
-    return fail(path, "expected 1 to 3 dimensions");
-  kernel.grid.fill(GridDim{Extent{1, -1}, 1});
-  unsigned next = 0;
-  return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
-    GridDim &dim = kernel.grid[next++];
-    return readExtent(object, at, dim.extent) &&
-           readInteger(object.get("divisor"), at.field("divisor"), 1, kMaxExtent,
-                       "expected an integer from 1 to 2147483647", dim.divisor);
-  });
-}
-
 bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
   if (!readFlag(object, "persistent", path, kernel.persistent))
     return false;
@@ -357,7 +335,7 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
   if (!readDims(*object, path) || !readArguments(*object, path) ||
       !readRequirements(*sections[0], path.field(kSections[0])) ||
       !readParameters(*sections[1], path.field(kSections[1])) ||
-      !readGrid(*sections[2], path.field(kSections[2])) || !checkDims(path))
+      !readGrid(*sections[2], path.field(kSections[2]), kernel.grid) || !checkDims(path))
     return false;
 
   int64_t sharedMemory;

@@ -29,6 +29,8 @@ Bundle::Bundle(BundleInfo bundleInfo, const Driver *driver)
     : info(std::move(bundleInfo)), driver(driver) {
   for (unsigned i = 0; i < info.kernels.size() + info.sequences.size(); ++i)
     kernels.emplace_back(*this, i);
+  for (const ChoiceInfo &choice : info.choices)
+    kernels.emplace_back(*this, kernels.size(), std::make_unique<Chooser>(info, choice));
 }
 
 Bundle::~Bundle() {
@@ -259,13 +261,20 @@ const KernelInfo *Kernel::getKernelInfo() const {
 
 const SequenceInfo *Kernel::getSequenceInfo() const {
   const BundleInfo &info = bundle.getInfo();
-  return index < info.kernels.size() ? nullptr : &info.sequences[index - info.kernels.size()];
+  size_t position = index - info.kernels.size();
+  return position < info.sequences.size() ? &info.sequences[position] : nullptr;
+}
+
+Kernel &Kernel::getAlternative(unsigned position) const {
+  return bundle.getKernels()[chooser->getInfo().alternatives[position].kernel];
 }
 
 const Signature &Kernel::getSignature() const {
   if (const KernelInfo *kernel = getKernelInfo())
     return *kernel;
-  return *getSequenceInfo();
+  if (const SequenceInfo *sequence = getSequenceInfo())
+    return *sequence;
+  return chooser->getInfo();
 }
 
 llvm::Expected<Kernel::Place> Kernel::enter(int device) {
@@ -283,26 +292,34 @@ llvm::Expected<Kernel::Place> Kernel::enter(int device) {
 
 llvm::Error Kernel::prepare(int device) { return enter(device).takeError(); }
 
-/// Refuses what only a kernel has, of a sequence of several.
-static llvm::Error refuseSequence(const SequenceInfo &sequence, const BundleInfo &bundle,
-                                  llvm::StringRef what) {
+/// Refuses what only a kernel has, of a sequence of several or a choice among them.
+static llvm::Error refuseSeveral(const Kernel &entry, const BundleInfo &bundle,
+                                 llvm::StringRef what) {
+  const SequenceInfo *sequence = entry.getSequenceInfo();
+  llvm::SmallVector<unsigned> kernels;
+  auto add = [&](unsigned kernel) {
+    if (!llvm::is_contained(kernels, kernel))
+      kernels.push_back(kernel);
+  };
+  if (sequence)
+    for (const StepInfo &step : sequence->steps)
+      add(step.kernel);
+  else
+    for (const AlternativeInfo &alternative : entry.getChooser()->getInfo().alternatives)
+      add(alternative.kernel);
   std::string names;
-  llvm::SmallVector<unsigned> seen;
-  for (const StepInfo &step : sequence.steps) {
-    if (llvm::is_contained(seen, step.kernel))
-      continue;
-    seen.push_back(step.kernel);
-    names += (names.empty() ? "'" : ", '") + bundle.kernels[step.kernel].name + "'";
-  }
+  for (unsigned kernel : kernels)
+    names += (names.empty() ? "'" : ", '") + bundle.kernels[kernel].name + "'";
+  const Signature &signature = entry.getSignature();
   return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                   "sequence '{0}' launches several kernels, of which each has {1} of its own; ask "
-                   "one of {2}",
-                   sequence.name, what, names);
+                   "{0} '{1}' launches {2}, of which each has {3} of its own; ask one of {4}",
+                   signature.kind, signature.name,
+                   sequence ? "several kernels" : "one of several kernels", what, names);
 }
 
 llvm::Expected<unsigned> Kernel::getCapacity(int device) {
-  if (const SequenceInfo *sequence = getSequenceInfo())
-    return refuseSequence(*sequence, bundle.getInfo(), "a grid");
+  if (!getKernelInfo())
+    return refuseSeveral(*this, bundle.getInfo(), "a grid");
   const KernelInfo &kernel = *getKernelInfo();
   if (!kernel.persistent)
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
@@ -315,6 +332,8 @@ llvm::Expected<unsigned> Kernel::getCapacity(int device) {
 }
 
 llvm::Expected<uint64_t> Kernel::getWorkspaceBytes(llvm::ArrayRef<Argument> arguments) const {
+  if (chooser)
+    return getAlternative(chooser->choose(arguments)).getWorkspaceBytes(arguments);
   if (const SequenceInfo *sequence = getSequenceInfo()) {
     SequencePlan plan(*sequence);
     if (llvm::Error error = plan.resolve(arguments))
@@ -421,13 +440,15 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
   auto stream = static_cast<Stream>(streamHandle);
   if (const SequenceInfo *sequence = getSequenceInfo())
     return launchSequence(*sequence, device, stream, arguments, lent);
+  if (chooser)
+    return getAlternative(chooser->choose(arguments)).launchKernel(device, stream, arguments);
   return launchKernel(device, stream, arguments);
 }
 
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {
   auto stream = static_cast<Stream>(streamHandle);
-  if (const SequenceInfo *sequence = getSequenceInfo())
-    return refuseSequence(*sequence, bundle.getInfo(), "a timeline");
+  if (!getKernelInfo())
+    return refuseSeveral(*this, bundle.getInfo(), "a timeline");
   const KernelInfo &kernel = *getKernelInfo();
   if (!kernel.timelineBytes)
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,

@@ -8,6 +8,7 @@
 #define TESSERA_LIB_RUNTIME_LAUNCH_H
 
 #include "lib/Runtime/Bundle.h"
+#include "lib/Runtime/Choice.h"
 #include "lib/Runtime/Driver.h"
 #include "lib/Runtime/LoadedModule.h"
 #include "lib/Runtime/TensorMap.h"
@@ -87,15 +88,22 @@ struct LentMemory {
   uint64_t address, bytes;
 };
 
-/// A kernel of a bundle, or a sequence of its kernels, which is launched as a kernel is.
+/// A kernel of a bundle, or a sequence of its kernels or a choice among them, which are launched as
+/// a kernel is.
 class Kernel {
 public:
   Kernel(Bundle &bundle, unsigned index) : bundle(bundle), index(index) {}
+  /// A choice.
+  Kernel(Bundle &bundle, unsigned index, std::unique_ptr<Chooser> chooser)
+      : bundle(bundle), index(index), chooser(std::move(chooser)) {}
 
   const Signature &getSignature() const;
-  /// Null for a sequence, and for a kernel.
+  /// Null but for a kernel, a sequence and a choice.
   const KernelInfo *getKernelInfo() const;
   const SequenceInfo *getSequenceInfo() const;
+  Chooser *getChooser() const { return chooser.get(); }
+  /// The kernel of a choice at a position.
+  Kernel &getAlternative(unsigned position) const;
   /// See tessera_kernel_prepare.
   llvm::Error prepare(int device);
   /// See tessera_kernel_capacity.
@@ -126,7 +134,8 @@ private:
   llvm::Expected<uint64_t> findMemory(const Place &place, cuda::Stream stream, uint64_t bytes);
 
   Bundle &bundle;
-  unsigned index;
+  unsigned index; ///< of the bundle's kernels, sequences and choices
+  std::unique_ptr<Chooser> chooser;
 };
 
 /// A bundle, with its modules in the contexts where kernels were launched.
@@ -139,7 +148,7 @@ public:
   ~Bundle();
 
   const BundleInfo &getInfo() const { return info; }
-  /// The kernels, and behind them the sequences.
+  /// The kernels, behind them the sequences, and behind these the choices.
   llvm::MutableArrayRef<Kernel> getKernels() { return kernels; }
   llvm::ArrayRef<Kernel> getKernels() const { return kernels; }
 

@@ -1,5 +1,6 @@
 """Bundles and kernels: launching compiled code."""
 
+import collections
 import ctypes
 import json
 import math
@@ -18,6 +19,10 @@ _INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 _MAX_SIGNATURES = 1024
 # What no tensor is like.
 _NOTHING_KNOWN = ((None,) * 5,)
+
+
+#: Which of its alternatives a kernel launches: name, position, and the microseconds that each is expected to take by name.
+Choice = collections.namedtuple("Choice", "name index microseconds")
 
 
 class _Signature:
@@ -153,7 +158,7 @@ class _BundleHandle(int):
 
 
 class Bundle:
-    """The kernels and sequences of a bundle (docs/bundle.md), by name.
+    """The kernels, sequences and choices of a bundle (docs/bundle.md), by name.
 
     `source` is the path of a bundle, or its text as bytes. Raises BundleError.
     """
@@ -173,7 +178,14 @@ class Bundle:
         #: The values of the source's parameters, by name.
         self.parameters = data.get("parameters", {})
         self.target = data["target"]
-        #: Kernel objects by name, behind the kernels the sequences.
+        #: Those of kernels that are alternatives, by name.
+        self.parameters_of = {
+            alternative["kernel"]: alternative["parameters"]
+            for choice in data.get("choices", ())
+            for alternative in choice["alternatives"]
+            if "parameters" in alternative
+        }
+        #: Kernel objects by name, behind the kernels the sequences and choices.
         self.kernels = {}
         for index in range(library.tessera_bundle_kernel_count(handle)):
             kernel = c_void_p()
@@ -182,10 +194,10 @@ class Bundle:
             self.kernels[loaded.name] = loaded
 
     def kernel(self, name=None):
-        """The kernel or sequence of a name; otherwise the only sequence, or where there is none the only kernel.
-        Raises ValueError."""
-        sequences = [entry for entry in self.kernels.values() if "launches" in entry.description]
-        only = sequences or list(self.kernels.values())
+        """The kernel, sequence or choice of a name; otherwise the only sequence or choice, or where there is none the only
+        kernel. Raises ValueError."""
+        several = {"launches", "alternatives"}
+        only = [entry for entry in self.kernels.values() if several & entry.description.keys()] or [*self.kernels.values()]
         if name is None and len(only) == 1:
             return only[0]
         if name is None:
@@ -196,7 +208,8 @@ class Bundle:
 
 
 class Kernel:
-    """A compiled kernel, or a sequence of kernels that one call launches in order; call it with its arguments.
+    """A compiled kernel, a sequence of kernels that one call launches in order, or a choice among kernels, of which a call
+    launches the one that should be the fastest for its extents; call it with its arguments.
 
         kernel(q, k, v, o, lse, scale=0.125)             # by position, by name or mixed
         kernel(q, k, v, o, lse, 0.125, stream=stream)    # torch's current stream when not given
@@ -212,6 +225,8 @@ class Kernel:
 
     A sequence keeps memory for its workspaces on each stream. `workspace=` gives it other memory for one call, of at
     least `workspace_bytes(...)`: a torch tensor, an object with `__cuda_array_interface__`, or (address, bytes).
+
+    `alternative=` launches one kernel of a choice whatever its extents are, by name or position (`alternatives`).
 
     Calls may be captured in CUDA graphs, the first one too; the graphs hold what they need of the kernel.
 
@@ -254,8 +269,42 @@ class Kernel:
 
     @property
     def parameters(self):
-        """The values of the source's parameters, by name."""
-        return self.bundle.parameters
+        """The values of the source's parameters, by name; of a choice those of its first alternative."""
+        return self.bundle.parameters_of.get(self.name, self.bundle.parameters)
+
+    @property
+    def alternatives(self):
+        """The names of the kernels among which a choice chooses; empty for others."""
+        return tuple(entry["kernel"] for entry in self.description.get("alternatives", ()))
+
+    def alternative(self, which):
+        """The kernel of a choice with a name or at a position. Raises ValueError."""
+        names = self.alternatives
+        if isinstance(which, str) and which in names:
+            which = names.index(which)
+        if not isinstance(which, int) or not 0 <= which < len(names):
+            known = f"its alternatives are {', '.join(names)}" if names else "it is one kernel without alternatives"
+            raise ValueError(f"{self.name} has no alternative {which!r}; {known}")
+        return self.bundle.kernels[names[which]]
+
+    def choice(self, /, **extents):
+        """Which alternative a call with these extents launches, as a Choice. Expected times are those on the GPU for which
+        the bundle was compiled; infinity stands for a kernel that does not take the extents.
+
+        Raises TypeError (extents that the kernel does not have, or that are missing), ValueError.
+        """
+        dims = self.description["dims"]
+        wrong = extents.keys() ^ set(dims)
+        if wrong:
+            raise TypeError(
+                f"{self.name}.choice() takes the extents {', '.join(dims)}; '{sorted(wrong)[0]}' is missing or unknown"
+            )
+        names = self.alternatives
+        values = (c_int64 * len(dims))(*(operator.index(extents[dim]) for dim in dims))
+        index, times = ctypes.c_size_t(), (ctypes.c_double * len(names))()
+        ask = _library.runtime().tessera_kernel_choice
+        _library.check(ask(self._handle, values, len(dims), ctypes.byref(index), times))
+        return Choice(names[index.value], index.value, dict(zip(names, times)))
 
     def __repr__(self):
         arguments = ", ".join(
@@ -277,6 +326,8 @@ class Kernel:
         if "launches" in self.description:
             names = ", ".join(dict.fromkeys(launch["kernel"] for launch in self.description["launches"]))
             raise ValueError(f"{self.name} launches several kernels, each with a grid of its own: {names}")
+        if "alternatives" in self.description:
+            return self.alternative(self.choice(**dims).index).grid(device, **dims)
         blocks = []
         for entry in self.description["grid"]:
             extent = entry["extent"]
@@ -325,7 +376,9 @@ class Kernel:
         _library.check(ask(self._handle, signature.address, self._count, ctypes.byref(size)))
         return size.value
 
-    def __call__(self, *arguments, stream=None, workspace=None, **named):
+    def __call__(self, *arguments, stream=None, workspace=None, alternative=None, **named):
+        if alternative is not None:
+            return self.alternative(alternative)(*arguments, stream=stream, workspace=workspace, **named)
         if named or len(arguments) != self._count:
             arguments = self._bind(arguments, named)
         if workspace is not None:

@@ -5,7 +5,7 @@ import ctypes
 import functools
 import os
 import struct
-from ctypes import c_char_p, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
 
@@ -167,6 +167,9 @@ def runtime():
         "tessera_bundle_kernel_count": (c_size_t, c_void_p),
         "tessera_bundle_kernel_at": (c_int, c_void_p, c_size_t, ctypes.POINTER(c_void_p)),
         "tessera_kernel_description": (c_char_p, c_void_p),
+        "tessera_kernel_alternative": (c_int, c_void_p, c_size_t, ctypes.POINTER(c_void_p)),
+        "tessera_kernel_choice": (
+            c_int, c_void_p, ctypes.POINTER(c_int64), c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_double)),
         "tessera_kernel_prepare": (c_int, c_void_p, c_int),
         "tessera_kernel_capacity": (c_int, c_void_p, c_int, ctypes.POINTER(c_uint32)),
         "tessera_kernel_read_timeline": (

@@ -1,0 +1,80 @@
+//===- Choice.cpp - Which of several kernels a launch takes ---------------===//
+
+#include "lib/Runtime/Choice.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace tessera::runtime;
+
+Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
+    : bundle(bundle), choice(choice), sources(choice.dims.size()) {
+  // The first place of each name is what counts, as in checks.
+  for (unsigned i = choice.arguments.size(); i-- > 0;)
+    for (unsigned j = 0; j < choice.arguments[i].dims.size(); ++j)
+      if (int dim = choice.arguments[i].dims[j].dim; dim >= 0)
+        sources[dim] = {i, j};
+}
+
+/// Whether extents are within what a kernel asks of them.
+static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+  auto isBelow = [&](const Bound &bound) { return dims[bound.dim] <= bound.most; };
+  auto divides = [&](const Requirement &needed) {
+    int64_t divisor = needed.factor * (needed.divisor ? dims[*needed.divisor] : 1);
+    return !dims[needed.dividend] || (divisor && dims[needed.dividend] % divisor == 0);
+  };
+  return llvm::all_of(kernel.bounds, isBelow) && llvm::all_of(kernel.requirements, divides);
+}
+
+double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims) const {
+  const AlternativeInfo &alternative = choice.alternatives[index];
+  if (!takes(bundle.kernels[alternative.kernel], dims))
+    return std::numeric_limits<double>::infinity();
+  int64_t grid[3];
+  for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
+    tiles = llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+  TimeModel model = alternative.time;
+  model.terms = alternative.iterations.data();
+  model.termCount = alternative.iterations.size();
+  return predictTime(&model, dims.data(), grid);
+}
+
+unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
+  unsigned fastest = 0;
+  double least = predict(0, dims);
+  for (unsigned i = 1; i < choice.alternatives.size(); ++i)
+    if (double time = predict(i, dims); time < least) {
+      least = time;
+      fastest = i;
+    }
+  return fastest;
+}
+
+unsigned Chooser::choose(llvm::ArrayRef<int64_t> dims) {
+  Slot &slot = slots[llvm::hash_combine_range(dims) % slots.size()];
+  std::lock_guard<std::mutex> lock(mutex);
+  if (llvm::ArrayRef<int64_t>(slot.dims) != dims) {
+    slot.alternative = findFastest(dims);
+    slot.dims.assign(dims.begin(), dims.end());
+  }
+  return slot.alternative;
+}
+
+unsigned Chooser::choose(llvm::ArrayRef<Argument> arguments) {
+  llvm::SmallVector<int64_t, 16> dims;
+  if (arguments.size() != choice.arguments.size())
+    return 0;
+  for (Source source : sources) {
+    const Argument &argument = arguments[source.argument];
+    if (argument.rank <= static_cast<int64_t>(source.dim) || !argument.shape)
+      return 0;
+    int64_t extent = argument.shape[source.dim];
+    if (extent < 0 || extent > std::numeric_limits<int32_t>::max())
+      return 0;
+    dims.push_back(extent);
+  }
+  return choose(dims);
+}
