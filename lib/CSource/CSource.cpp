@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -18,38 +19,71 @@ extern const char tesseraCDriver[];
 extern const char tesseraCChecks[];
 extern const char tesseraCContext[];
 extern const char tesseraCLaunch[];
+extern const char tesseraCLaunchTime[];
+extern const char tesseraCChoice[];
 
 namespace {
 
-/// Writes the files of one kernel.
+/// A kernel, with its number among the alternatives.
+struct NumberedKernel {
+  const KernelInfo &kernel;
+  unsigned number;
+  /// Maps in the order of their arguments, by their positions in the bundle.
+  std::vector<unsigned> mapOrder, firstMaps;
+};
+
+/// Writes the files of one kernel, or of a choice among several.
 class Writer {
 public:
-  Writer(const BundleInfo &bundle, StringRef name)
-      : bundle(bundle), kernel(bundle.kernels.front()), name(name) {}
+  Writer(const BundleInfo &bundle, StringRef name);
 
   std::string writeHeader();
   std::string writeSource();
 
 private:
   void describe(llvm::raw_ostream &os);
-  void writeSignature(llvm::raw_ostream &os);
+  void describeChoice(llvm::raw_ostream &os);
+  void writeSignature(llvm::raw_ostream &os, bool isForced = false);
   void writeCounts(llvm::raw_ostream &os);
-  void writeArguments(llvm::raw_ostream &os);
-  void writeMaps(llvm::raw_ostream &os);
-  void writeParameters(llvm::raw_ostream &os);
-  void writeRequirements(llvm::raw_ostream &os);
+  void writeTables(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeArguments(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeParameters(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeImage(llvm::raw_ostream &os);
-  void writeKernel(llvm::raw_ostream &os);
-  void writeFunction(llvm::raw_ostream &os);
+  void writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeAlternatives(llvm::raw_ostream &os);
+  void writeValues(llvm::raw_ostream &os);
+  void writeFunctions(llvm::raw_ostream &os);
 
   const BundleInfo &bundle;
-  const KernelInfo &kernel;
+  const ChoiceInfo *choice; ///< null for one kernel
+  /// What a caller passes.
+  const Signature &signature;
   StringRef name;
-  /// Maps in the order of their arguments, by their positions in the bundle.
-  std::vector<unsigned> mapOrder, firstMaps;
+  std::vector<NumberedKernel> kernels;
 };
 
 } // namespace
+
+Writer::Writer(const BundleInfo &bundle, StringRef name)
+    : bundle(bundle), choice(bundle.choices.empty() ? nullptr : &bundle.choices.front()),
+      signature(choice ? static_cast<const Signature &>(*choice) : bundle.kernels.front()),
+      name(name) {
+  auto add = [&](const KernelInfo &kernel) {
+    NumberedKernel &numbered =
+        kernels.emplace_back(NumberedKernel{kernel, unsigned(kernels.size()), {}, {}});
+    for (const ArgumentInfo &argument : kernel.arguments) {
+      numbered.firstMaps.push_back(numbered.mapOrder.size());
+      llvm::append_range(numbered.mapOrder, argument.tensorMaps);
+    }
+  };
+  if (!choice)
+    add(bundle.kernels.front());
+  else
+    for (const AlternativeInfo &alternative : choice->alternatives)
+      add(bundle.kernels[alternative.kernel]);
+}
 
 static std::string quote(StringRef text) {
   std::string quoted;
@@ -99,7 +133,7 @@ static std::string getParameterName(const ArgumentInfo &argument) {
       "nullptr", "operator", "or", "private", "protected", "public", "requires", "template", "this",
       "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor",
       // of the function
-      "NULL", "device", "error", "error_size", "launch", "stream", "values"};
+      "NULL", "alternative", "device", "error", "error_size", "launch", "stream", "values"};
   return argument.name + (llvm::is_contained(kTaken, argument.name) ? "_" : "");
 }
 
@@ -108,7 +142,7 @@ static std::string getParameterName(const ArgumentInfo &argument) {
 //===----------------------------------------------------------------------===//
 
 void Writer::describe(llvm::raw_ostream &os) {
-  for (const ArgumentInfo &argument : kernel.arguments) {
+  for (const ArgumentInfo &argument : signature.arguments) {
     os << " *   " << getParameterName(argument) << ": ";
     if (!argument.isView) {
       os << argument.type->name << "\n";
@@ -119,7 +153,7 @@ void Writer::describe(llvm::raw_ostream &os) {
       if (extent.dim < 0)
         os << extent.constant;
       else
-        os << kernel.dims[extent.dim];
+        os << signature.dims[extent.dim];
     });
     static constexpr StringRef kAccess[] = {"read", "written", "read and written"};
     os << "], " << kAccess[static_cast<int>(argument.access)] << ", aligned to "
@@ -127,14 +161,32 @@ void Writer::describe(llvm::raw_ostream &os) {
   }
 }
 
-void Writer::writeSignature(llvm::raw_ostream &os) {
-  os << "int " << name << "(int device, void *stream";
-  for (const ArgumentInfo &argument : kernel.arguments)
+/// Of the function that launches what is chosen, or what its first argument says.
+void Writer::writeSignature(llvm::raw_ostream &os, bool isForced) {
+  os << "int " << name << (isForced ? "_alternative(int alternative, " : "(")
+     << "int device, void *stream";
+  for (const ArgumentInfo &argument : signature.arguments)
     if (argument.isView)
       os << ", const tessera_tensor *" << getParameterName(argument);
     else
       os << ", " << getScalarType(argument) << " " << getParameterName(argument);
   os << ", char *error, size_t error_size)";
+}
+
+void Writer::describeChoice(llvm::raw_ostream &os) {
+  os << "/* The same kernel with other tiles. A launch takes the one that should be the fastest "
+        "for "
+     << "its extents. */\nenum { " << name.upper() << "_ALTERNATIVES = " << kernels.size()
+     << " };\nextern const char *const " << name << "_alternatives[" << kernels.size()
+     << "];\n\n/* Launches the one at a position. */\n";
+  writeSignature(os, /*isForced=*/true);
+  os << ";\n\n/* The position of the one that a launch takes with the extents";
+  for (const std::string &dim : signature.dims)
+    os << (&dim == &signature.dims.front() ? " " : ", ") << dim;
+  os << ". `microseconds` is null\n * or gets what each should take: infinity where it does not "
+        "take "
+     << "the extents. -1 when an extent is\n * negative or not below 2^31. */\nint " << name
+     << "_choice(const int64_t *extents, double *microseconds);\n";
 }
 
 static constexpr llvm::StringLiteral kShared = R"(
@@ -163,7 +215,7 @@ enum {
 std::string Writer::writeHeader() {
   std::string text, guard = "TESSERA_KERNEL_" + name.upper() + "_H";
   llvm::raw_string_ostream os(text);
-  os << "/* Kernel '" << kernel.name << "' for " << bundle.target
+  os << "/* Kernel '" << signature.name << "' for " << bundle.target
      << ", with its launch. Written by tessera compile --emit c; do not edit. */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n"
      << "#include <stddef.h>\n#include <stdint.h>\n"
@@ -176,7 +228,12 @@ std::string Writer::writeHeader() {
   os << " *\n * Where it fails and `error` is not null, the reason is written there, in at most "
      << "`error_size` bytes. */\n";
   writeSignature(os);
-  os << ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  os << ";\n";
+  if (choice) {
+    os << "\n";
+    describeChoice(os);
+  }
+  os << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
   return text;
 }
 
@@ -185,37 +242,37 @@ std::string Writer::writeHeader() {
 //===----------------------------------------------------------------------===//
 
 void Writer::writeCounts(llvm::raw_ostream &os) {
-  size_t mostMaps = 1;
-  for (const ArgumentInfo &argument : kernel.arguments) {
-    firstMaps.push_back(mapOrder.size());
-    llvm::append_range(mapOrder, argument.tensorMaps);
-    mostMaps = std::max<size_t>(mostMaps, argument.tensorMaps.size());
+  size_t mostMaps = 1, mostParameters = 1;
+  unsigned mostBytes = 1;
+  for (const NumberedKernel &numbered : kernels) {
+    mostParameters = std::max(mostParameters, numbered.kernel.parameters.size());
+    mostBytes = std::max(mostBytes, numbered.kernel.parameterBytes);
+    for (const ArgumentInfo &argument : numbered.kernel.arguments)
+      mostMaps = std::max<size_t>(mostMaps, argument.tensorMaps.size());
   }
-  os << "enum {\n  ARGUMENT_COUNT = " << kernel.arguments.size()
-     << ",\n  DIM_COUNT = " << std::max<size_t>(kernel.dims.size(), 1)
-     << ",\n  PARAMETER_COUNT = " << std::max<size_t>(kernel.parameters.size(), 1)
-     << ",\n  PARAMETER_BYTES = " << std::max(kernel.parameterBytes, 1u)
+  os << "enum {\n  KERNEL_COUNT = " << kernels.size()
+     << ",\n  ARGUMENT_COUNT = " << signature.arguments.size()
+     << ",\n  DIM_COUNT = " << std::max<size_t>(signature.dims.size(), 1)
+     << ",\n  PARAMETER_COUNT = " << mostParameters << ",\n  PARAMETER_BYTES = " << mostBytes
      << ",\n  MOST_MAPS = " << mostMaps << "\n};\n\n";
 }
 
-void Writer::writeArguments(llvm::raw_ostream &os) {
-  os << "static const ArgumentInfo arguments[] = {\n";
-  for (auto [i, argument] : llvm::enumerate(kernel.arguments)) {
+void Writer::writeArguments(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  os << "static const ArgumentInfo arguments" << numbered.number << "[] = {\n";
+  for (auto [i, argument] : llvm::enumerate(numbered.kernel.arguments)) {
     os << llvm::formatv("    {{{0}, {1}, {2}, {3}, {4}, {5}, ", quote(argument.name),
                         int(argument.isView), int(argument.access != Access::Read),
                         argument.type->bytes, argument.alignment, argument.dims.size());
     writeList(os, argument.dims, [&](Extent extent) { os << spell(extent); }, spell(Extent()));
-    os << ", " << firstMaps[i] << ", " << argument.tensorMaps.size() << "},\n";
+    os << ", " << numbered.firstMaps[i] << ", " << argument.tensorMaps.size() << "},\n";
   }
-  os << "};\nstatic const char *const dims[] = ";
-  writeList(os, kernel.dims, [&](const std::string &dim) { os << quote(dim); });
-  os << ";\n";
+  os << "};\n";
 }
 
-void Writer::writeMaps(llvm::raw_ostream &os) {
-  os << "static const MapInfo maps[] = {\n";
-  for (unsigned position : mapOrder) {
-    const TensorMapRecipe &map = kernel.tensorMaps[position];
+void Writer::writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  os << "static const MapInfo maps" << numbered.number << "[] = {\n";
+  for (unsigned position : numbered.mapOrder) {
+    const TensorMapRecipe &map = numbered.kernel.tensorMaps[position];
     os << llvm::formatv("    {{{0}, {1}, {2}, ", map.element->tensorMapType, map.swizzle,
                         map.dims.size());
     writeList(os, map.dims, [&](const TensorMapDim &dim) {
@@ -225,20 +282,20 @@ void Writer::writeMaps(llvm::raw_ostream &os) {
     writeList(os, map.box, [&](uint32_t size) { os << size; });
     os << "},\n";
   }
-  if (mapOrder.empty())
+  if (numbered.mapOrder.empty())
     os << "    {0, 0, 0, {{{0, 0}, 0, 0}}, {0}},\n";
   os << "};\n";
 }
 
-void Writer::writeParameters(llvm::raw_ostream &os) {
+void Writer::writeParameters(llvm::raw_ostream &os, const NumberedKernel &numbered) {
   static constexpr StringRef kKinds[] = {"TENSOR_MAP", "POINTER", "DIM",
                                          "STRIDE",     "SCALAR",  "WORKSPACE"};
-  os << "static const ParameterInfo parameters[] = {\n";
-  for (const LaunchParameter &parameter : kernel.parameters) {
+  os << "static const ParameterInfo parameters" << numbered.number << "[] = {\n";
+  for (const LaunchParameter &parameter : numbered.kernel.parameters) {
     bool hasArgument =
         parameter.kind != ParameterKind::Dim && parameter.kind != ParameterKind::Workspace;
     unsigned index = parameter.kind == ParameterKind::TensorMap
-                         ? firstMaps[parameter.argument] + parameter.mapOfArgument
+                         ? numbered.firstMaps[parameter.argument] + parameter.mapOfArgument
                          : parameter.dim;
     os << llvm::formatv("    {{{0}, {1}, {2}, {3}, {4}, {5}},\n",
                         kKinds[static_cast<int>(parameter.kind)],
@@ -248,13 +305,13 @@ void Writer::writeParameters(llvm::raw_ostream &os) {
   os << "};\n";
 }
 
-void Writer::writeRequirements(llvm::raw_ostream &os) {
-  os << "static const Requirement requirements[] = {";
-  for (const Requirement &needed : kernel.requirements)
+void Writer::writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  os << "static const Requirement requirements" << numbered.number << "[] = {";
+  for (const Requirement &needed : numbered.kernel.requirements)
     os << llvm::formatv("{{{0}, {1}, {2}}, ", needed.divisor ? int(*needed.divisor) : -1,
                         needed.dividend, needed.factor);
-  os << "{-1, 0, 1}};\nstatic const Bound bounds[] = {";
-  for (const Bound &bound : kernel.bounds)
+  os << "{-1, 0, 1}};\nstatic const Bound bounds" << numbered.number << "[] = {";
+  for (const Bound &bound : numbered.kernel.bounds)
     os << llvm::formatv("{{{0}, {1}}, ", bound.dim, bound.most);
   os << "{0, 0}};\n";
 }
@@ -267,7 +324,23 @@ void Writer::writeImage(llvm::raw_ostream &os) {
   os << "\n};\n";
 }
 
-void Writer::writeKernel(llvm::raw_ostream &os) {
+void Writer::writeTables(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  writeArguments(os, numbered);
+  writeMaps(os, numbered);
+  writeParameters(os, numbered);
+  writeRequirements(os, numbered);
+}
+
+/// `{extents}, {divisors}`
+static void writeGrid(llvm::raw_ostream &os, const std::array<GridDim, 3> &grid) {
+  writeList(os, grid, [&](const GridDim &dim) { os << spell(dim.extent); });
+  os << ", ";
+  writeList(os, grid, [&](const GridDim &dim) { os << dim.divisor; });
+}
+
+/// The entry of a kernel in the array of all.
+void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  const KernelInfo &kernel = numbered.kernel;
   auto triple = [](const std::array<unsigned, 3> &sizes) {
     return llvm::formatv("{{{0}, {1}, {2}}", sizes[0], sizes[1], sizes[2]).str();
   };
@@ -275,27 +348,89 @@ void Writer::writeKernel(llvm::raw_ostream &os) {
   StringRef target = bundle.target;
   target.consume_front("sm_");
   target.consumeInteger(10, number);
-  os << "static const KernelInfo kernel = {\n    " << quote(kernel.name) << ", "
-     << quote(kernel.symbol) << ", arguments, dims, requirements, " << kernel.requirements.size()
-     << ", bounds, " << kernel.bounds.size() << ", maps, parameters, " << kernel.workspaceBytes
-     << ",\n    ";
-  writeList(os, kernel.grid, [&](const GridDim &dim) { os << spell(dim.extent); });
-  os << ", ";
-  writeList(os, kernel.grid, [&](const GridDim &dim) { os << dim.divisor; });
-  os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n    "
+  os << "    {" << quote(kernel.name) << ", " << quote(kernel.symbol)
+     << llvm::formatv(", arguments{0}, dims, requirements{0}, {1}, bounds{0}, {2}, maps{0}, "
+                      "parameters{0}, {3}, {4},\n     ",
+                      numbered.number, kernel.requirements.size(), kernel.bounds.size(),
+                      kernel.parameters.size(), kernel.workspaceBytes);
+  writeGrid(os, kernel.grid);
+  os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n     "
      << triple(kernel.block) << ", " << triple(kernel.cluster) << ", " << kernel.sharedMemory
-     << ", " << number / 10 << ", " << number % 10 << ", image};\n";
+     << ", " << number / 10 << ", " << number % 10 << ", image},\n";
 }
 
-void Writer::writeFunction(llvm::raw_ostream &os) {
-  writeSignature(os);
-  os << " {\n  Value values[" << kernel.arguments.size() << "];\n";
-  for (auto [i, argument] : llvm::enumerate(kernel.arguments)) {
+/// What each kernel of the choice should take.
+void Writer::writeAlternatives(llvm::raw_ostream &os) {
+  for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
+    os << "static const TimeTerm terms" << i << "[] = ";
+    writeList(os, alternative.iterations, [&](const TimeTerm &term) {
+      os << llvm::formatv("{{{0}, {1}}", term.op, term.value);
+    });
+    os << ";\n";
+  }
+  os << "static const Alternative alternatives[KERNEL_COUNT] = {\n";
+  for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
+    const TimeModel &time = alternative.time;
+    os << "    {";
+    writeGrid(os, alternative.grid);
+    // All digits, so that C computes with the same numbers.
+    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, ", i, alternative.iterations.size(),
+                        time.order, time.atATime)
+       << llvm::format("%.17g, %.17g}},\n", time.iterationTime, time.endsTime);
+  }
+  os << "};\nconst char *const " << name << "_alternatives[] = ";
+  writeList(os, kernels,
+            [&](const NumberedKernel &numbered) { os << quote(numbered.kernel.name); });
+  os << ";\n\n";
+}
+
+/// The arguments of a function as the launcher takes them.
+void Writer::writeValues(llvm::raw_ostream &os) {
+  os << " {\n  Value values[" << signature.arguments.size() << "];\n";
+  for (auto [i, argument] : llvm::enumerate(signature.arguments)) {
     std::string given = getParameterName(argument);
     os << "  values[" << i << "].view = " << (argument.isView ? given : "NULL") << ";\n  values["
        << i << "].scalar = " << (argument.isView ? "NULL" : "&" + given) << ";\n";
   }
-  os << "  return launch(device, stream, values, error, error_size);\n}\n";
+}
+
+static constexpr llvm::StringLiteral kForcedLaunch =
+    R"(  if (alternative < 0 || alternative >= KERNEL_COUNT) {
+    Call call;
+    call.kernel = NULL;
+    call.text = error;
+    call.size = error_size;
+    return fail(call, TESSERA_INVALID_ARGUMENT, "there are %d alternatives, and none at position %d",
+                KERNEL_COUNT, alternative);
+  }
+  return launch(&kernels[alternative], device, stream, values, error, error_size);
+}
+
+)";
+
+static constexpr llvm::StringLiteral kAskedChoice =
+    R"((const int64_t *extents, double *microseconds) {
+  int i;
+  for (i = 0; i < DIM_COUNT; ++i)
+    if (extents[i] < 0 || extents[i] > INT32_MAX)
+      return -1;
+  for (i = 0; microseconds && i < KERNEL_COUNT; ++i)
+    microseconds[i] = predict(i, extents);
+  return choose(extents);
+}
+)";
+
+void Writer::writeFunctions(llvm::raw_ostream &os) {
+  writeSignature(os);
+  writeValues(os);
+  os << "  return launch(&kernels[" << (choice ? "chooseByValues(values)" : "0")
+     << "], device, stream, values, error, error_size);\n}\n";
+  if (!choice)
+    return;
+  os << "\n";
+  writeSignature(os, /*isForced=*/true);
+  writeValues(os);
+  os << kForcedLaunch << "int " << name << "_choice" << kAskedChoice;
 }
 
 std::string Writer::writeSource() {
@@ -303,20 +438,28 @@ std::string Writer::writeSource() {
   llvm::raw_string_ostream os(text);
   os << "/* Written by tessera compile --emit c; do not edit. */\n"
      << "#define _POSIX_C_SOURCE 200112L\n#include \"" << name << ".h\"\n\n"
-     << "#include <dlfcn.h>\n#include <inttypes.h>\n#include <pthread.h>\n#include <stdarg.h>\n"
+     << "#include <dlfcn.h>\n#include <inttypes.h>\n"
+     << (choice ? "#include <math.h>\n" : "") << "#include <pthread.h>\n#include <stdarg.h>\n"
      << "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n";
   writeCounts(os);
   for (const char *part : {tesseraCDriver, tesseraCChecks, tesseraCContext, tesseraCLaunch})
     os << part << "\n";
-  os << "/* ---- This kernel ---- */\n\n";
-  writeArguments(os);
-  writeMaps(os);
-  writeParameters(os);
-  writeRequirements(os);
+  if (choice)
+    os << tesseraCLaunchTime << "\n" << tesseraCChoice << "\n";
+  os << (choice ? "/* ---- These kernels ---- */\n\n" : "/* ---- This kernel ---- */\n\n")
+     << "static const char *const dims[] = ";
+  writeList(os, signature.dims, [&](const std::string &dim) { os << quote(dim); });
+  os << ";\n";
+  for (const NumberedKernel &numbered : kernels)
+    writeTables(os, numbered);
   writeImage(os);
-  writeKernel(os);
-  os << "\n";
-  writeFunction(os);
+  os << "static const KernelInfo kernels[KERNEL_COUNT] = {\n";
+  for (const NumberedKernel &numbered : kernels)
+    writeKernel(os, numbered);
+  os << "};\n\n";
+  if (choice)
+    writeAlternatives(os);
+  writeFunctions(os);
   return text;
 }
 
@@ -343,10 +486,10 @@ llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) 
   if (!info->sequences.empty())
     return fail("C is written for one kernel, and sequence '" + info->sequences.front().name +
                 "' launches several; name one of them with --kernel");
-  if (info->kernels.size() != 1)
+  if (info->choices.size() > 1 || (info->choices.empty() && info->kernels.size() != 1))
     return fail("C is written for one kernel, and the source has " +
                 llvm::Twine(info->kernels.size()) + "; name one with --kernel");
-  if (info->kernels.front().timelineBytes)
+  if (llvm::any_of(info->kernels, [](const KernelInfo &kernel) { return kernel.timelineBytes; }))
     return fail("a launch in C reads no timeline; compile without --instrument");
   Writer writer(*info, name);
   return CSource{writer.writeHeader(), writer.writeSource()};

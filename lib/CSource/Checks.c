@@ -6,89 +6,90 @@ static int64_t evaluate(Extent extent, const int64_t *dims) {
 
 #define ARGUMENT "kernel '%s': argument '%s': "
 
-static int bindDims(ErrorText error, const ArgumentInfo *info, const tessera_tensor *view,
+static int bindDims(Call call, const ArgumentInfo *info, const tessera_tensor *view,
                     int64_t *dims) {
   int i;
   if (!view || !view->shape || !view->strides)
-    return fail(error, TESSERA_INVALID_ARGUMENT, ARGUMENT "is null, or has no shape or strides",
-                kernel.name, info->name);
+    return fail(call, TESSERA_INVALID_ARGUMENT, ARGUMENT "is null, or has no shape or strides",
+                call.kernel->name, info->name);
   for (i = 0; i < info->rank; ++i) {
     int64_t extent = view->shape[i], *bound;
     if (extent < 0 || extent > INT32_MAX)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has extent %" PRId64
                            "; an extent is at least 1 and below 2^31",
-                  kernel.name, info->name, i, extent);
+                  call.kernel->name, info->name, i, extent);
     if (info->dims[i].dim < 0) {
       if (extent != info->dims[i].constant)
-        return fail(error, TESSERA_INVALID_ARGUMENT,
+        return fail(call, TESSERA_INVALID_ARGUMENT,
                     ARGUMENT "dimension %d has extent %" PRId64
                              "; this kernel is compiled for %" PRId64 " there",
-                    kernel.name, info->name, i, extent, info->dims[i].constant);
+                    call.kernel->name, info->name, i, extent, info->dims[i].constant);
       continue;
     }
     bound = &dims[info->dims[i].dim];
     if (*bound >= 0 && *bound != extent)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d, '%s', has extent %" PRId64 ", but is %" PRId64
                            " in an earlier argument",
-                  kernel.name, info->name, i, kernel.dims[info->dims[i].dim], extent, *bound);
+                  call.kernel->name, info->name, i, call.kernel->dims[info->dims[i].dim], extent,
+                  *bound);
     *bound = extent;
   }
   return 0;
 }
 
-static int checkLayout(ErrorText error, const ArgumentInfo *info, const tessera_tensor *view) {
+static int checkLayout(Call call, const ArgumentInfo *info, const tessera_tensor *view) {
   int i;
   for (i = 0; i < info->rank; ++i)
     if (view->shape[i] == 0)
       return 0;
   if (!view->data || view->data % (uint64_t)info->alignment)
-    return fail(error, TESSERA_INVALID_ARGUMENT,
-                ARGUMENT "the address is null or no multiple of %" PRId64 " bytes", kernel.name,
-                info->name, info->alignment);
+    return fail(call, TESSERA_INVALID_ARGUMENT,
+                ARGUMENT "the address is null or no multiple of %" PRId64 " bytes",
+                call.kernel->name, info->name, info->alignment);
   for (i = 0; i < info->rank; ++i) {
     int64_t stride = view->strides[i];
     if (view->shape[i] == 1)
       continue;
     if (i + 1 == info->rank && stride != 1)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "the innermost dimension has stride %" PRId64 "; it must be 1",
-                  kernel.name, info->name, stride);
+                  call.kernel->name, info->name, stride);
     if (stride < 0 || (stride == 0 && info->isWritten) ||
         stride > (INT64_C(1) << 47) / info->elementBytes / view->shape[i])
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has stride %" PRId64
                            "; strides are not negative, not 0 where a kernel writes, "
                            "and within the address space",
-                  kernel.name, info->name, i, stride);
+                  call.kernel->name, info->name, i, stride);
     if (i + 1 < info->rank && stride * info->elementBytes % info->alignment)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has stride %" PRId64
                            "; strides must be multiples of %" PRId64 " elements",
-                  kernel.name, info->name, i, stride, info->alignment / info->elementBytes);
+                  call.kernel->name, info->name, i, stride, info->alignment / info->elementBytes);
   }
   return 0;
 }
 
-static int checkRequirements(ErrorText error, const int64_t *dims) {
+static int checkRequirements(Call call, const int64_t *dims) {
   int i;
-  for (i = 0; i < kernel.boundCount; ++i)
-    if (dims[kernel.bounds[i].dim] > kernel.bounds[i].most)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': '%s' is %" PRId64 " and must be at most %" PRId64, kernel.name,
-                  kernel.dims[kernel.bounds[i].dim], dims[kernel.bounds[i].dim],
-                  kernel.bounds[i].most);
-  for (i = 0; i < kernel.requirementCount; ++i) {
-    const Requirement *needed = &kernel.requirements[i];
+  for (i = 0; i < call.kernel->boundCount; ++i)
+    if (dims[call.kernel->bounds[i].dim] > call.kernel->bounds[i].most)
+      return fail(call, TESSERA_INVALID_ARGUMENT,
+                  "kernel '%s': '%s' is %" PRId64 " and must be at most %" PRId64,
+                  call.kernel->name, call.kernel->dims[call.kernel->bounds[i].dim],
+                  dims[call.kernel->bounds[i].dim], call.kernel->bounds[i].most);
+  for (i = 0; i < call.kernel->requirementCount; ++i) {
+    const Requirement *needed = &call.kernel->requirements[i];
     int64_t dividend = dims[needed->dividend];
     int64_t divisor = needed->factor * (needed->divisor < 0 ? 1 : dims[needed->divisor]);
     if (dividend && (!divisor || dividend % divisor))
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   "kernel '%s': '%s' is %" PRId64 " and must be a multiple of %" PRId64 "%s%s",
-                  kernel.name, kernel.dims[needed->dividend], dividend, needed->factor,
+                  call.kernel->name, call.kernel->dims[needed->dividend], dividend, needed->factor,
                   needed->divisor < 0 ? "" : " times ",
-                  needed->divisor < 0 ? "" : kernel.dims[needed->divisor]);
+                  needed->divisor < 0 ? "" : call.kernel->dims[needed->divisor]);
   }
   return 0;
 }
@@ -192,67 +193,68 @@ static int sharesWithItself(const ArgumentInfo *info, const tessera_tensor *view
   return 0;
 }
 
-static int checkOverlap(ErrorText error, const Value *values) {
-  const ArgumentInfo *infos = kernel.arguments;
+static int checkOverlap(Call call, const Value *values) {
+  const ArgumentInfo *infos = call.kernel->arguments;
   int i, j;
   for (i = 0; i < ARGUMENT_COUNT; ++i) {
     if (!infos[i].isView || !infos[i].isWritten || !measure(&infos[i], values[i].view))
       continue;
     if (sharesWithItself(&infos[i], values[i].view))
-      return fail(error, TESSERA_INVALID_ARGUMENT,
-                  ARGUMENT "elements at different indices share memory", kernel.name,
+      return fail(call, TESSERA_INVALID_ARGUMENT,
+                  ARGUMENT "elements at different indices share memory", call.kernel->name,
                   infos[i].name);
     for (j = 0; j < ARGUMENT_COUNT; ++j)
       if (j != i && infos[j].isView &&
           shareElements(&infos[i], values[i].view, &infos[j], values[j].view))
-        return fail(error, TESSERA_INVALID_ARGUMENT,
+        return fail(call, TESSERA_INVALID_ARGUMENT,
                     "kernel '%s': arguments '%s' and '%s' share memory, and the kernel writes '%s'",
-                    kernel.name, infos[i < j ? i : j].name, infos[i < j ? j : i].name,
+                    call.kernel->name, infos[i < j ? i : j].name, infos[i < j ? j : i].name,
                     infos[i].name);
   }
   return 0;
 }
 
-static int checkArguments(ErrorText error, const Value *values, int64_t *dims) {
+static int checkArguments(Call call, const Value *values, int64_t *dims) {
   int i, status;
   for (i = 0; i < DIM_COUNT; ++i)
     dims[i] = -1;
   for (i = 0; i < ARGUMENT_COUNT; ++i) {
-    const ArgumentInfo *info = &kernel.arguments[i];
+    const ArgumentInfo *info = &call.kernel->arguments[i];
     if (!info->isView)
       continue;
-    if ((status = bindDims(error, info, values[i].view, dims)) != 0 ||
-        (status = checkLayout(error, info, values[i].view)) != 0)
+    if ((status = bindDims(call, info, values[i].view, dims)) != 0 ||
+        (status = checkLayout(call, info, values[i].view)) != 0)
       return status;
   }
-  return checkRequirements(error, dims);
+  return checkRequirements(call, dims);
 }
 
 /* The blocks of a launch, all 0 when there is nothing to do; of a persistent kernel, of all that
  * its clusters walk over. */
-static int computeGrid(ErrorText error, const int64_t *dims, unsigned *grid) {
+static int computeGrid(Call call, const int64_t *dims, unsigned *grid) {
   static const int64_t most[3] = {INT32_MAX, 65535, 65535};
   int64_t sizes[3], total = 1;
   int i;
   for (i = 0; i < 3; ++i) {
-    int64_t extent = evaluate(kernel.gridExtents[i], dims);
-    sizes[i] = (extent + kernel.gridDivisors[i] - 1) / kernel.gridDivisors[i];
-    if (!kernel.isPersistent && (sizes[i] *= kernel.cluster[i]) > most[i])
-      return fail(error, TESSERA_INVALID_ARGUMENT,
+    int64_t extent = evaluate(call.kernel->gridExtents[i], dims);
+    sizes[i] = (extent + call.kernel->gridDivisors[i] - 1) / call.kernel->gridDivisors[i];
+    if (!call.kernel->isPersistent && (sizes[i] *= call.kernel->cluster[i]) > most[i])
+      return fail(call, TESSERA_INVALID_ARGUMENT,
                   "kernel '%s': the grid has %" PRId64
                   " blocks in dimension %c; the hardware takes at most %" PRId64 ": split the call",
-                  kernel.name, sizes[i], "xyz"[i], most[i]);
+                  call.kernel->name, sizes[i], "xyz"[i], most[i]);
     total = sizes[i] && total > INT32_MAX / sizes[i] ? INT64_C(1) << 32 : total * sizes[i];
   }
-  if (kernel.isPersistent && total > INT32_MAX)
-    return fail(error, TESSERA_INVALID_ARGUMENT,
-                "kernel '%s': the grid has more than 2^31 - 1 tiles: split the call", kernel.name);
+  if (call.kernel->isPersistent && total > INT32_MAX)
+    return fail(call, TESSERA_INVALID_ARGUMENT,
+                "kernel '%s': the grid has more than 2^31 - 1 tiles: split the call",
+                call.kernel->name);
   for (i = 0; i < 3; ++i)
-    grid[i] = (unsigned)(!total ? 0 : !kernel.isPersistent ? sizes[i] : i ? 1 : total);
+    grid[i] = (unsigned)(!total ? 0 : !call.kernel->isPersistent ? sizes[i] : i ? 1 : total);
   for (i = 0; total && i < DIM_COUNT; ++i)
     if (dims[i] == 0)
-      return fail(error, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': the extent '%s' is 0; an extent is at least 1", kernel.name,
-                  kernel.dims[i]);
+      return fail(call, TESSERA_INVALID_ARGUMENT,
+                  "kernel '%s': the extent '%s' is 0; an extent is at least 1", call.kernel->name,
+                  call.kernel->dims[i]);
   return 0;
 }

@@ -17,10 +17,12 @@ typedef struct {
   TensorMap maps[MOST_MAPS];
 } Slot;
 
+/* A kernel in a context. */
 typedef struct Place {
   unsigned long long id;
+  const KernelInfo *kernel;
   int device;
-  void *function;
+  void *module, *function;
   unsigned capacity;
   Slot *slots[ARGUMENT_COUNT];
   Workspace *workspaces;
@@ -35,29 +37,30 @@ static int isOpen;
 
 typedef struct Idle {
   unsigned long long id;
+  const KernelInfo *kernel;
   uint64_t address;
   struct Idle *next;
 } Idle;
 static Idle *idle;
 
-static void fillConfig(LaunchConfig *config, LaunchAttribute *attributes, const unsigned *grid,
-                       void *stream) {
+static void fillConfig(const KernelInfo *kernel, LaunchConfig *config, LaunchAttribute *attributes,
+                       const unsigned *grid, void *stream) {
   unsigned sizes[3];
   int i;
   memset(config, 0, sizeof(*config));
   memset(attributes, 0, 2 * sizeof(*attributes));
   for (i = 0; i < 3; ++i) {
     config->grid[i] = grid[i];
-    config->block[i] = kernel.block[i];
-    sizes[i] = kernel.cluster[i];
+    config->block[i] = kernel->block[i];
+    sizes[i] = kernel->cluster[i];
   }
-  config->sharedMemory = kernel.sharedMemory;
+  config->sharedMemory = kernel->sharedMemory;
   config->stream = stream;
   if (sizes[0] * sizes[1] * sizes[2] != 1) {
     attributes[config->attributeCount].id = 4; /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
     memcpy(attributes[config->attributeCount++].words, sizes, sizeof(sizes));
   }
-  if (kernel.isPdl) {
+  if (kernel->isPdl) {
     int allowed = 1;
     attributes[config->attributeCount].id =
         6; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
@@ -66,90 +69,96 @@ static void fillConfig(LaunchConfig *config, LaunchAttribute *attributes, const 
   config->attributes = config->attributeCount ? attributes : NULL;
 }
 
-static int checkDevice(ErrorText error, int device) {
+static int checkDevice(Call call, int device) {
   int major = 0, minor = 0, memory = 0;
   char name[256] = "";
-  if (check(error, cuda.cuDeviceGetAttribute(&major, 75, device), "cuDeviceGetAttribute") ||
-      check(error, cuda.cuDeviceGetAttribute(&minor, 76, device), "cuDeviceGetAttribute") ||
-      check(error, cuda.cuDeviceGetAttribute(&memory, 97, device), "cuDeviceGetAttribute") ||
-      check(error, cuda.cuDeviceGetName(name, (int)sizeof(name), device), "cuDeviceGetName"))
+  if (check(call, cuda.cuDeviceGetAttribute(&major, 75, device), "cuDeviceGetAttribute") ||
+      check(call, cuda.cuDeviceGetAttribute(&minor, 76, device), "cuDeviceGetAttribute") ||
+      check(call, cuda.cuDeviceGetAttribute(&memory, 97, device), "cuDeviceGetAttribute") ||
+      check(call, cuda.cuDeviceGetName(name, (int)sizeof(name), device), "cuDeviceGetName"))
     return TESSERA_DRIVER_ERROR;
-  if (major != kernel.major || minor != kernel.minor)
-    return fail(error, TESSERA_NO_DEVICE,
+  if (major != call.kernel->major || minor != call.kernel->minor)
+    return fail(call, TESSERA_NO_DEVICE,
                 "kernel '%s' is compiled for compute capability %d.%d; device %d (%s) has %d.%d",
-                kernel.name, kernel.major, kernel.minor, device, name, major, minor);
-  if (kernel.sharedMemory > (unsigned)memory)
-    return fail(error, TESSERA_NO_DEVICE,
+                call.kernel->name, call.kernel->major, call.kernel->minor, device, name, major,
+                minor);
+  if (call.kernel->sharedMemory > (unsigned)memory)
+    return fail(call, TESSERA_NO_DEVICE,
                 "kernel '%s' needs %u bytes of shared memory; a block on device %d has %d",
-                kernel.name, kernel.sharedMemory, device, memory);
+                call.kernel->name, call.kernel->sharedMemory, device, memory);
   return 0;
 }
 
 /* The clusters of a persistent kernel that the device runs at a time. */
-static int findCapacity(ErrorText error, Place *place) {
+static int findCapacity(Call call, Place *place) {
   int multiprocessors = 0, clusters = 0;
-  unsigned size = kernel.cluster[0], grid[3] = {1, 1, 1};
+  unsigned size = call.kernel->cluster[0], grid[3] = {1, 1, 1};
   LaunchConfig config;
   LaunchAttribute attributes[2];
-  if (check(error, cuda.cuDeviceGetAttribute(&multiprocessors, 16, place->device),
+  if (check(call, cuda.cuDeviceGetAttribute(&multiprocessors, 16, place->device),
             "cuDeviceGetAttribute"))
     return TESSERA_DRIVER_ERROR;
   place->capacity = (unsigned)multiprocessors / size;
   if (size == 1)
     return 0;
   grid[0] = place->capacity * size;
-  fillConfig(&config, attributes, grid, NULL);
-  if (check(error, cuda.cuOccupancyMaxActiveClusters(&clusters, place->function, &config),
+  fillConfig(call.kernel, &config, attributes, grid, NULL);
+  if (check(call, cuda.cuOccupancyMaxActiveClusters(&clusters, place->function, &config),
             "cuOccupancyMaxActiveClusters"))
     return TESSERA_DRIVER_ERROR;
   if ((unsigned)clusters < place->capacity)
     place->capacity = (unsigned)clusters;
   if (!place->capacity)
-    return fail(error, TESSERA_NO_DEVICE, "kernel '%s': no cluster of %u blocks fits on device %d",
-                kernel.name, size, place->device);
+    return fail(call, TESSERA_NO_DEVICE, "kernel '%s': no cluster of %u blocks fits on device %d",
+                call.kernel->name, size, place->device);
   return 0;
 }
 
 /* The module stays loaded to the end of the process: graphs may use it, and the code is part of the
  * program. */
-static int loadPlace(ErrorText error, Place *place) {
-  void *module = NULL;
-  int status = checkDevice(error, place->device), i;
+static int loadPlace(Call call, Place *place) {
+  const Place *other;
+  int status = checkDevice(call, place->device), i;
   if (status)
     return status;
-  if (check(error, cuda.cuModuleLoadDataEx(&module, kernel.image, 0, NULL, NULL),
-            "cuModuleLoadDataEx") ||
-      check(error, cuda.cuModuleGetFunction(&place->function, module, kernel.symbol),
+  for (other = places; other; other = other->next) /* The kernels are of one module. */
+    if (other->id == place->id)
+      place->module = other->module;
+  if ((!place->module &&
+       check(call, cuda.cuModuleLoadDataEx(&place->module, call.kernel->image, 0, NULL, NULL),
+             "cuModuleLoadDataEx")) ||
+      check(call, cuda.cuModuleGetFunction(&place->function, place->module, call.kernel->symbol),
             "cuModuleGetFunction"))
     return TESSERA_DRIVER_ERROR;
-  if (kernel.sharedMemory > 48 * 1024 &&
-      check(error, cuda.cuFuncSetAttribute(place->function, 8, (int)kernel.sharedMemory),
+  if (call.kernel->sharedMemory > 48 * 1024 &&
+      check(call, cuda.cuFuncSetAttribute(place->function, 8, (int)call.kernel->sharedMemory),
             "cuFuncSetAttribute"))
     return TESSERA_DRIVER_ERROR;
   for (i = 0; i < ARGUMENT_COUNT; ++i)
-    if (kernel.arguments[i].isView && !(place->slots[i] = calloc(SLOTS, sizeof(Slot))))
-      return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", kernel.name);
-  return kernel.isPersistent ? findCapacity(error, place) : 0;
+    if (call.kernel->arguments[i].isView && !(place->slots[i] = calloc(SLOTS, sizeof(Slot))))
+      return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+  return call.kernel->isPersistent ? findCapacity(call, place) : 0;
 }
 
-/* What the current context has, loaded where it has nothing yet. */
-static int findPlace(ErrorText error, void *context, int device, Place **found) {
+/* What the current context has of the kernel, loaded where it has nothing yet. */
+static int findPlace(Call call, void *context, int device, Place **found) {
   int mode = 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */, status, i;
   unsigned long long id = 0;
   Place *place;
-  if (check(error, cuda.cuCtxGetId(context, &id), "cuCtxGetId"))
+  if (check(call, cuda.cuCtxGetId(context, &id), "cuCtxGetId"))
     return TESSERA_DRIVER_ERROR;
   for (*found = places; *found; *found = (*found)->next)
-    if ((*found)->id == id)
+    if ((*found)->id == id && (*found)->kernel == call.kernel)
       return 0;
   if (!(place = calloc(1, sizeof(Place))))
-    return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", kernel.name);
+    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
   place->id = id;
+  place->kernel = call.kernel;
   place->device = device;
-  status = check(error, cuda.cuThreadExchangeStreamCaptureMode(&mode),
+  status = check(call, cuda.cuThreadExchangeStreamCaptureMode(&mode),
                  "cuThreadExchangeStreamCaptureMode");
   if (!status) {
-    status = loadPlace(error, place);
+    status = loadPlace(call, place);
     cuda.cuThreadExchangeStreamCaptureMode(&mode);
   }
   if (status) {
@@ -165,21 +174,21 @@ static int findPlace(ErrorText error, void *context, int device, Place **found) 
 
 /* ---- Workspaces ---- */
 
-static int allocateZeros(ErrorText error, uint64_t *address) {
+static int allocateZeros(Call call, uint64_t *address) {
   void *stream = NULL;
   int mode = 2, status;
-  if (check(error, cuda.cuThreadExchangeStreamCaptureMode(&mode),
+  if (check(call, cuda.cuThreadExchangeStreamCaptureMode(&mode),
             "cuThreadExchangeStreamCaptureMode"))
     return TESSERA_DRIVER_ERROR;
-  status =
-      check(error, cuda.cuMemAlloc(address, kernel.workspaceBytes), "cuMemAlloc of the workspace");
+  status = check(call, cuda.cuMemAlloc(address, call.kernel->workspaceBytes),
+                 "cuMemAlloc of the workspace");
   if (!status) {
-    status = check(error, cuda.cuStreamCreate(&stream, 1), "cuStreamCreate to zero the workspace");
+    status = check(call, cuda.cuStreamCreate(&stream, 1), "cuStreamCreate to zero the workspace");
     if (!status) {
-      status = check(error, cuda.cuMemsetD8Async(*address, 0, kernel.workspaceBytes, stream),
+      status = check(call, cuda.cuMemsetD8Async(*address, 0, call.kernel->workspaceBytes, stream),
                      "cuMemsetD8Async");
       if (!status)
-        status = check(error, cuda.cuStreamSynchronize(stream),
+        status = check(call, cuda.cuStreamSynchronize(stream),
                        "cuStreamSynchronize after zeroing the workspace");
       cuda.cuStreamDestroy(stream);
     }
@@ -205,7 +214,7 @@ static const void *getThread(void) {
   return mine;
 }
 
-static int resolveWorkspace(ErrorText error, Place *place, void *stream, uint64_t *address) {
+static int resolveWorkspace(Call call, Place *place, void *stream, uint64_t *address) {
   const void *thread = (uintptr_t)stream == 2 /* CU_STREAM_PER_THREAD */ ? getThread() : NULL;
   Workspace *found;
   int status;
@@ -214,11 +223,11 @@ static int resolveWorkspace(ErrorText error, Place *place, void *stream, uint64_
       *address = found->address;
       return 0;
     }
-  if ((status = allocateZeros(error, address)) != 0)
+  if ((status = allocateZeros(call, address)) != 0)
     return status;
   if (!(found = malloc(sizeof(Workspace)))) {
     cuda.cuMemFree(*address);
-    return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", kernel.name);
+    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
   }
   found->stream = stream;
   found->thread = thread;
@@ -237,10 +246,11 @@ static void giveBack(void *value) {
   pthread_mutex_unlock(&idleLock);
 }
 
-static Idle *takeIdle(unsigned long long id) {
+static Idle *takeIdle(const Place *owner) {
   Idle **place, *found;
   pthread_mutex_lock(&idleLock);
-  for (place = &idle; *place && (*place)->id != id; place = &(*place)->next)
+  for (place = &idle; *place && ((*place)->id != owner->id || (*place)->kernel != owner->kernel);
+       place = &(*place)->next)
     ;
   found = *place;
   if (found)
@@ -250,39 +260,40 @@ static Idle *takeIdle(unsigned long long id) {
 }
 
 /* A workspace of its own for a launch that `graph` captures, which gives it back. */
-static int retainInGraph(ErrorText error, const Place *place, void *graph, uint64_t *address) {
-  Idle *entry = takeIdle(place->id);
+static int retainInGraph(Call call, const Place *place, void *graph, uint64_t *address) {
+  Idle *entry = takeIdle(place);
   void *object = NULL;
   int status;
   if (!entry) {
     if (!(entry = malloc(sizeof(Idle))))
-      return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", kernel.name);
+      return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
     entry->id = place->id;
-    if ((status = allocateZeros(error, &entry->address)) != 0) {
+    entry->kernel = place->kernel;
+    if ((status = allocateZeros(call, &entry->address)) != 0) {
       free(entry);
       return status;
     }
   }
   *address = entry->address;
-  if (check(error, cuda.cuUserObjectCreate(&object, entry, giveBack, 1, 1), "cuUserObjectCreate")) {
+  if (check(call, cuda.cuUserObjectCreate(&object, entry, giveBack, 1, 1), "cuUserObjectCreate")) {
     giveBack(entry);
     return TESSERA_DRIVER_ERROR;
   }
-  if (!check(error, cuda.cuGraphRetainUserObject(graph, object, 1, 1), "cuGraphRetainUserObject"))
+  if (!check(call, cuda.cuGraphRetainUserObject(graph, object, 1, 1), "cuGraphRetainUserObject"))
     return 0;
   cuda.cuUserObjectRelease(object, 1);
   return TESSERA_DRIVER_ERROR;
 }
 
-static int findWorkspace(ErrorText error, Place *place, void *stream, uint64_t *address) {
+static int findWorkspace(Call call, Place *place, void *stream, uint64_t *address) {
   int isCapturing = 0;
   void *graph = NULL;
   *address = 0;
-  if (!kernel.workspaceBytes)
+  if (!call.kernel->workspaceBytes)
     return 0;
-  if (check(error, cuda.cuStreamGetCaptureInfo(stream, &isCapturing, NULL, &graph, NULL, NULL),
+  if (check(call, cuda.cuStreamGetCaptureInfo(stream, &isCapturing, NULL, &graph, NULL, NULL),
             "cuStreamGetCaptureInfo"))
     return TESSERA_DRIVER_ERROR;
-  return isCapturing == 1 ? retainInGraph(error, place, graph, address)
-                          : resolveWorkspace(error, place, stream, address);
+  return isCapturing == 1 ? retainInGraph(call, place, graph, address)
+                          : resolveWorkspace(call, place, stream, address);
 }

@@ -58,6 +58,7 @@ typedef struct {
   int boundCount;
   const MapInfo *maps;
   const ParameterInfo *parameters;
+  int parameterCount;
   uint64_t workspaceBytes;
   Extent gridExtents[3];
   int64_t gridDivisors[3];
@@ -67,7 +68,7 @@ typedef struct {
   const unsigned char *image;
 } KernelInfo;
 
-static const KernelInfo kernel;
+static const KernelInfo kernels[KERNEL_COUNT];
 
 /* A value of an argument: a view or the bytes of a scalar. */
 typedef struct {
@@ -75,17 +76,19 @@ typedef struct {
   const void *scalar;
 } Value;
 
+/* A launch: of which kernel, and where the reason goes why it fails. */
 typedef struct {
+  const KernelInfo *kernel;
   char *text;
   size_t size;
-} ErrorText;
+} Call;
 
-static int fail(ErrorText error, int status, const char *format, ...) {
+static int fail(Call call, int status, const char *format, ...) {
   va_list arguments;
-  if (!error.text || !error.size)
+  if (!call.text || !call.size)
     return status;
   va_start(arguments, format);
-  vsnprintf(error.text, error.size, format, arguments);
+  vsnprintf(call.text, call.size, format, arguments);
   va_end(arguments);
   return status;
 }
@@ -154,7 +157,7 @@ static struct {
   DRIVER_FUNCTIONS(DECLARE_MEMBER)
 } cuda;
 
-static int check(ErrorText error, int result, const char *what) {
+static int check(Call call, int result, const char *what) {
   const char *name = NULL, *text = NULL;
   if (!result)
     return 0;
@@ -162,7 +165,7 @@ static int check(ErrorText error, int result, const char *what) {
     name = "error";
   if (cuda.cuGetErrorString(result, &text) || !text)
     text = "unknown";
-  return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': %s: %s (%s)", kernel.name, what, name,
+  return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': %s: %s (%s)", call.kernel->name, what, name,
               text);
 }
 
@@ -170,30 +173,30 @@ typedef int GetProcAddress(const char *name, void **function, int version, uint6
                            int *status);
 
 /* ISO C converts no pointer to an object to one to a function; POSIX gives both one form. */
-static int lookUp(ErrorText error, GetProcAddress *get, const char *name, void *place) {
+static int lookUp(Call call, GetProcAddress *get, const char *name, void *place) {
   void *function = NULL;
   int status = 0;
   if (get(name, &function, 12000, 0, &status) || !function)
-    return fail(error, TESSERA_NO_DEVICE,
+    return fail(call, TESSERA_NO_DEVICE,
                 "the CUDA driver has no %s of CUDA 12.0; one of release 525 or newer does", name);
   memcpy(place, &function, sizeof(function));
   return 0;
 }
 
-static int openDriver(ErrorText error) {
+static int openDriver(Call call) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *found;
   GetProcAddress *get;
   int status;
   if (!library)
-    return fail(error, TESSERA_NO_DEVICE, "cannot open the CUDA driver: %s", dlerror());
+    return fail(call, TESSERA_NO_DEVICE, "cannot open the CUDA driver: %s", dlerror());
   found = dlsym(library, "cuGetProcAddress_v2");
   if (!found)
-    return fail(error, TESSERA_NO_DEVICE,
+    return fail(call, TESSERA_NO_DEVICE,
                 "the CUDA driver is older than CUDA 12.0; one of release 525 or newer works");
   memcpy(&get, &found, sizeof(get));
 #define LOOK_UP(NAME, PARAMETERS)                                                                  \
-  if ((status = lookUp(error, get, #NAME, &cuda.NAME)) != 0)                                       \
+  if ((status = lookUp(call, get, #NAME, &cuda.NAME)) != 0)                                        \
     return status;
   DRIVER_FUNCTIONS(LOOK_UP)
-  return check(error, cuda.cuInit(0), "cuInit") ? TESSERA_NO_DEVICE : 0;
+  return check(call, cuda.cuInit(0), "cuInit") ? TESSERA_NO_DEVICE : 0;
 }

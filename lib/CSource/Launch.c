@@ -1,24 +1,25 @@
 /* ---- Launches ---- */
 
 /* Refuses host memory and other devices' memory, on which the kernel would fault. */
-static int checkAddress(ErrorText error, const ArgumentInfo *info, uint64_t address, int device) {
+static int checkAddress(Call call, const ArgumentInfo *info, uint64_t address, int device) {
   unsigned memory = 0;
   int owner = -1;
   if (cuda.cuPointerGetAttribute(&memory, 2, address))
-    return fail(error, TESSERA_INVALID_ARGUMENT,
-                ARGUMENT "the address is not memory that CUDA knows", kernel.name, info->name);
+    return fail(call, TESSERA_INVALID_ARGUMENT,
+                ARGUMENT "the address is not memory that CUDA knows", call.kernel->name,
+                info->name);
   if (memory != 2) /* CU_MEMORYTYPE_DEVICE; others are pinned, which devices reach */
     return 0;
-  if (check(error, cuda.cuPointerGetAttribute(&owner, 9, address), "cuPointerGetAttribute"))
+  if (check(call, cuda.cuPointerGetAttribute(&owner, 9, address), "cuPointerGetAttribute"))
     return TESSERA_DRIVER_ERROR;
   if (owner == device)
     return 0;
-  return fail(error, TESSERA_INVALID_ARGUMENT,
+  return fail(call, TESSERA_INVALID_ARGUMENT,
               "kernel '%s': argument '%s' lies on device %d; the launch is on device %d",
-              kernel.name, info->name, owner, device);
+              call.kernel->name, info->name, owner, device);
 }
 
-static int encodeMap(ErrorText error, const MapInfo *map, int64_t elementBytes,
+static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
                      const tessera_tensor *view, const int64_t *dims, TensorMap *encoded) {
   static const uint32_t ones[5] = {1, 1, 1, 1, 1};
   uint64_t extents[5], strides[5];
@@ -38,7 +39,7 @@ static int encodeMap(ErrorText error, const MapInfo *map, int64_t elementBytes,
     else /* never used, but the driver wants a multiple of 16 */
       strides[i - 1] = (extents[0] * (uint64_t)elementBytes + 15) / 16 * 16;
   }
-  return check(error,
+  return check(call,
                cuda.cuTensorMapEncodeTiled(encoded, map->type, map->rank, address, extents, strides,
                                            map->box, ones, 0, map->swizzle, 3, 0),
                "cuTensorMapEncodeTiled");
@@ -54,9 +55,9 @@ static uint64_t hash(const ArgumentInfo *info, const tessera_tensor *view) {
 }
 
 /* The slot of an argument that holds these values, filled where it does not. */
-static int resolveArgument(ErrorText error, Place *place, int index, const tessera_tensor *view,
+static int resolveArgument(Call call, Place *place, int index, const tessera_tensor *view,
                            const int64_t *dims, Slot **found) {
-  const ArgumentInfo *info = &kernel.arguments[index];
+  const ArgumentInfo *info = &call.kernel->arguments[index];
   size_t bytes = (size_t)info->rank * sizeof(int64_t);
   Slot *slot = &place->slots[index][hash(info, view) % SLOTS];
   union {
@@ -69,13 +70,13 @@ static int resolveArgument(ErrorText error, Place *place, int index, const tesse
   if (slot->isUsed && slot->data == view->data && !memcmp(slot->shape, view->shape, bytes) &&
       !memcmp(slot->strides, view->strides, bytes))
     return 0;
-  if ((status = checkAddress(error, info, view->data, place->device)) != 0)
+  if ((status = checkAddress(call, info, view->data, place->device)) != 0)
     return status;
   aligned = (TensorMap *)(void *)(storage.bytes + (64 - (uintptr_t)storage.bytes % 64) % 64);
   slot->isUsed = 0;
   for (i = 0; i < info->mapCount; ++i) {
-    if ((status = encodeMap(error, &kernel.maps[info->firstMap + i], info->elementBytes, view, dims,
-                            aligned)) != 0)
+    if ((status = encodeMap(call, &call.kernel->maps[info->firstMap + i], info->elementBytes, view,
+                            dims, aligned)) != 0)
       return status;
     memcpy(&slot->maps[i], aligned, sizeof(TensorMap));
   }
@@ -86,19 +87,19 @@ static int resolveArgument(ErrorText error, Place *place, int index, const tesse
   return 0;
 }
 
-static int fillParameters(ErrorText error, Place *place, void *stream, const Value *values,
+static int fillParameters(Call call, Place *place, void *stream, const Value *values,
                           const int64_t *dims, char *block, void **pointers) {
   Slot *slots[ARGUMENT_COUNT] = {NULL};
   uint64_t workspace = 0;
   int i, status;
   for (i = 0; i < ARGUMENT_COUNT; ++i)
-    if (kernel.arguments[i].isView &&
-        (status = resolveArgument(error, place, i, values[i].view, dims, &slots[i])) != 0)
+    if (call.kernel->arguments[i].isView &&
+        (status = resolveArgument(call, place, i, values[i].view, dims, &slots[i])) != 0)
       return status;
-  if ((status = findWorkspace(error, place, stream, &workspace)) != 0)
+  if ((status = findWorkspace(call, place, stream, &workspace)) != 0)
     return status;
-  for (i = 0; i < PARAMETER_COUNT; ++i) {
-    const ParameterInfo *parameter = &kernel.parameters[i];
+  for (i = 0; i < call.kernel->parameterCount; ++i) {
+    const ParameterInfo *parameter = &call.kernel->parameters[i];
     const tessera_tensor *view = parameter->argument < 0 ? NULL : values[parameter->argument].view;
     int64_t number = 0;
     int32_t narrow;
@@ -106,7 +107,7 @@ static int fillParameters(ErrorText error, Place *place, void *stream, const Val
     switch (parameter->kind) {
     case TENSOR_MAP:
       from = &slots[parameter->argument]
-                  ->maps[parameter->index - kernel.arguments[parameter->argument].firstMap];
+                  ->maps[parameter->index - call.kernel->arguments[parameter->argument].firstMap];
       break;
     case POINTER:
       from = &view->data;
@@ -117,9 +118,10 @@ static int fillParameters(ErrorText error, Place *place, void *stream, const Val
     case STRIDE: /* that of a dimension of extent 1 was not checked, and no address depends on it */
       number = view->shape[parameter->index] > 1 ? view->strides[parameter->index] : 0;
       if (parameter->bytes == 4 && number > INT32_MAX)
-        return fail(error, TESSERA_INVALID_ARGUMENT,
-                    ARGUMENT "dimension %d has stride %" PRId64 "; 32 bits are taken", kernel.name,
-                    kernel.arguments[parameter->argument].name, parameter->index, number);
+        return fail(call, TESSERA_INVALID_ARGUMENT,
+                    ARGUMENT "dimension %d has stride %" PRId64 "; 32 bits are taken",
+                    call.kernel->name, call.kernel->arguments[parameter->argument].name,
+                    parameter->index, number);
       break;
     case SCALAR:
       from = values[parameter->argument].scalar;
@@ -137,7 +139,7 @@ static int fillParameters(ErrorText error, Place *place, void *stream, const Val
   return 0;
 }
 
-static int launchIn(ErrorText error, void *context, int device, void *stream, const Value *values,
+static int launchIn(Call call, void *context, int device, void *stream, const Value *values,
                     const int64_t *dims, unsigned *grid) {
   char storage[PARAMETER_BYTES + 64], *block = storage + (64 - (uintptr_t)storage % 64) % 64;
   void *pointers[PARAMETER_COUNT];
@@ -146,77 +148,79 @@ static int launchIn(ErrorText error, void *context, int device, void *stream, co
   Place *place = NULL;
   int status;
   pthread_mutex_lock(&lock);
-  status = findPlace(error, context, device, &place);
+  status = findPlace(call, context, device, &place);
   if (!status)
-    status = fillParameters(error, place, stream, values, dims, block, pointers);
+    status = fillParameters(call, place, stream, values, dims, block, pointers);
   pthread_mutex_unlock(&lock);
   if (status)
     return status;
-  if (kernel.isPersistent)
-    grid[0] = (grid[0] < place->capacity ? grid[0] : place->capacity) * kernel.cluster[0];
-  fillConfig(&config, attributes, grid, stream);
-  return check(error, cuda.cuLaunchKernelEx(&config, place->function, pointers, NULL),
+  if (call.kernel->isPersistent)
+    grid[0] = (grid[0] < place->capacity ? grid[0] : place->capacity) * call.kernel->cluster[0];
+  fillConfig(call.kernel, &config, attributes, grid, stream);
+  return check(call, cuda.cuLaunchKernelEx(&config, place->function, pointers, NULL),
                "cuLaunchKernelEx");
 }
 
 /* The primary context of a device, which belongs to the application as well and is never released.
  * With the lock. */
-static int retainContext(ErrorText error, int ordinal, void **context) {
+static int retainContext(Call call, int ordinal, void **context) {
   static void **contexts;
   int count = 0, device = 0;
-  if (check(error, cuda.cuDeviceGetCount(&count), "cuDeviceGetCount"))
+  if (check(call, cuda.cuDeviceGetCount(&count), "cuDeviceGetCount"))
     return TESSERA_DRIVER_ERROR;
   if (ordinal >= count)
-    return fail(error, TESSERA_NO_DEVICE, "there is no CUDA device %d; this machine has %d",
-                ordinal, count);
+    return fail(call, TESSERA_NO_DEVICE, "there is no CUDA device %d; this machine has %d", ordinal,
+                count);
   if (!contexts && !(contexts = calloc((size_t)count, sizeof(void *))))
-    return fail(error, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", kernel.name);
-  if (!contexts[ordinal] && (check(error, cuda.cuDeviceGet(&device, ordinal), "cuDeviceGet") ||
-                             check(error, cuda.cuDevicePrimaryCtxRetain(&contexts[ordinal], device),
+    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+  if (!contexts[ordinal] && (check(call, cuda.cuDeviceGet(&device, ordinal), "cuDeviceGet") ||
+                             check(call, cuda.cuDevicePrimaryCtxRetain(&contexts[ordinal], device),
                                    "cuDevicePrimaryCtxRetain")))
     return TESSERA_DRIVER_ERROR;
   *context = contexts[ordinal];
   return 0;
 }
 
-static int enterAndLaunch(ErrorText error, int wanted, void *stream, const Value *values,
+static int enterAndLaunch(Call call, int wanted, void *stream, const Value *values,
                           const int64_t *dims, unsigned *grid) {
   void *context = NULL, *popped = NULL;
   int device = -1, status;
-  if (check(error, cuda.cuCtxGetCurrent(&context), "cuCtxGetCurrent") ||
-      (context && check(error, cuda.cuCtxGetDevice(&device), "cuCtxGetDevice")))
+  if (check(call, cuda.cuCtxGetCurrent(&context), "cuCtxGetCurrent") ||
+      (context && check(call, cuda.cuCtxGetDevice(&device), "cuCtxGetDevice")))
     return TESSERA_DRIVER_ERROR;
   if (wanted < 0 || device == wanted)
-    return context ? launchIn(error, context, device, stream, values, dims, grid)
-                   : fail(error, TESSERA_NO_DEVICE,
+    return context ? launchIn(call, context, device, stream, values, dims, grid)
+                   : fail(call, TESSERA_NO_DEVICE,
                           "no CUDA context is current on this thread; name a device instead");
   pthread_mutex_lock(&lock);
-  status = retainContext(error, wanted, &context);
+  status = retainContext(call, wanted, &context);
   pthread_mutex_unlock(&lock);
   if (status)
     return status;
-  if (check(error, cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent"))
+  if (check(call, cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent"))
     return TESSERA_DRIVER_ERROR;
-  status = launchIn(error, context, wanted, stream, values, dims, grid);
+  status = launchIn(call, context, wanted, stream, values, dims, grid);
   cuda.cuCtxPopCurrent(&popped);
   return status;
 }
 
-static int launch(int device, void *stream, const Value *values, char *text, size_t size) {
-  ErrorText error;
+static int launch(const KernelInfo *kernel, int device, void *stream, const Value *values,
+                  char *text, size_t size) {
+  Call call;
   int64_t dims[DIM_COUNT];
   unsigned grid[3] = {0, 0, 0};
   int status;
-  error.text = text;
-  error.size = size;
-  if ((status = checkArguments(error, values, dims)) != 0 ||
-      (status = computeGrid(error, dims, grid)) != 0 || !grid[0])
+  call.kernel = kernel;
+  call.text = text;
+  call.size = size;
+  if ((status = checkArguments(call, values, dims)) != 0 ||
+      (status = computeGrid(call, dims, grid)) != 0 || !grid[0])
     return status;
-  if ((status = checkOverlap(error, values)) != 0)
+  if ((status = checkOverlap(call, values)) != 0)
     return status;
   pthread_mutex_lock(&lock);
-  if (!isOpen && !(status = openDriver(error)))
+  if (!isOpen && !(status = openDriver(call)))
     isOpen = 1;
   pthread_mutex_unlock(&lock);
-  return status ? status : enterAndLaunch(error, device, stream, values, dims, grid);
+  return status ? status : enterAndLaunch(call, device, stream, values, dims, grid);
 }

@@ -1,0 +1,93 @@
+/* ---- Which kernel a launch takes ---- */
+
+typedef struct {
+  Extent gridExtents[3]; /* of tiles */
+  int64_t gridDivisors[3];
+  TimeModel time;
+} Alternative;
+
+static const Alternative alternatives[KERNEL_COUNT];
+
+/* Whether extents are within what a kernel asks of them. */
+static int takes(const KernelInfo *kernel, const int64_t *dims) {
+  int i;
+  for (i = 0; i < kernel->boundCount; ++i)
+    if (dims[kernel->bounds[i].dim] > kernel->bounds[i].most)
+      return 0;
+  for (i = 0; i < kernel->requirementCount; ++i) {
+    const Requirement *needed = &kernel->requirements[i];
+    int64_t divisor = needed->factor * (needed->divisor < 0 ? 1 : dims[needed->divisor]);
+    if (dims[needed->dividend] && (!divisor || dims[needed->dividend] % divisor))
+      return 0;
+  }
+  return 1;
+}
+
+static double predict(int index, const int64_t *dims) {
+  const Alternative *alternative = &alternatives[index];
+  int64_t grid[3];
+  int i;
+  if (!takes(&kernels[index], dims))
+    return INFINITY;
+  for (i = 0; i < 3; ++i) {
+    int64_t divisor = alternative->gridDivisors[i];
+    grid[i] = (evaluate(alternative->gridExtents[i], dims) + divisor - 1) / divisor;
+  }
+  return predictTime(&alternative->time, dims, grid);
+}
+
+/* What was chosen for recent extents; `lock` guards it. */
+enum { CHOICES = 64 };
+static struct {
+  int isUsed, index;
+  int64_t dims[DIM_COUNT];
+} choices[CHOICES];
+
+static int choose(const int64_t *dims) {
+  uint64_t key = 0;
+  int i, slot, index;
+  for (i = 0; i < DIM_COUNT; ++i)
+    key = (key ^ (uint64_t)dims[i]) * UINT64_C(0x9E3779B97F4A7C15);
+  slot = (int)((key >> 32) % CHOICES);
+  pthread_mutex_lock(&lock);
+  if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, DIM_COUNT * sizeof(*dims)) != 0) {
+    double least = predict(0, dims);
+    choices[slot].index = 0;
+    for (i = 1; i < KERNEL_COUNT; ++i) {
+      double time = predict(i, dims);
+      if (time < least) {
+        least = time;
+        choices[slot].index = i;
+      }
+    }
+    memcpy(choices[slot].dims, dims, DIM_COUNT * sizeof(*dims));
+    choices[slot].isUsed = 1;
+  }
+  index = choices[slot].index;
+  pthread_mutex_unlock(&lock);
+  return index;
+}
+
+/* The kernel for a launch whose arguments are not checked yet: the first where they are wrong, which
+ * says so. */
+static int chooseByValues(const Value *values) {
+  int64_t dims[DIM_COUNT];
+  int i, j;
+  for (i = 0; i < DIM_COUNT; ++i)
+    dims[i] = -1;
+  for (i = 0; i < ARGUMENT_COUNT; ++i) {
+    const ArgumentInfo *info = &kernels[0].arguments[i];
+    const tessera_tensor *view = values[i].view;
+    if (!info->isView)
+      continue;
+    if (!view || !view->shape)
+      return 0;
+    for (j = 0; j < info->rank; ++j) {
+      if (view->shape[j] < 0 || view->shape[j] > INT32_MAX)
+        return 0;
+      if (info->dims[j].dim >= 0 && dims[info->dims[j].dim] < 0)
+        dims[info->dims[j].dim] = view->shape[j];
+    }
+  }
+  return choose(dims);
+}
