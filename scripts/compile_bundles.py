@@ -44,7 +44,7 @@ def list_requests():
         if not padded:
             classes |= find_classes(_compile.to_texts(variant.parameters))
         for shape_class in sorted(classes):
-            yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class)
+            yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class, alternatives=True)
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
         size = width - 8 if padded else width
         source, parameters, _ = _variants.describe_gradients(text, kind, size, size)

@@ -125,6 +125,9 @@ typedef struct tessera_compile_options {
   size_t import_count;
   /** What the kernels record, as "timeline,blocks=8" (docs/seeing.md); null for nothing. */
   const char *instrument;
+  /** With TESSERA_EMIT_BUNDLE: the kernel with each of the alternatives that the source declares,
+   * of which a launch takes the fastest for its extents. */
+  int32_t alternatives;
 } tessera_compile_options;
 
 typedef enum tessera_severity {

@@ -86,6 +86,9 @@ struct CompileOptions {
     std::vector<std::pair<std::string, int64_t>> shape;
   };
   Tuning tuning;
+  /// With Bundle: the kernel with each value of the parameters that the source declares
+  /// alternatives of and `defines` do not set, of which a launch takes the fastest for its extents.
+  bool alternatives = false;
   EmitKind emit = EmitKind::Bundle;
   /// With Bundle: ship PTX, which the driver assembles, and do not run ptxas.
   bool bundlePtx = false;
@@ -138,6 +141,8 @@ struct ParameterInfo {
   /// Values such as "128" and ranges such as "16..256 step 16"; empty: any value of the kind.
   std::vector<std::string> allowed;
   std::string documentation;
+  /// Values that a kernel with alternatives has, each in a kernel of its own.
+  std::vector<std::string> alternatives;
 };
 
 /// A kernel or a sequence of a source, with defaults bound.

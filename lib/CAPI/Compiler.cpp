@@ -89,6 +89,7 @@ std::optional<CompileOptions> tessera::capi::convert(const tessera_compile_optio
     result.imports.texts.emplace_back(text(import.name),
                                       llvm::StringRef(import.text, import.length).str());
   result.instrument = text(given.instrument);
+  result.alternatives = given.alternatives;
   return result;
 }
 

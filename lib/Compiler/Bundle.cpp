@@ -159,10 +159,12 @@ void nameTimelineStages(json::Object &kernel, StringRef source) {
 }
 
 std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,
-                        json::Array kernels, json::Array sequences) {
+                        json::Array kernels, json::Array sequences, json::Array choices) {
   json::Object bundle{{"format", "tessera-bundle"},
-                      // What has no sequences is for readers that know none too.
-                      {"version", sequences.empty() ? 1 : 2},
+                      // What has no sequences or choices is for readers that know none too.
+                      {"version", !choices.empty()    ? 3
+                                  : sequences.empty() ? 1
+                                                      : 2},
                       {"target", targetName},
                       {"parameters", std::move(parameters)},
                       {"image", json::Object{{"kind", kind == ImageKind::Cubin ? "cubin" : "ptx"},
@@ -170,6 +172,8 @@ std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image
                       {"kernels", std::move(kernels)}};
   if (!sequences.empty())
     bundle["sequences"] = std::move(sequences);
+  if (!choices.empty())
+    bundle["choices"] = std::move(choices);
   return llvm::formatv("{0:2}\n", json::Value(std::move(bundle))).str();
 }
 

@@ -36,9 +36,11 @@ mlir::FailureOr<llvm::json::Array> describeKernels(mlir::ModuleOp module, const 
 void nameTimelineStages(llvm::json::Object &kernel, llvm::StringRef source);
 
 /// Bundle text of an image (the bytes of a cubin, or PTX text) and its kernels. `parameters` are
-/// the values of the source's parameters by name; `sequences` launch the kernels.
+/// the values of the source's parameters by name; `sequences` launch the kernels, `choices` one of
+/// several.
 std::string writeBundle(llvm::json::Object parameters, ImageKind kind, llvm::StringRef image,
-                        llvm::json::Array kernels, llvm::json::Array sequences);
+                        llvm::json::Array kernels, llvm::json::Array sequences,
+                        llvm::json::Array choices);
 
 } // namespace tessera
 

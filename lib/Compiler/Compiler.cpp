@@ -3,6 +3,7 @@
 #include "dialects/Tile/Entries.h"
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Codegen/Gate.h"
+#include "lib/Compiler/Alternatives.h"
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Observer.h"
@@ -42,6 +43,9 @@ public:
 private:
   CompileStatus readOptions();
   CompileStatus read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form);
+  CompileStatus readTuned(const CompileOptions &given, OwningOpRef<ModuleOp> &form,
+                          TunedForm &found);
+  CompileStatus addAlternatives(OwningOpRef<ModuleOp> &form);
   CompileStatus selectKernel(ModuleOp form);
   CompileStatus readParameters();
   CompileStatus compileModule(OwningOpRef<ModuleOp> form);
@@ -66,6 +70,8 @@ private:
   /// The entries of the bundle, see describeSequence.
   json::Array sequences;
   TunedForm tuned;
+  /// The kernels of the choice that is being compiled, if it is one.
+  std::optional<Alternatives> alternatives;
   /// The fields that the options set.
   SmallVector<ScheduleOverride> asked;
   std::optional<InstrumentTimelineOptions> timeline;
@@ -246,11 +252,20 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
   }
   for (json::Value &sequence : sequences)
     addDemands(*sequence.getAsObject(), *kernels);
-  if (options.emit == EmitKind::Bundle)
-    result.output =
-        writeBundle(std::move(parameters), kind, image, std::move(*kernels), std::move(sequences));
-  else
+  if (options.emit != EmitKind::Bundle) {
     result.output = image.str();
+    return CompileStatus::Success;
+  }
+  // A trial of one of them by itself makes no choice.
+  json::Array choices;
+  if (alternatives && alternatives->size() > 1 && kernels->size() == alternatives->size()) {
+    FailureOr<json::Object> choice = alternatives->describe(*kernels, tuned);
+    if (failed(choice))
+      return CompileStatus::SourceError;
+    choices.push_back(std::move(*choice));
+  }
+  result.output = writeBundle(std::move(parameters), kind, image, std::move(*kernels),
+                              std::move(sequences), std::move(choices));
   return CompileStatus::Success;
 }
 
@@ -316,6 +331,48 @@ CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
   return status;
 }
 
+/// Reads the source with the definitions of `given`, and looks its kernels up in the database.
+CompileStatus Compilation::readTuned(const CompileOptions &given, OwningOpRef<ModuleOp> &form,
+                                     TunedForm &found) {
+  CompileStatus status = read(given.defines, form);
+  if (status != CompileStatus::Success || !options.tuning.useDatabase)
+    return status;
+  auto readForm = [&](ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &other) {
+    return read(defines, other);
+  };
+  return findTuned(sourceText, fileName, *form, given, readForm, found);
+}
+
+/// Puts the alternatives that the source declares beside `form`, where it declares some.
+CompileStatus Compilation::addAlternatives(OwningOpRef<ModuleOp> &form) {
+  ParameterResult declared =
+      tessera::readParameters(sourceText, fileName, options.defines, context, options.imports);
+  ArrayRef<source::Parameter> all = declared.table.getParameters();
+  std::vector<std::vector<source::Define>> further = listAlternatives(all, options.defines);
+  if (further.empty())
+    return CompileStatus::Success;
+  std::vector<std::string> varied;
+  for (const source::Define &define : further.front())
+    varied.push_back(define.first);
+  alternatives.emplace(varied);
+  if (failed(alternatives->add(form->clone(), std::move(tuned))))
+    return CompileStatus::SourceError;
+  for (const std::vector<source::Define> &defines : further) {
+    CompileOptions given = options;
+    llvm::append_range(given.defines, defines);
+    OwningOpRef<ModuleOp> other;
+    TunedForm found;
+    CompileStatus status = readTuned(given, other, found);
+    if (status != CompileStatus::Success)
+      return status;
+    if (failed(alternatives->add(std::move(other), std::move(found))))
+      return CompileStatus::SourceError;
+  }
+  tuned = TunedForm();
+  alternatives->merge(form, tuned);
+  return CompileStatus::Success;
+}
+
 CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   sourceText = text;
   this->fileName = fileName;
@@ -323,19 +380,13 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   if (status != CompileStatus::Success)
     return status;
   OwningOpRef<ModuleOp> source;
-  status = read(options.defines, source);
+  status = readTuned(options, source, tuned);
+  if (status == CompileStatus::Success && options.alternatives)
+    status = addAlternatives(source);
   if (status != CompileStatus::Success)
     return status;
   auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
   Trials trials(context, compile);
-  if (options.tuning.useDatabase) {
-    auto readForm = [&](ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
-      return read(defines, form);
-    };
-    status = findTuned(text, fileName, *source, options, readForm, tuned);
-    if (status != CompileStatus::Success)
-      return status;
-  }
   status = trials.run(*source, tuned);
   for (const source::File &file : files->getFiles())
     result.files.push_back(file.name);

@@ -55,6 +55,7 @@ private:
   bool askForAlike();
   std::string readProgram(const std::vector<source::Define> &defines, OwningOpRef<ModuleOp> &form);
   void use(const Entry &entry);
+  void listMeasured(StringRef measured);
   OwningOpRef<ModuleOp> takeForm(const Entry &entry);
   void noteEdited(const Entry &entry, StringRef program);
   void warn(const Entry &entry, const Twine &reason);
@@ -348,6 +349,13 @@ OwningOpRef<ModuleOp> Lookup::takeForm(const Entry &entry) {
   return {};
 }
 
+/// Lists the entries of a program.
+void Lookup::listMeasured(StringRef measured) {
+  for (const Entry &entry : wanted.database->getEntries())
+    if (entry.getMeasuredProgram() == measured && entry.gpu == wanted.gpu && entry.fixed.empty())
+      tuned.measured.push_back(&entry);
+}
+
 void Lookup::use(const Entry &entry) {
   FailureOr<ScheduleAttr> stored;
   {
@@ -367,6 +375,7 @@ void Lookup::use(const Entry &entry) {
   tunedKernel.setScheduleAttr(stored->overriddenBy(getRequestedSchedule(tunedKernel)));
   tuned.schedule = *stored;
   tuned.entry = &entry;
+  listMeasured(entry.getMeasuredProgram());
 }
 
 CompileStatus Lookup::run() {
@@ -384,6 +393,7 @@ CompileStatus Lookup::run() {
     use(*best);
     return CompileStatus::Success;
   }
+  listMeasured(program);
   tuned.leaveOut("the schedule database has no entry for these parameters, class '" + shapeClass +
                  "'; the model chooses");
   if (llvm::any_of(wanted.database->getEntries(), [&](const Entry &entry) {
@@ -404,6 +414,8 @@ CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp 
   if (!gpu)
     return CompileStatus::UsageError;
   wanted.gpu = *gpu;
+  if (auto known = wanted.database->getGpus().find(*gpu); known != wanted.database->getGpus().end())
+    tuned.multiprocessors = known->second.multiprocessors;
   ParameterResult parameters =
       readParameters(source, fileName, options.defines, *context, options.imports);
   for (KernelOp kernel : form.getOps<KernelOp>()) {

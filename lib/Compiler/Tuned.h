@@ -19,6 +19,8 @@ struct TunedKernel {
   std::string program;
   /// The entry that is used; null where there is none, and `note` says why.
   const tuning::Entry *entry = nullptr;
+  /// What was measured of the program that is compiled, for any class of shapes.
+  std::vector<const tuning::Entry *> measured;
   std::string note;
   /// The schedule of the entry alone.
   tile::ScheduleAttr schedule;
@@ -36,6 +38,8 @@ struct TunedForm {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// Every kernel of the source.
   std::vector<TunedKernel> kernels;
+  /// Of the GPU whose measurements count; 0 where the database has none.
+  int64_t multiprocessors = 0;
   /// Holds the entries, where they are not of the database that ships.
   std::unique_ptr<tuning::Database> database;
 };

@@ -43,8 +43,16 @@ static Values getFixedParameters(const Entry &entry, const Entry &other) {
   return fixed;
 }
 
+static Values getGiven(const Entry &entry) {
+  Values values;
+  for (const std::string &name : entry.given)
+    values[name] = entry.parameters.at(name);
+  return values;
+}
+
 bool Entry::hasKeyOf(const Entry &other) const {
-  if (gpu != other.gpu || shapeClass != other.shapeClass || fixed != other.fixed)
+  if (gpu != other.gpu || shapeClass != other.shapeClass || fixed != other.fixed ||
+      getGiven(*this) != getGiven(other))
     return false;
   return program == other.program ||
          (kernel == other.kernel &&
@@ -127,6 +135,8 @@ static json::Value toJSON(const Entry &entry) {
     object["tuned_program"] = entry.tunedProgram;
   if (!entry.fixed.empty())
     object["fixed"] = entry.fixed;
+  if (!entry.given.empty())
+    object["given"] = toValue(entry.given);
   return object;
 }
 
@@ -137,15 +147,18 @@ static bool fromJSON(const json::Value &value, Entry &entry, json::Path path) {
       !map.mapOptional("tuned_program", entry.tunedProgram) || !map.map("kernel", entry.kernel) ||
       !map.map("gpu", entry.gpu) || !map.map("class", entry.shapeClass) ||
       !map.map("parameters", entry.parameters) || !map.map("tuned", entry.tuned) ||
-      !map.mapOptional("fixed", entry.fixed) || !map.map("schedule", entry.schedule) ||
-      !map.map("measured", entry.measured))
+      !map.mapOptional("fixed", entry.fixed) || !map.mapOptional("given", entry.given) ||
+      !map.map("schedule", entry.schedule) || !map.map("measured", entry.measured))
     return false;
-  for (const std::string &name : entry.tuned)
-    if (!entry.parameters.count(name)) {
-      path.field("tuned").report("names something that is not among the parameters");
-      return false;
-    }
-  return true;
+  auto areParameters = [&](const std::vector<std::string> &names, StringRef member) {
+    for (const std::string &name : names)
+      if (!entry.parameters.count(name)) {
+        path.field(member).report("names something that is not among the parameters");
+        return false;
+      }
+    return true;
+  };
+  return areParameters(entry.tuned, "tuned") && areParameters(entry.given, "given");
 }
 
 static json::Value toJSON(const Gpu &gpu) {

@@ -65,6 +65,9 @@ struct Entry {
   Values parameters;
   /// The names of those that tuning chose.
   std::vector<std::string> tuned;
+  /// Those of which the source has alternatives and tuning was told one: the entry is for that
+  /// alone.
+  std::vector<std::string> given;
   /// Fields that all contestants had in common because tuning was told so, as "speculate = false".
   std::string fixed;
   /// Fields of a schedule, as "consumers = 2, stages = 2".

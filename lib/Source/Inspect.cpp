@@ -58,7 +58,8 @@ SourceInfo tessera::inspect(const std::string &source, const std::string &fileNa
   for (const source::Parameter &parameter : parameters.table.getParameters())
     info.parameters.push_back({parameter.name,
                                source::stringifyValueKind(parameter.value.getKind()).str(),
-                               parameter.value.str(), parameter.allowed, parameter.documentation});
+                               parameter.value.str(), parameter.allowed, parameter.documentation,
+                               parameter.alternatives});
   ReadResult read = readSource(source, fileName, defines, context, imports);
   info.status = read.status;
   if (info.status != CompileStatus::Success)

@@ -41,7 +41,7 @@ static bool expect(Lexer &lexer, StringRef spelling, const Twine &where, ErrorSi
   error(lexer.offset(),
         "expected '" + spelling + "' " + where +
             "; a declaration is `param NAME : int|bool|type|name = value [in [values] | "
-            "in low..high [step n]] [alike] [\"text\"]`");
+            "in low..high [step n]] [alternatives [values]] [alike] [\"text\"]`");
   return false;
 }
 
@@ -72,6 +72,8 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
       !skipValue(lexer, declaration.defaultOffset, error))
     return false;
   if (lexer.takeIf("in") && !parseAllowed(lexer, declaration, error))
+    return false;
+  if (lexer.takeIf("alternatives") && !parseAlternatives(lexer, declaration, error))
     return false;
   declaration.alike = lexer.takeIf("alike");
   if (lexer.peek().kind == Token::String)
@@ -110,6 +112,8 @@ bool ParameterTable::declare(Declaration declaration, ErrorSink error) {
   }
   if (declaration.allowed.empty())
     declaration.allowed = std::move(imported.allowed);
+  if (declaration.alternatives.empty())
+    declaration.alternatives = std::move(imported.alternatives);
   declaration.alike |= imported.alike;
   if (declaration.documentation.empty())
     declaration.documentation = imported.documentation;
@@ -125,6 +129,16 @@ bool ParameterTable::parseAllowed(Lexer &lexer, Declaration &declaration, ErrorS
       return false;
   } while (lexer.takeIf(","));
   return expect(lexer, "]", "after the allowed values", error);
+}
+
+bool ParameterTable::parseAlternatives(Lexer &lexer, Declaration &declaration, ErrorSink error) {
+  if (!expect(lexer, "[", "after 'alternatives'", error))
+    return false;
+  do {
+    if (!skipValue(lexer, declaration.alternatives.emplace_back(), error))
+      return false;
+  } while (lexer.takeIf(","));
+  return expect(lexer, "]", "after the alternatives", error);
 }
 
 bool ParameterTable::parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly,
@@ -242,7 +256,7 @@ bool ParameterTable::bind(ErrorSink error, DefineErrorSink defineError) {
     if (!evaluateParameter(i, error))
       return false;
   for (size_t i = 0; i < declarations.size(); ++i)
-    if (!checkAllowed(i, error, defineError))
+    if (!checkAllowed(i, error, defineError) || !bindAlternatives(i, error))
       return false;
   return true;
 }
@@ -348,7 +362,30 @@ bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink
                                         value.str() + ", which is not allowed; " + rule);
     return false;
   }
-  parameters.push_back({declaration.name.str(), value, std::move(texts),
-                        declaration.documentation.str(), declaration.alike});
+  parameters.push_back({declaration.name.str(),
+                        value,
+                        std::move(texts),
+                        declaration.documentation.str(),
+                        declaration.alike,
+                        {}});
+  return true;
+}
+
+/// Evaluates the alternatives of a parameter that is bound. Those that are alike count once.
+bool ParameterTable::bindAlternatives(size_t index, ErrorSink error) {
+  const Declaration &declaration = declarations[index];
+  std::vector<std::string> &alternatives = parameters[index].alternatives;
+  for (size_t offset : declaration.alternatives) {
+    std::optional<Value> value = evaluateAt(offset, error);
+    if (!value)
+      return false;
+    if (value->getKind() != declaration.kind) {
+      error(offset, "expected a value of kind " + stringifyValueKind(declaration.kind) + ", got " +
+                        value->str());
+      return false;
+    }
+    if (!is_contained(alternatives, value->str()))
+      alternatives.push_back(value->str());
+  }
   return true;
 }

@@ -6,6 +6,7 @@
 //   param BN : int  = $(D <= 64 ? 128 : 176) in 16..256 step 16
 //   param T  : type = bf16 in [f16, bf16]
 //   param CAUSAL : bool = false
+//   param BM : int = 128 in 64..256 step 64 alternatives [128, 192]
 //   param LSE : bool = true alike
 //   param ACTIVATION : name = "none" in ["none", "relu"]
 //
@@ -45,6 +46,8 @@ struct Declaration {
   ValueKind kind = ValueKind::Integer;
   size_t nameOffset = 0, defaultOffset = 0;
   std::vector<Allowed> allowed;
+  /// Values of which a kernel with alternatives has each.
+  std::vector<size_t> alternatives;
   /// A schedule that was measured with the default serves the other values.
   bool alike = false;
   llvm::StringRef documentation;
@@ -58,6 +61,8 @@ struct Parameter {
   std::vector<std::string> allowed;
   std::string documentation;
   bool alike = false;
+  /// Values such as "128"; none where kernels have no alternatives by this parameter.
+  std::vector<std::string> alternatives;
 };
 
 /// True for upper-case letters, digits and underscores, not starting with a digit.
@@ -103,6 +108,7 @@ private:
   bool parseDeclaration(Lexer &lexer, ErrorSink error);
   bool declare(Declaration declaration, ErrorSink error);
   bool parseAllowed(Lexer &lexer, Declaration &declaration, ErrorSink error);
+  bool parseAlternatives(Lexer &lexer, Declaration &declaration, ErrorSink error);
   bool parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly, ErrorSink error);
   bool skipValue(Lexer &lexer, size_t &offset, ErrorSink error);
   std::optional<size_t> find(llvm::StringRef name) const;
@@ -110,6 +116,7 @@ private:
 
   std::optional<Value> evaluateAt(size_t offset, ErrorSink error);
   std::optional<Value> evaluateParameter(size_t index, ErrorSink error);
+  bool bindAlternatives(size_t index, ErrorSink error);
   bool checkAllowed(size_t index, ErrorSink error, DefineErrorSink defineError);
   /// Whether `value` is one of `allowed`, whose text is appended to `texts`.
   std::optional<bool> matches(const Value &value, const Declaration::Allowed &allowed,

@@ -1,7 +1,7 @@
 //===- Measure.cpp - Timing the contestants of a session ------------------===//
 
 #include "lib/Tuning/Measure.h"
-#include "dialects/Hop/Machine.h"
+#include "lib/Compiler/LaunchTimes.h"
 #include "lib/Database/Json.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Tuning/Device.h"
@@ -166,18 +166,6 @@ Error ShapeMeasurement::loadRunners() {
   return Error::success();
 }
 
-/// Blocks that a multiprocessor holds at a time, by the registers, threads and shared memory of a
-/// block.
-static int64_t countBlocksPerMultiprocessor(const Resources &resources) {
-  int64_t used = std::max<int64_t>(resources.threads, 1);
-  int64_t blocks = std::min(hopper::threadsOfMultiprocessor / used,
-                            hopper::sharedMemoryOfMultiprocessor /
-                                (resources.sharedMemory + hopper::sharedMemoryOfSystem));
-  if (resources.registers > 0)
-    blocks = std::min(blocks, hopper::registersOfMultiprocessor / (used * resources.registers));
-  return std::max<int64_t>(blocks, 1);
-}
-
 Expected<double> ShapeMeasurement::countWaves(const Runner &runner) const {
   const runtime::KernelInfo &info = *runner.kernel->getKernelInfo();
   runtime::DimValues dims;
@@ -187,8 +175,10 @@ Expected<double> ShapeMeasurement::countWaves(const Runner &runner) const {
   if (!grid)
     return grid.takeError();
   double blocks = static_cast<double>((*grid)[0]) * (*grid)[1] * (*grid)[2];
-  double atATime = static_cast<double>(device.multiprocessors) *
-                   countBlocksPerMultiprocessor(runner.contestant->resources);
+  const Resources &resources = runner.contestant->resources;
+  double atATime =
+      static_cast<double>(device.multiprocessors) *
+      countBlocksPerMultiprocessor(resources.threads, resources.sharedMemory, resources.registers);
   if (info.persistent) {
     Expected<unsigned> capacity = runner.kernel->getCapacity(options.device);
     if (!capacity)

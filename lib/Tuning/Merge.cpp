@@ -82,6 +82,7 @@ std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
       for (const auto &[name, value] : winner.candidate.tuned)
         entry.tuned.push_back(name);
       entry.fixed = target.fixed;
+      entry.given = target.given;
       entry.schedule = winner.candidate.schedule;
       entry.measured = describeMeasurement(target, winner, group.shapes);
       entry.measured.compiler = session.compiler;

@@ -88,6 +88,17 @@ static CompileStatus bindAlso(const TargetSpec &spec, const std::string &source,
   return CompileStatus::Success;
 }
 
+/// The parameters of which the source has alternatives and the target names one.
+static std::vector<std::string> findGiven(const TargetSpec &spec, const SourceInfo &info) {
+  std::vector<std::string> given;
+  for (const ParameterInfo &parameter : info.parameters)
+    if (!parameter.alternatives.empty() &&
+        llvm::any_of(spec.space.defines,
+                     [&](const auto &define) { return define.first == parameter.name; }))
+      given.push_back(parameter.name);
+  return given;
+}
+
 namespace {
 /// Identifies the programs of a target with the values of `also`. Contestants differ in their
 /// schedules more often than in their programs, and reading a source takes a while.
@@ -141,6 +152,7 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
   target.scalars = spec.scalars;
   target.orders = spec.orders;
   target.fixed = std::move(found.fixed);
+  target.given = findGiven(spec, inspect(source, spec.file, spec.space.defines, handler));
   target.also = spec.also;
   target.rejections = std::move(found.rejections);
   target.isCut = found.isCut;

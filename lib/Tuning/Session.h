@@ -78,6 +78,8 @@ struct Target {
   Values scalars, orders;
   /// Fields of the schedule that all contestants have in common, as Entry::fixed.
   std::string fixed;
+  /// The parameters of which the source has alternatives and the target names one, as Entry::given.
+  std::vector<std::string> given;
   /// Values of TargetSpec::also, in the order of Contestant::alsoParameters.
   std::vector<Values> also;
   std::vector<TargetShape> shapes;

@@ -130,6 +130,7 @@ static json::Value toJSON(const Target &target) {
                       {"scalars", toValue(target.scalars)},
                       {"orders", toValue(target.orders)},
                       {"fixed", target.fixed},
+                      {"given", toValue(target.given)},
                       {"also", toValue(target.also)},
                       {"shapes", toValue(target.shapes)},
                       {"contestants", toValue(target.contestants)},
@@ -142,9 +143,10 @@ static bool fromJSON(const json::Value &value, Target &target, json::Path path) 
   if (!map || !map.map("file", target.file) || !map.map("kernel", target.kernel) ||
       !map.map("program", target.program) || !map.map("also_programs", target.alsoPrograms) ||
       !map.map("scalars", target.scalars) || !map.map("orders", target.orders) ||
-      !map.map("fixed", target.fixed) || !map.map("also", target.also) ||
-      !map.map("shapes", target.shapes) || !map.map("contestants", target.contestants) ||
-      !map.map("rejections", target.rejections) || !map.map("is_cut", target.isCut))
+      !map.map("fixed", target.fixed) || !map.mapOptional("given", target.given) ||
+      !map.map("also", target.also) || !map.map("shapes", target.shapes) ||
+      !map.map("contestants", target.contestants) || !map.map("rejections", target.rejections) ||
+      !map.map("is_cut", target.isCut))
     return false;
   if (target.alsoPrograms.size() != target.also.size()) {
     path.field("also_programs").report("needs an element for each of \"also\"");

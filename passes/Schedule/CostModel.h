@@ -62,6 +62,23 @@ struct CostModel {
   std::array<int64_t, 3> polynomialShares = {4, 8, 16};
 
   //===--------------------------------------------------------------------===//
+  // Time of a launch
+  //===--------------------------------------------------------------------===//
+
+  /// Multiprocessors, and their clock under load: the median of the entries for attention of the
+  /// database of schedules.
+  int64_t multiprocessors = 132;
+  double clockGHz = 1.6;
+  /// A tile takes as long as so many iterations beside them: the first loads, the last products and
+  /// the output. Fitted to the same entries: 3.0 for attention with d = 64, 2.7 with d = 128, 4.0
+  /// with d = 256.
+  double iterationsOfEnds = 3;
+  /// How much longer than the model says iterations of other tiles take than those that the source
+  /// prefers: 15% to 29% for those of 128 rows at d = 64, kernels/attention_variants.tile, record
+  /// 2026-11-21-nvidia-h200-98a3b6e-tuning.
+  double otherTiles = 1.2;
+
+  //===--------------------------------------------------------------------===//
   // Preferences
   //===--------------------------------------------------------------------===//
 

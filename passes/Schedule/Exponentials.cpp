@@ -101,10 +101,9 @@ CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops, const CostModel &mo
   return budget;
 }
 
-/// What an iteration takes with `share`. Where the special functions do not limit it the card's
-/// power does, to which an instruction on the FMA pipes adds more than its part of a special
-/// function.
-static double expectedCycles(const CycleBudget &budget, int64_t share, const CostModel &model) {
+/// Where the special functions do not limit it the card's power does, to which an instruction on
+/// the FMA pipes adds more than its part of a special function.
+double tessera::expectedCycles(const CycleBudget &budget, int64_t share, const CostModel &model) {
   double functions = budget.functionsWith(share), instructions = budget.instructionsWith(share);
   return std::max(functions / model.functionUse, model.dotWeight * budget.dots +
                                                      model.functionWeight * functions +

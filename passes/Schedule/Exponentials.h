@@ -32,6 +32,9 @@ struct CycleBudget {
 /// The budget of `loops`. Masks do not count, as most iterations run without them.
 CycleBudget cycleBudget(llvm::ArrayRef<mlir::scf::ForOp> loops, const CostModel &model);
 
+/// The cycles of an iteration with `share` sixteenths of polynomials.
+double expectedCycles(const CycleBudget &budget, int64_t share, const CostModel &model);
+
 /// The share of the exponentials with which an iteration should take the least: 0 or one of those
 /// that `model` tries.
 int64_t fastestShare(const CycleBudget &budget, const CostModel &model);

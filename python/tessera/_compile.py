@@ -74,6 +74,7 @@ class _Options(ctypes.Structure):
         ("imports", POINTER(_Import)),
         ("import_count", c_size_t),
         ("instrument", c_char_p),
+        ("alternatives", c_int32),
     ]
 
 
@@ -258,6 +259,7 @@ def make_options(request, remarks):
         skip_database=request["database"] is False,
         extents=extents,
         extent_count=len(extents),
+        alternatives=request["alternatives"],
         **{name: _encode(request[name]) for name in texts if request[name]},
     )
 
@@ -395,6 +397,7 @@ def compile(
     shape=None,
     shape_class=None,
     instrument=None,
+    alternatives=False,
     **parameters,
 ):
     """Compiles a `.tile` source to a Kernel.
@@ -413,6 +416,8 @@ def compile(
                     schedule is used, and nothing else.
     shape_class:    the class of shapes instead, as "many-short".
     instrument:     what launches record for `Kernel.read_timeline`, as "timeline,blocks=8".
+    alternatives:   the kernel with each of the alternatives that the source declares, of which a call launches the fastest
+                    for its extents (`Kernel.choice`).
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
@@ -431,7 +436,7 @@ def compile(
     source, file_name = _read_source(path_or_source)
     request = make_request(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
-        shape_class=shape_class, instrument=instrument,
+        shape_class=shape_class, instrument=instrument, alternatives=alternatives,
     )  # fmt: skip
     bundle = _find_own(source, file_name, request) if cache else None
     if bundle is None:
@@ -440,15 +445,15 @@ def compile(
 
 
 def find_own(path, shape_class, parameters):
-    """The kernel that the package has of a source, None when it has none."""
+    """The kernel with its alternatives that the package has of a source, None when it has none."""
     source, file_name = _read_source(path)
-    bundle = _find_own(source, file_name, make_request(parameters, shape_class=shape_class))
+    bundle = _find_own(source, file_name, make_request(parameters, shape_class=shape_class, alternatives=True))
     return bundle and bundle.kernel(None)
 
 
 def make_request(
     parameters, kernel=None, schedule=None, image="cubin", ptxas=None, database=None, gpu=None, shape=None,
-    shape_class=None, instrument=None,
+    shape_class=None, instrument=None, alternatives=False,
 ):  # fmt: skip
     """What is asked for, as data for JSON."""
     if isinstance(schedule, dict):
@@ -463,6 +468,7 @@ def make_request(
         "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
         "instrument": instrument,
+        "alternatives": bool(alternatives),
         "parameters": to_texts(parameters),
     }
 

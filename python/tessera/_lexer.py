@@ -6,7 +6,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 _PARAMETER = r"[A-Z_][A-Z0-9_]*"
 _SYNTAX = (
     "to", "step", "iter_args", "grid", "requires", "divides", "ceildiv", "axis", "period", "box", "attributes", "exact",
-    "dense", "in", "alike",
+    "dense", "in", "alternatives", "alike",
 )  # fmt: skip
 
 

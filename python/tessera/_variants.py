@@ -119,7 +119,7 @@ _SMALLER = {64: {"BM": 128, "BN": 96}, 96: {"BM": 128, "BN": 96}, 128: {"BM": 12
 
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
-    "bf16") and widths of tiles: one for each class of shapes."""
+    "bf16") and widths of tiles: one for each class of shapes, which has the alternatives that the source declares."""
 
     def __init__(self, text, element_type, d, dv, padded, lse):
         self._is_written = is_source(text)
@@ -155,7 +155,7 @@ class Variant:
 
     def _compile(self, shape_class):
         try:
-            return _compile.compile(self.source, shape_class=shape_class, **self.parameters)
+            return _compile.compile(self.source, shape_class=shape_class, alternatives=True, **self.parameters)
         except CompileError as error:
             if not self._is_written or "no schedule of this kernel fits" not in str(error):
                 raise
@@ -163,7 +163,7 @@ class Variant:
             parameters = {**self.parameters, **smaller}
             if parameters == self.parameters:
                 raise
-            kernel = _compile.compile(self.source, shape_class=shape_class, **parameters)
+            kernel = _compile.compile(self.source, shape_class=shape_class, alternatives=True, **parameters)
             self.parameters = parameters
             first = str(error).splitlines()[0]
             warnings.warn(f"functions of scores take tiles of {smaller['BM']} x {smaller['BN']}: {first}", RuntimeWarning)

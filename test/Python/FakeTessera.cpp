@@ -41,6 +41,7 @@ struct Options {
   const void *imports;
   size_t importCount;
   const char *instrument;
+  int32_t alternatives;
 };
 struct Diagnostic {
   int32_t severity;
@@ -94,6 +95,8 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
   for (const char *text :
        {options->database, options->gpu, options->shapeClass, options->instrument})
     request += text ? ";" + std::string(text) : "";
+  if (options->alternatives)
+    request += ";alternatives";
   for (size_t i = 0; i < options->extentCount; ++i)
     request += ";" + std::string(options->extents[i].name) + "=" +
                std::to_string(options->extents[i].value);

@@ -289,6 +289,9 @@ void tessera::addCompileCommand(CLI::App &app) {
   sub->add_option("--deps", command->deps,
                   "Write the files that the source consists of to this file, as a rule of make")
       ->type_name("FILE");
+  sub->add_flag("--alternatives", options.alternatives,
+                "Put the kernel into the bundle with each of the alternatives that the source "
+                "declares; a launch takes the fastest for its extents");
   sub->add_flag("--ptx", options.bundlePtx,
                 "Put PTX, which the driver assembles, into the bundle instead of a cubin");
   sub->add_option("--dump-dir", options.dumpDir,

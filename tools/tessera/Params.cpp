@@ -43,12 +43,15 @@ static void printTable(const std::vector<std::vector<std::string>> &rows) {
 
 static void printText(const SourceInfo &info) {
   std::vector<std::vector<std::string>> rows = {{"parameter", "kind", "value", "allowed", ""}};
-  for (const ParameterInfo &parameter : info.parameters)
-    rows.push_back({parameter.name, parameter.kind, parameter.defaultValue,
-                    !parameter.allowed.empty() ? join(parameter.allowed, ", ")
-                    : parameter.kind == "bool" ? "true, false"
-                                               : "any",
-                    parameter.documentation});
+  for (const ParameterInfo &parameter : info.parameters) {
+    std::string allowed = !parameter.allowed.empty() ? join(parameter.allowed, ", ")
+                          : parameter.kind == "bool" ? "true, false"
+                                                     : "any";
+    if (!parameter.alternatives.empty())
+      allowed += "; alternatives " + join(parameter.alternatives, ", ");
+    rows.push_back(
+        {parameter.name, parameter.kind, parameter.defaultValue, allowed, parameter.documentation});
+  }
   if (info.parameters.empty())
     outs() << "no parameters\n";
   else
@@ -88,6 +91,7 @@ static void printJson(const SourceInfo &info) {
                                       {"kind", parameter.kind},
                                       {"default", toJson(parameter)},
                                       {"allowed", json::Array(parameter.allowed)},
+                                      {"alternatives", json::Array(parameter.alternatives)},
                                       {"documentation", parameter.documentation}});
   auto describe = [](const KernelInfo &entry) {
     json::Array arguments;

@@ -103,7 +103,7 @@ TEST_F(BundleTest, WritesWhatTheLauncherReads) {
   EXPECT_EQ((*kernels)[0].getAsObject()->getObject("report")->get("resources"), nullptr);
   std::string image("\0\xff image", 8);
   std::string text =
-      writeBundle(json::Object{{"D", 128}}, ImageKind::Cubin, image, std::move(*kernels), {});
+      writeBundle(json::Object{{"D", 128}}, ImageKind::Cubin, image, std::move(*kernels), {}, {});
   llvm::Expected<runtime::BundleInfo> bundle = runtime::readBundle(text);
   ASSERT_TRUE(static_cast<bool>(bundle)) << llvm::toString(bundle.takeError());
   EXPECT_EQ(bundle->target, "sm_90a");

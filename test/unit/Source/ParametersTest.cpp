@@ -27,7 +27,10 @@ std::string bindText(llvm::StringRef text, std::vector<Define> defines = {}) {
     return failure;
   std::vector<std::string> parts;
   for (const Parameter &parameter : table.getParameters())
-    parts.push_back(parameter.name + "=" + parameter.value.str());
+    parts.push_back(parameter.name + "=" + parameter.value.str() +
+                    (parameter.alternatives.empty()
+                         ? ""
+                         : "[" + llvm::join(parameter.alternatives, ",") + "]"));
   return llvm::join(parts, " ");
 }
 } // namespace
@@ -54,6 +57,26 @@ TEST(Parameters, DefinesReplaceDefaults) {
             "-D T: parameter 'T' takes a type such as bf16, got 'vector'");
   EXPECT_EQ(bindText(text, {{"F", "tanh"}}),
             "-D F: parameter 'F' cannot be tanh; allowed: none, relu");
+}
+
+TEST(Parameters, AlternativesAreValuesThatDiffer) {
+  llvm::StringRef text = "param D : int = 64\n"
+                         "param BM : int = 128 in 64..256 step 64 "
+                         "alternatives [$(D <= 64 ? 256 : 128), 128, 192] alike \"rows\"";
+  EXPECT_EQ(bindText(text), "D=64 BM=128[256,128,192]");
+  EXPECT_EQ(bindText(text, {{"D", "128"}, {"BM", "64"}}), "D=128 BM=64[128,192]");
+  EXPECT_EQ(bindText("param A : bool = true alternatives [true, 1]"),
+            "42: expected a value of kind bool, got 1");
+  EXPECT_EQ(bindText("param A : bool = true alternatives [B]"),
+            "36: expected a value (a 64-bit integer, true, false, a type such as bf16, a name in "
+            "quotes, $NAME or $(expression)), got 'B'");
+  std::string rule =
+      "; a declaration is `param NAME : int|bool|type|name = value [in [values] | in "
+      "low..high [step n]] [alternatives [values]] [alike] [\"text\"]`";
+  EXPECT_EQ(bindText("param A : int = 1 alternatives 2"),
+            "31: expected '[' after 'alternatives'" + rule);
+  EXPECT_EQ(bindText("param A : int = 1 alternatives [2 3]"),
+            "34: expected ']' after the alternatives" + rule);
 }
 
 TEST(Parameters, UnknownNamesSuggestTheNearest) {
@@ -94,7 +117,7 @@ TEST(Parameters, AllowedValues) {
 TEST(Parameters, MalformedDeclarations) {
   std::string form =
       "; a declaration is `param NAME : int|bool|type|name = value [in [values] | in "
-      "low..high [step n]] [alike] [\"text\"]`";
+      "low..high [step n]] [alternatives [values]] [alike] [\"text\"]`";
   EXPECT_EQ(bindText("param A int = 1"), "8: expected ':' after the name of a parameter" + form);
   EXPECT_EQ(bindText("param A : int"),
             "13: expected '=' and a default after the kind of a parameter" + form);

@@ -93,6 +93,15 @@ TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
     EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
   }
   EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16");
+  // One alternative does not take the place of another, or of what the source prefers.
+  old = makeEntry();
+  other.given = {"BM"};
+  EXPECT_FALSE(other.hasKeyOf(old));
+  EXPECT_FALSE(old.hasKeyOf(other));
+  old.given = {"BM"};
+  EXPECT_FALSE(other.hasKeyOf(old));
+  old.parameters["BM"] = "256";
+  EXPECT_TRUE(other.hasKeyOf(old));
   other.fixed = "split=false";
   EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16, split=false");
 }

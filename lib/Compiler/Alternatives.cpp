@@ -1,0 +1,168 @@
+//===- Alternatives.cpp - Kernels among which a launch chooses ------------===//
+
+#include "lib/Compiler/Alternatives.h"
+#include "dialects/Tile/Entries.h"
+#include "lib/Compiler/Bundle.h"
+#include "passes/Schedule/CostModel.h"
+
+using namespace mlir;
+using namespace tessera;
+using tile::KernelOp;
+namespace json = llvm::json;
+
+std::vector<std::vector<source::Define>>
+tessera::listAlternatives(ArrayRef<source::Parameter> parameters, ArrayRef<source::Define> given) {
+  std::vector<std::vector<source::Define>> all(1);
+  for (const source::Parameter &parameter : parameters) {
+    bool isGiven = llvm::any_of(
+        given, [&](const source::Define &define) { return define.first == parameter.name; });
+    if (isGiven || parameter.alternatives.empty())
+      continue;
+    std::vector<std::vector<source::Define>> next;
+    for (const std::vector<source::Define> &defines : all)
+      for (const std::string &value : parameter.alternatives) {
+        next.push_back(defines);
+        next.back().emplace_back(parameter.name, value);
+      }
+    all = std::move(next);
+  }
+  if (all.front().empty())
+    all.clear();
+  return all;
+}
+
+/// The only kernel of a form.
+static KernelOp getKernel(ModuleOp form) { return *form.getOps<KernelOp>().begin(); }
+
+/// What is compiled first: that of the database, where it has one.
+static ModuleOp getPreferred(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
+  return tuned.module ? *tuned.module : *form;
+}
+
+LogicalResult Alternatives::add(OwningOpRef<ModuleOp> form, TunedForm tuned) {
+  if (!llvm::hasSingleElement(tile::getEntries(*form)))
+    return emitError(form->getLoc(),
+                     "alternatives are those of one kernel, and the source has several; name one "
+                     "with --kernel");
+  ModuleOp preferred = getPreferred(form, tuned);
+  FailureOr<LaunchTimes> times = LaunchTimes::of(getKernel(preferred));
+  if (failed(times))
+    return failure();
+  DictionaryAttr parameters =
+      tile::TileDialect::ParametersAttrHelper(preferred.getContext()).getAttr(preferred);
+  Alternative added{std::move(form), std::move(tuned), parameters, std::move(*times), ""};
+  kernel = getKernel(*added.form).getSymName().str();
+  bool isNew = llvm::all_of(alternatives, [&](const Alternative &other) {
+    return llvm::any_of(varied, [&](StringRef name) { return differs(added, other, name); });
+  });
+  if (isNew)
+    alternatives.push_back(std::move(added));
+  return success();
+}
+
+bool Alternatives::differs(const Alternative &a, const Alternative &b, StringRef parameter) const {
+  return a.parameters.get(parameter) != b.parameters.get(parameter);
+}
+
+/// "attention_fwd_BM192": the name of the kernel with the parameters in which alternatives differ.
+void Alternatives::nameAll() {
+  for (Alternative &alternative : alternatives) {
+    alternative.name = kernel;
+    for (StringRef parameter : varied) {
+      if (llvm::none_of(alternatives, [&](const Alternative &other) {
+            return differs(other, alternatives.front(), parameter);
+          }))
+        continue;
+      std::string value;
+      llvm::raw_string_ostream os(value);
+      Attribute attribute = alternative.parameters.get(parameter);
+      if (auto text = dyn_cast<StringAttr>(attribute))
+        os << text.getValue();
+      else
+        attribute.print(os, /*elideType=*/true);
+      alternative.name += ("_" + parameter + value).str();
+    }
+  }
+}
+
+void Alternatives::merge(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
+  if (alternatives.size() == 1) {
+    form = std::move(alternatives.front().form);
+    tuned = std::move(alternatives.front().tuned);
+    return;
+  }
+  nameAll();
+  bool hasEntry = llvm::any_of(alternatives, [](const Alternative &alternative) {
+    return static_cast<bool>(alternative.tuned.module);
+  });
+  auto putInto = [](ModuleOp to, KernelOp kernel, StringRef name) {
+    KernelOp copy = kernel.clone();
+    copy.setSymName(name);
+    to.push_back(copy);
+    return copy;
+  };
+  for (auto [i, alternative] : llvm::enumerate(alternatives)) {
+    KernelOp preferred = getKernel(getPreferred(alternative.form, alternative.tuned));
+    tile::ScheduleAttr requested = getKernel(*alternative.form).getScheduleAttr();
+    if (i == 0) {
+      form = preferred->getParentOfType<ModuleOp>().clone();
+      getKernel(*form).erase();
+      tuned.module = hasEntry ? form->clone() : OwningOpRef<ModuleOp>();
+    }
+    // Where an entry turns out not to hold, its tiles are kept and the schedule is chosen.
+    putInto(*form, preferred, alternative.name).setScheduleAttr(requested);
+    if (hasEntry)
+      putInto(*tuned.module, preferred, alternative.name);
+    for (TunedKernel known : alternative.tuned.kernels) {
+      known.name = alternative.name;
+      tuned.kernels.push_back(std::move(known));
+    }
+  }
+}
+
+/// The entry of a name.
+static const json::Object *findByName(const json::Array &entries, StringRef name) {
+  for (const json::Value &entry : entries)
+    if (entry.getAsObject()->getString("name") == name)
+      return entry.getAsObject();
+  return nullptr;
+}
+
+FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
+                                               const TunedForm &tuned) const {
+  std::vector<LaunchTimes> times;
+  const LaunchTimes *measured = nullptr;
+  times.reserve(alternatives.size());
+  SmallVector<bool> isMeasured;
+  for (const Alternative &alternative : alternatives) {
+    MLIRContext *context = alternative.parameters.getContext();
+    LaunchTimes &own = times.emplace_back(alternative.times);
+    own.setCompiled(*findByName(kernels, alternative.name),
+                    alternative.tuned.multiprocessors ? alternative.tuned.multiprocessors
+                                                      : h200CostModel.multiprocessors,
+                    context);
+    auto known = llvm::find_if(tuned.kernels, [&](const TunedKernel &candidate) {
+      return candidate.name == alternative.name;
+    });
+    isMeasured.push_back(known != tuned.kernels.end() && own.fit(known->measured));
+    if (isMeasured.back() && !measured)
+      measured = &own;
+  }
+  json::Array described;
+  for (auto [alternative, own, fitted] : llvm::zip(alternatives, times, isMeasured)) {
+    if (!fitted)
+      own.estimate(measured, /*isPreferred=*/described.empty());
+    FailureOr<json::Value> parameters =
+        toJSON(alternative.parameters, UnknownLoc::get(alternative.parameters.getContext()));
+    if (failed(parameters))
+      return failure();
+    described.push_back(json::Object{{"kernel", alternative.name},
+                                     {"parameters", std::move(*parameters)},
+                                     {"model", own.describe()}});
+  }
+  const json::Object &first = *findByName(kernels, alternatives.front().name);
+  return json::Object{{"name", kernel},
+                      {"arguments", json::Array(*first.getArray("arguments"))},
+                      {"dims", json::Array(*first.getArray("dims"))},
+                      {"alternatives", std::move(described)}};
+}

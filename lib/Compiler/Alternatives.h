@@ -1,0 +1,58 @@
+//===- Alternatives.h - Kernels among which a launch chooses --------------===//
+
+#ifndef TESSERA_LIB_COMPILER_ALTERNATIVES_H
+#define TESSERA_LIB_COMPILER_ALTERNATIVES_H
+
+#include "lib/Compiler/LaunchTimes.h"
+#include "lib/Compiler/Tuned.h"
+
+namespace tessera {
+
+/// What makes each further alternative of a source: values of the parameters that have alternatives
+/// and are not among `given`, in every combination.
+std::vector<std::vector<source::Define>>
+listAlternatives(llvm::ArrayRef<source::Parameter> parameters,
+                 llvm::ArrayRef<source::Define> given);
+
+/// The forms of one kernel as one source of several, and the choice among them.
+class Alternatives {
+public:
+  /// `varied` are the parameters in whose values alternatives differ.
+  explicit Alternatives(llvm::ArrayRef<std::string> varied) : varied(varied) {}
+
+  /// Adds a form of the kernel, which was read with values of its own, and what the database has for
+  /// it; nothing where an earlier one has the same values. Fails with a diagnostic where it is no
+  /// single kernel, or one that a launch cannot choose.
+  mlir::LogicalResult add(mlir::OwningOpRef<mlir::ModuleOp> form, TunedForm tuned);
+
+  size_t size() const { return alternatives.size(); }
+  /// Puts them all into one module, kernels with names of their own, in place of what `form` and
+  /// `tuned` are. A single one keeps its name, and is nothing to choose among.
+  void merge(mlir::OwningOpRef<mlir::ModuleOp> &form, TunedForm &tuned);
+
+  /// The entry of a bundle's "choices". `kernels` are its kernels; of `tuned`, those that have an
+  /// entry still were compiled as they were measured.
+  mlir::FailureOr<llvm::json::Object> describe(const llvm::json::Array &kernels,
+                                               const TunedForm &tuned) const;
+
+private:
+  struct Alternative {
+    mlir::OwningOpRef<mlir::ModuleOp> form;
+    TunedForm tuned;
+    mlir::DictionaryAttr parameters;
+    LaunchTimes times;
+    /// In the bundle.
+    std::string name;
+  };
+
+  bool differs(const Alternative &a, const Alternative &b, llvm::StringRef parameter) const;
+  void nameAll();
+
+  std::vector<std::string> varied;
+  std::string kernel; ///< its name in the source
+  std::vector<Alternative> alternatives;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_ALTERNATIVES_H

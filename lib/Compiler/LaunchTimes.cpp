@@ -1,0 +1,328 @@
+//===- LaunchTimes.cpp - What launches of a kernel should take ------------===//
+
+#include "lib/Compiler/LaunchTimes.h"
+#include "dialects/Hop/Machine.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/Schedule/Exponentials.h"
+#include "passes/Schedule/LoopOverlap.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using runtime::TimeTerm;
+namespace json = llvm::json;
+using Terms = std::vector<TimeTerm>;
+
+int64_t tessera::countBlocksPerMultiprocessor(int64_t threads, int64_t sharedMemory,
+                                              int64_t registers) {
+  threads = std::max<int64_t>(threads, 1);
+  int64_t blocks = std::min(hopper::threadsOfMultiprocessor / threads,
+                            hopper::sharedMemoryOfMultiprocessor /
+                                (sharedMemory + hopper::sharedMemoryOfSystem));
+  if (registers > 0)
+    blocks = std::min(blocks, hopper::registersOfMultiprocessor / (threads * registers));
+  return std::max<int64_t>(blocks, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Iterations of a tile
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Writes scalars of a kernel as terms over its extents and the place of the tile.
+class TermWriter {
+public:
+  explicit TermWriter(tile::KernelOp kernel) : kernel(kernel), dims(kernel.getDimNames()) {}
+
+  /// How often the body of `loop` runs, on top of what is written.
+  LogicalResult writeIterations(scf::ForOp loop, Terms &terms);
+
+private:
+  LogicalResult write(Value value, Terms &terms);
+  LogicalResult writeOperation(Operation *op, Terms &terms);
+
+  tile::KernelOp kernel;
+  SmallVector<StringRef> dims;
+};
+} // namespace
+
+/// The operation on numbers that an operation of arith is, -1 for others.
+static int findTimeOp(Operation *op) {
+  return llvm::TypeSwitch<Operation *, int>(op)
+      .Case([](arith::AddIOp) { return runtime::TIME_ADD; })
+      .Case([](arith::SubIOp) { return runtime::TIME_SUB; })
+      .Case([](arith::MulIOp) { return runtime::TIME_MUL; })
+      // Extents are not negative, and what is divided of them is not either.
+      .Case<arith::FloorDivSIOp, arith::DivUIOp, arith::DivSIOp>(
+          [](auto) { return runtime::TIME_FLOOR_DIV; })
+      .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>([](auto) { return runtime::TIME_CEIL_DIV; })
+      .Case<arith::MinSIOp, arith::MinUIOp>([](auto) { return runtime::TIME_MIN; })
+      .Case<arith::MaxSIOp, arith::MaxUIOp>([](auto) { return runtime::TIME_MAX; })
+      .Default([](Operation *) { return -1; });
+}
+
+LogicalResult TermWriter::writeOperation(Operation *op, Terms &terms) {
+  if (auto dim = dyn_cast<tile::DimOp>(op)) {
+    terms.push_back({runtime::TIME_DIM, llvm::find(dims, dim.getDim()) - dims.begin()});
+    return success();
+  }
+  if (isa<arith::IndexCastOp>(op))
+    return write(op->getOperand(0), terms);
+  int kind = findTimeOp(op);
+  if (kind < 0 || failed(write(op->getOperand(0), terms)) ||
+      failed(write(op->getOperand(1), terms)))
+    return failure();
+  terms.push_back({kind, 0});
+  return success();
+}
+
+LogicalResult TermWriter::write(Value value, Terms &terms) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number))) {
+    terms.push_back({runtime::TIME_NUMBER, number.getSExtValue()});
+    return success();
+  }
+  if (Operation *op = value.getDefiningOp())
+    return terms.size() < runtime::TIME_MOST_TERMS ? writeOperation(op, terms) : failure();
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    if (value == kernel.getGridIndex(i)) {
+      terms.push_back({runtime::TIME_INDEX, i});
+      return success();
+    }
+  return failure();
+}
+
+LogicalResult TermWriter::writeIterations(scf::ForOp loop, Terms &terms) {
+  auto isConstant = [](Value value, int64_t number) {
+    APInt constant;
+    return matchPattern(value, m_ConstantInt(&constant)) && constant.getSExtValue() == number;
+  };
+  for (bool isInner = true; loop; loop = loop->getParentOfType<scf::ForOp>()) {
+    if (failed(write(loop.getUpperBound(), terms)))
+      return failure();
+    if (!isConstant(loop.getLowerBound(), 0)) {
+      if (failed(write(loop.getLowerBound(), terms)))
+        return failure();
+      terms.push_back({runtime::TIME_SUB, 0});
+    }
+    if (!isConstant(loop.getStep(), 1)) {
+      if (failed(write(loop.getStep(), terms)))
+        return failure();
+      terms.push_back({runtime::TIME_CEIL_DIV, 0});
+    }
+    if (!isInner)
+      terms.push_back({runtime::TIME_MUL, 0});
+    isInner = false;
+  }
+  return success();
+}
+
+/// The most numbers on the stack of `terms`.
+static int64_t findDepth(ArrayRef<TimeTerm> terms) {
+  int64_t depth = 0, most = 0;
+  for (const TimeTerm &term : terms) {
+    depth += term.op <= runtime::TIME_INDEX ? 1 : -1;
+    most = std::max(most, depth);
+  }
+  return most;
+}
+
+static bool areEqual(ArrayRef<TimeTerm> a, ArrayRef<TimeTerm> b) {
+  return llvm::equal(a, b, [](const TimeTerm &x, const TimeTerm &y) {
+    return x.op == y.op && x.value == y.value;
+  });
+}
+
+/// The iterations of the longest loop with a dot.
+static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
+  TermWriter writer(kernel);
+  SmallVector<Terms> each;
+  for (scf::ForOp loop : loopsWithDots(kernel)) {
+    Terms terms;
+    if (failed(writer.writeIterations(loop, terms)))
+      return loop.emitError("the length of this loop depends on more than extents and the place of "
+                            "the tile, so that a launch cannot choose among alternatives; compile "
+                            "without them");
+    if (llvm::none_of(each, [&](const Terms &other) { return areEqual(other, terms); }))
+      each.push_back(std::move(terms));
+  }
+  Terms all;
+  for (const Terms &terms : each) {
+    bool isFirst = all.empty();
+    llvm::append_range(all, terms);
+    if (!isFirst)
+      all.push_back({runtime::TIME_MAX, 0});
+  }
+  if (all.empty())
+    all.push_back({runtime::TIME_NUMBER, 0});
+  if (all.size() > runtime::TIME_MOST_TERMS || findDepth(all) > runtime::TIME_DEPTH)
+    return kernel.emitError("its loops have lengths that are too complicated for a launch to choose "
+                            "among alternatives; compile without them");
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
+  FailureOr<Terms> terms = findIterations(kernel);
+  if (failed(terms))
+    return failure();
+  LaunchTimes times;
+  times.terms = std::move(*terms);
+  for (StringRef name : kernel.getDimNames())
+    times.dims.push_back(name.str());
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    times.grid.push_back(kernel.getGridDim(i));
+  CycleBudget budget = cycleBudget(firstLoopsWithDots(kernel), h200CostModel);
+  times.estimated = expectedCycles(budget, fastestShare(budget, h200CostModel), h200CostModel) /
+                    (h200CostModel.clockGHz * 1000);
+  return times;
+}
+
+void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessors,
+                              MLIRContext *context) {
+  model.atATime = multiprocessors;
+  if (!kernel.getBoolean("persistent").value_or(false)) {
+    const json::Object *report = kernel.getObject("report");
+    const json::Object *resources = report ? report->getObject("resources") : nullptr;
+    model.atATime *= countBlocksPerMultiprocessor(
+        (*kernel.getArray("block"))[0].getAsInteger().value_or(0),
+        kernel.getInteger("shared_memory").value_or(0),
+        resources ? resources->getInteger("registers").value_or(0) : 0);
+  }
+  auto schedule = dyn_cast_or_null<tile::ScheduleAttr>(
+      parseAttribute(kernel.getString("schedule").value_or(""), context));
+  switch (schedule ? schedule.getOrder().value_or(tile::OrderKind::Linear)
+                   : tile::OrderKind::Linear) {
+  case tile::OrderKind::Linear:
+    model.order = runtime::TIME_LINEAR;
+    break;
+  case tile::OrderKind::Ascending:
+    model.order = runtime::TIME_ASCENDING;
+    break;
+  case tile::OrderKind::Descending:
+    model.order = runtime::TIME_DESCENDING;
+    break;
+  }
+}
+
+double LaunchTimes::predict(const tuning::Extents &extents) const {
+  SmallVector<int64_t> values;
+  for (const std::string &name : dims) {
+    auto found = extents.find(name);
+    values.push_back(found == extents.end() ? 0 : found->second);
+  }
+  int64_t tiles[3] = {1, 1, 1};
+  for (auto [i, dim] : llvm::enumerate(grid)) {
+    auto name = dyn_cast<StringAttr>(dim.getExtent());
+    int64_t extent = name ? values[llvm::find(dims, name.getValue()) - dims.begin()]
+                          : cast<IntegerAttr>(dim.getExtent()).getValue().getSExtValue();
+    tiles[i] = llvm::divideCeil(extent, dim.getDivisor());
+  }
+  runtime::TimeModel complete = model;
+  complete.terms = terms.data();
+  complete.termCount = terms.size();
+  return runtime::predictTime(&complete, values.data(), tiles);
+}
+
+bool LaunchTimes::fit(ArrayRef<const tuning::Entry *> entries) {
+  std::vector<std::pair<const tuning::Extents *, double>> measured;
+  for (const tuning::Entry *entry : entries)
+    for (auto [shape, ms] : llvm::zip(entry->measured.shapes, entry->measured.ms))
+      if (ms > 0)
+        measured.emplace_back(&shape, ms * 1000);
+  LaunchTimes trial = *this, best = *this;
+  double leastError = std::numeric_limits<double>::infinity();
+  bool differs = false;
+  if (measured.size() < 2)
+    return false;
+  // Times grow in proportion to both numbers, so that only their ratio has to be searched.
+  for (double ratio = 0; ratio <= 16; ratio += 0.125) {
+    trial.model.iterationTime = 1;
+    trial.model.endsTime = ratio;
+    double sum = 0, squares = 0;
+    SmallVector<double> parts;
+    for (auto [shape, microseconds] : measured) {
+      parts.push_back(trial.predict(*shape) / microseconds);
+      sum += parts.back();
+      squares += parts.back() * parts.back();
+    }
+    if (!(squares > 0))
+      return false;
+    double scale = sum / squares, error = 0;
+    for (double part : parts) {
+      error += (scale * part - 1) * (scale * part - 1);
+      // Shapes with tiles of one length say nothing of the ends.
+      differs |= ratio > 0 && std::fabs(part / parts.front() - 1) > 1e-9;
+    }
+    if (error >= leastError)
+      continue;
+    leastError = error;
+    best.model.iterationTime = scale;
+    best.model.endsTime = scale * ratio;
+  }
+  if (!differs)
+    return false;
+  *this = best;
+  isMeasured = true;
+  return true;
+}
+
+void LaunchTimes::estimate(const LaunchTimes *like, bool isPreferred) {
+  bool scales = like && like->estimated > 0;
+  double scale = scales ? like->model.iterationTime / like->estimated : 1;
+  double ends = scales && like->model.iterationTime > 0
+                    ? like->model.endsTime / like->model.iterationTime
+                    : h200CostModel.iterationsOfEnds;
+  model.iterationTime = scale * estimated * (isPreferred ? 1 : h200CostModel.otherTiles);
+  model.endsTime = ends * model.iterationTime;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+/// The form of the bundle: operations with their operands behind them.
+static json::Value describeTerms(ArrayRef<TimeTerm> terms, ArrayRef<std::string> dims) {
+  static constexpr StringRef kNames[] = {"add", "sub", "mul", "floordiv", "ceildiv", "min", "max"};
+  std::vector<json::Value> stack;
+  for (const TimeTerm &term : terms) {
+    if (term.op == runtime::TIME_NUMBER)
+      stack.push_back(term.value);
+    else if (term.op == runtime::TIME_DIM)
+      stack.push_back(dims[term.value]);
+    else if (term.op == runtime::TIME_INDEX)
+      stack.push_back(json::Object{{"grid", term.value}});
+    else {
+      json::Value right = std::move(stack.back());
+      stack.pop_back();
+      stack.back() =
+          json::Array{kNames[term.op - runtime::TIME_ADD], std::move(stack.back()), std::move(right)};
+    }
+  }
+  return std::move(stack.front());
+}
+
+json::Object LaunchTimes::describe() const {
+  static constexpr StringRef kOrders[] = {"linear", "ascending", "descending"};
+  json::Array tiles;
+  for (tile::GridDimAttr dim : grid) {
+    auto name = dyn_cast<StringAttr>(dim.getExtent());
+    json::Value extent = name ? json::Value(name.getValue())
+                              : json::Value(cast<IntegerAttr>(dim.getExtent()).getInt());
+    tiles.push_back(json::Object{{"extent", std::move(extent)}, {"divisor", dim.getDivisor()}});
+  }
+  return json::Object{{"from", isMeasured ? "measured" : "estimated"},
+                      {"iteration_us", model.iterationTime},
+                      {"ends_us", model.endsTime},
+                      {"tiles_at_a_time", model.atATime},
+                      {"order", kOrders[model.order]},
+                      {"iterations", describeTerms(terms, dims)},
+                      {"grid", std::move(tiles)}};
+}

@@ -1,0 +1,58 @@
+//===- LaunchTimes.h - What launches of a kernel should take --------------===//
+//
+// The numbers by which a launch chooses among kernels (docs/bundle.md, "A choice"): how many
+// iterations a tile takes is read from the kernel, what an iteration takes from measurements where
+// the database has them, and otherwise from the model of the machine.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_COMPILER_LAUNCHTIMES_H
+#define TESSERA_LIB_COMPILER_LAUNCHTIMES_H
+
+#include "dialects/Tile/Tile.h"
+#include "lib/Database/Database.h"
+#include "lib/Runtime/LaunchTime.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <vector>
+
+namespace tessera {
+
+/// Blocks that a multiprocessor holds at a time; `registers` of a thread are 0 where nobody knows.
+int64_t countBlocksPerMultiprocessor(int64_t threads, int64_t sharedMemory, int64_t registers);
+
+/// A kernel's tiles as its source has them, and what it took where it was measured.
+class LaunchTimes {
+public:
+  /// Fails with a diagnostic at a loop whose length depends on more than extents and the place of
+  /// the tile.
+  static mlir::FailureOr<LaunchTimes> of(tile::KernelOp kernel);
+
+  /// Takes what is known of the kernel as it was compiled: its entry of the bundle.
+  void setCompiled(const llvm::json::Object &kernel, int64_t multiprocessors,
+                   mlir::MLIRContext *context);
+  /// Fits the time of an iteration and of the ends to measurements: false, and nothing changed,
+  /// where these are of less than two shapes that differ.
+  bool fit(llvm::ArrayRef<const tuning::Entry *> entries);
+  /// Takes the times of the model of the machine; `like` is a kernel that was measured, of which the
+  /// model's errors are taken over, or null. What the source does not prefer counts as slower.
+  void estimate(const LaunchTimes *like, bool isPreferred);
+
+  /// What a launch with these extents should take, in microseconds.
+  double predict(const tuning::Extents &extents) const;
+  /// The "model" of an alternative.
+  llvm::json::Object describe() const;
+
+private:
+  std::vector<runtime::TimeTerm> terms;
+  std::vector<std::string> dims;
+  llvm::SmallVector<tile::GridDimAttr, 3> grid;
+  runtime::TimeModel model = {};
+  bool isMeasured = false;
+  /// An iteration by the model of the machine, in microseconds; 0 for a kernel without dots.
+  double estimated = 0;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_LAUNCHTIMES_H

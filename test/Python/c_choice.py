@@ -1,0 +1,138 @@
+# RUN: rm -rf %t && mkdir %t
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %source/kernels %t %cc
+"""Choices among kernels: the compiler's, the launcher library's and those of kernels as C are the same."""
+
+import ctypes
+import math
+import os
+import random
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import c_source
+import fake_cuda
+
+import tessera
+from tessera import _library
+
+
+def draw(rng):
+    """Extents of attention."""
+    group = rng.choice((1, 2, 8))
+    heads = rng.choice((1, 2, 4)) * group
+    return {"B": rng.randint(1, 64), "H": heads, "SQ": rng.randint(1, 32768), "HK": heads // group, "SK": rng.randint(1, 32768)}
+
+
+class CChoice(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stem = os.path.join(DIRECTORY, "attend")
+        command = ["tessera", "compile", os.path.join(KERNELS, "attention_fwd.tile"), "--ptx", "--alternatives"]
+        command += ["-DD=64", "-DCAUSAL=true"]
+        subprocess.run([*command, "-o", cls.stem + ".bundle"], check=True)
+        subprocess.run([*command, "--emit", "c", "-o", cls.stem + ".c"], check=True)
+        flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+        subprocess.run([CC, *flags, cls.stem + ".c", "-o", cls.stem + ".so"], check=True)
+        subprocess.run([CC, "-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", cls.stem + ".h"], check=True)
+        cls.library = ctypes.CDLL(cls.stem + ".so")
+        cls.kernel = tessera.load(cls.stem + ".bundle")
+
+    def setUp(self):
+        fake_cuda.reset()
+        fake_cuda.set_parameters([])
+        fake_cuda.library.fake_cuda_set_device(0)
+
+    def make_values(self, extents):
+        values = []
+        for number, argument in enumerate(self.kernel.description["arguments"]):
+            if argument["kind"] == "scalar":
+                values.append(ctypes.c_float(0.125))
+                continue
+            shape = [extents.get(dim, dim) for dim in argument["dims"]]
+            strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+            address = fake_cuda.MEMORY + (number << 37)
+            values.append(c_source.Tensor(address, c_source._to_array(shape), c_source._to_array(strides)))
+        return values
+
+    def launch_c(self, extents, alternative=None):
+        """(status, message, what the driver sees)."""
+        passed = [ctypes.byref(v) if isinstance(v, c_source.Tensor) else v for v in self.make_values(extents)]
+        error = ctypes.create_string_buffer(500)
+        arguments = (0, ctypes.c_void_p(0x77), *passed, error, ctypes.c_size_t(500))
+        if alternative is None:
+            status = self.library.attend(*arguments)
+        else:
+            status = self.library.attend_alternative(alternative, *arguments)
+        return status, error.value.decode(), fake_cuda.last_launch() if status == 0 else None
+
+    def launch_own(self, extents, **options):
+        """What the driver sees."""
+        kernel, values = self.kernel, self.make_values(extents)
+        handle = kernel.alternative(options["alternative"]) if options else kernel
+        array = (_library.Argument * len(values))()
+        for argument, value, entry in zip(array, values, kernel.description["arguments"]):
+            if entry["kind"] == "scalar":
+                argument.type = _library.SCALAR_TYPES[entry["type"]]
+                argument.scalar.f32 = value.value
+                continue
+            argument.pointer, argument.shape, argument.strides = value.data, value.shape, value.strides
+            argument.type, argument.rank = _library.ELEMENT_TYPES[entry["element"]], len(entry["dims"])
+        launch = _library.runtime().tessera_kernel_launch
+        _library.check(launch(handle._handle, 0, 0x77, array, len(values)))
+        return fake_cuda.last_launch()
+
+    def choose_c(self, extents):
+        dims = c_source._to_array([extents[name] for name in self.kernel.description["dims"]])
+        times = (ctypes.c_double * len(self.kernel.alternatives))()
+        return self.library.attend_choice(dims, times), list(times)
+
+    def test_same_choice(self):
+        rng, taken = random.Random(1), set()
+        for _ in range(500):
+            extents = draw(rng)
+            with self.subTest(extents):
+                choice = self.kernel.choice(**extents)
+                self.assertEqual(self.choose_c(extents), (choice.index, list(choice.microseconds.values())))
+                self.assertEqual(choice.microseconds[choice.name], min(choice.microseconds.values()))
+                taken.add(choice.name)
+        self.assertEqual(taken, set(self.kernel.alternatives))
+
+    def test_same_launch(self):
+        rng, seen = random.Random(2), set()
+        for _ in range(40):
+            extents = draw(rng)
+            with self.subTest(extents):
+                own, (status, _, found) = self.launch_own(extents), self.launch_c(extents)
+                self.assertEqual((status, found), (0, own))
+                seen.add(found[1])
+        self.assertGreater(len(seen), 1)
+
+    def test_forced(self):
+        extents = draw(random.Random(3))
+        seen = set()
+        for index, name in enumerate(self.kernel.alternatives):
+            own = self.launch_own(extents, alternative=name)
+            self.assertEqual(self.launch_c(extents, alternative=index), (0, "", own))
+            seen.add(own[1])
+        self.assertEqual(len(seen), len(self.kernel.alternatives))
+        names = (ctypes.c_char_p * len(seen)).in_dll(self.library, "attend_alternatives")
+        self.assertEqual([name.decode() for name in names], list(self.kernel.alternatives))
+        for index in (-1, len(seen)):
+            status, message, _ = self.launch_c(extents, alternative=index)
+            self.assertEqual((status, message), (2, f"there are {len(seen)} alternatives, and none at position {index}"))
+
+    def test_refuses(self):
+        extents = {"B": 1, "H": 3, "SQ": 64, "HK": 2, "SK": 64}
+        status, message, _ = self.launch_c(extents)
+        self.assertEqual((status, "must be a multiple of" in message), (2, True))
+        self.assertEqual(self.choose_c(extents), (0, [math.inf] * 3))
+        self.assertEqual(self.choose_c({**extents, "H": -1})[0], -1)
+        self.assertEqual(self.choose_c({**extents, "H": 2**31})[0], -1)
+
+
+if __name__ == "__main__":
+    KERNELS, DIRECTORY, CC = sys.argv[1:4]
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,160 @@
+# RUN: rm -rf %t && mkdir %t && %python %s %source/kernels %t
+"""`tessera compile --alternatives`: which kernels there are, and the numbers by which a launch chooses."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import unittest
+
+EXACT = """
+param BM : int = 128 alternatives [128, 192]
+param BN : int = $(BM == 192 ? 96 : 64)
+
+tile.kernel @scores(%q: !tile.view<[SQ, 64], f16>, %k: !tile.view<[SK, 64], f16>, %o: !tile.view<[SQ, 64], f16>,
+                    %n: i32) grid(%m = SQ ceildiv $BM) {
+  %c0 = arith.constant 0 : index
+  %bm = arith.constant $BM : index
+  %bn = arith.constant $BN : index
+  %row = arith.muli %m, %bm : index
+  %sk = LAST
+  %zero = arith.constant dense<0.0> : tensor<$BMx64xf32>
+  %qt = tile.load %q[%row, %c0] : !tile.view<[SQ, 64], f16> -> tensor<$BMx64xf16>
+  %sum = scf.for %col = FIRST to %sk step %bn iter_args(%acc = %zero) -> (tensor<$BMx64xf32>) {
+    %kt = tile.load %k[%col, %c0] : !tile.view<[SK, 64], f16> -> tensor<$BNx64xf16>
+    %t = tile.transpose %kt : tensor<$BNx64xf16> -> tensor<64x$BNxf16>
+    %s = tile.dot %qt, %t : tensor<$BMx64xf16>, tensor<64x$BNxf16> -> tensor<$BMx$BNxf32>
+    %p = arith.truncf %s : tensor<$BMx$BNxf32> to tensor<$BMx$BNxf16>
+    %new = tile.dot %p, %kt, %acc : tensor<$BMx$BNxf16>, tensor<$BNx64xf16> -> tensor<$BMx64xf32>
+    scf.yield %new : tensor<$BMx64xf32>
+  }
+  %r = arith.truncf %sum : tensor<$BMx64xf32> to tensor<$BMx64xf16>
+  tile.store %r, %o[%row, %c0] : tensor<$BMx64xf16>, !tile.view<[SQ, 64], f16>
+}
+"""
+
+
+def scores(last='tile.dim "SK"', first="%c0"):
+    return EXACT.replace("LAST", last).replace("FIRST", first)
+
+
+class Alternatives(unittest.TestCase):
+    def compile(self, source, *arguments, status=0):
+        """The bundle, or what the compiler says."""
+        if "\n" in source:
+            path = os.path.join(DIRECTORY, "source.tile")
+            with open(path, "w") as file:
+                file.write(source)
+        else:
+            path = os.path.join(KERNELS, source + ".tile")
+        output = os.path.join(DIRECTORY, "out.bundle")
+        command = ["tessera", "compile", path, "--ptx", "--alternatives", "-o", output, *arguments]
+        process = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(process.returncode, status, process.stderr)
+        if status:
+            return process.stderr
+        with open(output) as file:
+            return json.load(file)
+
+    def models(self, bundle):
+        """{name: (parameters, model)}"""
+        (choice,) = bundle["choices"]
+        return {entry["kernel"]: (entry["parameters"], entry["model"]) for entry in choice["alternatives"]}
+
+    def test_kernels(self):
+        bundle = self.compile(scores())
+        self.assertEqual(bundle["version"], 3)
+        self.assertEqual(bundle["parameters"], {"BM": 128, "BN": 64})
+        names = ["scores_BM128", "scores_BM192"]
+        self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], names)
+        self.assertEqual(bundle["choices"][0]["name"], "scores")
+        self.assertEqual(bundle["choices"][0]["dims"], ["SQ", "SK"])
+        models = self.models(bundle)
+        self.assertEqual([parameters for parameters, _ in models.values()], [{"BM": 128, "BN": 64}, {"BM": 192, "BN": 96}])
+        for (parameters, model), kernel in zip(models.values(), bundle["kernels"]):
+            self.assertEqual(model["iterations"], ["ceildiv", "SK", parameters["BN"]])
+            self.assertEqual(model["grid"], [{"extent": "SQ", "divisor": parameters["BM"]}])
+            self.assertEqual(model["from"], "estimated")
+            self.assertEqual(model["tiles_at_a_time"] % 132, 0)
+            self.assertAlmostEqual(model["ends_us"], 3 * model["iteration_us"])
+            self.assertIn(parameters["BM"], [entry["box"][1] * 2 for entry in kernel["launch_parameters"][:1]] + [128, 192])
+        small, large = (model["iteration_us"] for _, model in models.values())
+        # 9/4 of the elements; what the source does not prefer counts a fifth more.
+        self.assertAlmostEqual(large / small, 1.2 * 9 / 4, delta=0.3)
+
+    def test_loops(self):
+        for last, first, expected in (
+            ("arith.addi %row, %bm : index", "%c0", ["add", ["mul", {"grid": 0}, 128], 128]),
+            ('tile.dim "SK"', "%row", ["sub", "SK", ["mul", {"grid": 0}, 128]]),
+        ):
+            bundle = self.compile(scores(last, first))
+            _, model = self.models(bundle)["scores_BM128"]
+            self.assertEqual(model["iterations"], ["ceildiv", expected, 64])
+
+    def test_what_is_given_has_no_alternatives(self):
+        for arguments in (["-DBM=192"], ["-DBM=128"]):
+            bundle = self.compile(scores(), *arguments)
+            self.assertEqual((bundle["version"], [kernel["name"] for kernel in bundle["kernels"]]), (1, ["scores"]))
+        bundle = self.compile("softmax")
+        self.assertEqual((bundle["version"], len(bundle["kernels"])), (1, 1))
+        bundle = self.compile("attention_fwd", "-DD=256")
+        self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], ["attention_fwd"])
+
+    def test_attention(self):
+        for d, kernels in ((64, (256, 192, 128)), (128, (128, 192))):
+            for causal in ("false", "true"):
+                models = self.models(self.compile("attention_fwd", f"-DD={d}", f"-DCAUSAL={causal}"))
+                self.assertEqual(list(models), [f"attention_fwd_BM{rows}" for rows in kernels])
+                parameters, model = models[f"attention_fwd_BM{kernels[0]}"]
+                self.assertEqual(model["from"], "measured")
+                self.assertEqual(model["order"], "descending" if causal == "true" else "linear")
+                # An iteration of 256 x 64 or of 128 x 128 elements takes about a microsecond.
+                self.assertGreater(model["iteration_us"], 0.8)
+                self.assertLess(model["iteration_us"], 1.6)
+                self.assertLess(model["ends_us"], 6)
+
+    def test_refusals(self):
+        text = self.compile(scores("arith.index_cast %n : i32 to index"), status=3)
+        self.assertIn("error: the length of this loop depends on more than extents and the place of the tile", text)
+        two = scores() + scores().split("\n\n", 1)[1].replace("@scores", "@others")
+        self.assertIn("alternatives are those of one kernel, and the source has several; name one with --kernel",
+                      self.compile(two, status=3))  # fmt: skip
+        self.compile(two, "--kernel", "others")
+
+    def test_fit(self):
+        """Measured times that follow the model give its numbers."""
+        plain = self.compile(scores(), "-DBM=128", "--report=json")
+        program = plain["kernels"][0]["report"]["tuning"]["program"]
+        schedule = plain["kernels"][0]["schedule"].removeprefix("#tile.schedule<").removesuffix(">")
+        shapes = [(132 * 128 * 5, 4096), (132 * 128 * 2, 1024), (1000, 640)]
+        times = [math.ceil(math.ceil(q / 128) / 132) * (0.5 * k / 64 + 2.25) / 1000 for q, k in shapes]
+        entry = {
+            "program": program, "kernel": "scores", "gpu": "NVIDIA H200", "class": "many-long",
+            "parameters": {"BM": "128", "BN": "64"}, "tuned": [], "schedule": schedule,
+            "measured": {"shapes": [{"SQ": q, "SK": k} for q, k in shapes], "ms": times, "model_ms": times, "spread": 0.01,
+                         "contestants": 1},
+        }  # fmt: skip
+        path = os.path.join(DIRECTORY, "database.json")
+        database = {"format": "tessera-schedules", "version": 2, "default_gpu": "NVIDIA H200",
+                    "gpus": {"NVIDIA H200": {"multiprocessors": 132}}, "entries": [entry]}  # fmt: skip
+        for fitted in (True, False):
+            with open(path, "w") as file:
+                json.dump(database, file)
+            for arguments in ([], ["--shape-class", "few-short"]):
+                models = self.models(self.compile(scores(), "--database", path, *arguments))
+                _, model = models["scores_BM128"]
+                self.assertEqual(model["from"], "measured" if fitted else "estimated")
+                if fitted and model["tiles_at_a_time"] == 132:
+                    self.assertAlmostEqual(model["iteration_us"], 0.5)
+                    self.assertAlmostEqual(model["ends_us"], 2.25)
+                    _, other = models["scores_BM192"]
+                    self.assertAlmostEqual(other["ends_us"] / other["iteration_us"], 4.5)
+            # One shape says nothing of the ends.
+            for key in ("shapes", "ms", "model_ms"):
+                entry["measured"][key] = entry["measured"][key][:1]
+
+
+if __name__ == "__main__":
+    KERNELS, DIRECTORY = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1])
