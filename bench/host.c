@@ -1,11 +1,15 @@
 /* What a launch costs the host through the C interface: bench-host BUNDLE D BATCHES LAUNCHES
-   And what the driver takes of it: bench-host --driver BATCHES LAUNCHES
+   What the driver takes of it: bench-host --driver BATCHES LAUNCHES
+   And what the choice among alternatives takes of it: bench-host --choice BUNDLE LENGTHS BATCHES
+   LAUNCHES
 
    BUNDLE is of attention_fwd.tile with bf16 and DV = D. For each batch prints the microseconds of a
    launch, as the mean of LAUNCHES launches one after another; the device is waited for between
    batches only. One query sees one key, so that the host is what takes time, and LAUNCHES is meant
    to be far less than the launches that a stream can hold. With --driver a kernel that does nothing
-   is launched by cuLaunchKernelEx alone, with as many bytes of parameters. */
+   is launched by cuLaunchKernelEx alone, with as many bytes of parameters. With --choice the kernel
+   is chosen and nothing launched, for LENGTHS different lengths of sequences one after another: a
+   single one is remembered, of many each is computed anew. It needs no driver. */
 
 #define _POSIX_C_SOURCE 200112L
 
@@ -180,17 +184,41 @@ static void measure_bundle(const char *path, int64_t d, long batches, long launc
   tessera_bundle_destroy(bundle);
 }
 
+static void measure_choice(const char *path, long lengths, long batches, long launches) {
+  tessera_bundle *bundle;
+  tessera_kernel *kernel;
+  expect(tessera_bundle_load_file(path, &bundle), path);
+  expect(tessera_kernel_get(bundle, "attention_fwd", &kernel), path);
+  for (long batch = -1; batch < batches; ++batch) {
+    const long count = batch < 0 ? WARM_UP : launches;
+    const double start = microseconds();
+    for (long i = 0; i < count; ++i) {
+      const int64_t length = 6144 + i % lengths;
+      const int64_t extents[5] = {1, 14, length, 2, length}; /* B, H, SQ, HK, SK */
+      size_t position;
+      expect(tessera_kernel_choice(kernel, extents, 5, &position, NULL), "choice");
+    }
+    if (batch >= 0)
+      printf("%.4f\n", (microseconds() - start) / (double)count);
+  }
+  tessera_bundle_destroy(bundle);
+}
+
 int main(int argc, char **argv) {
-  const int alone = argc > 1 && !strcmp(argv[1], "--driver");
-  if (argc != (alone ? 4 : 5)) {
+  const int alone = argc > 1 && !strcmp(argv[1], "--driver"),
+            choice = argc > 1 && !strcmp(argv[1], "--choice");
+  if (argc != (alone ? 4 : choice ? 6 : 5)) {
     fprintf(stderr, "usage: bench-host BUNDLE D BATCHES LAUNCHES\n"
-                    "       bench-host --driver BATCHES LAUNCHES\n");
+                    "       bench-host --driver BATCHES LAUNCHES\n"
+                    "       bench-host --choice BUNDLE LENGTHS BATCHES LAUNCHES\n");
     return 2;
   }
   const long batches = parse(argv[argc - 2], "BATCHES"),
              launches = parse(argv[argc - 1], "LAUNCHES");
   if (alone)
     measure_driver(batches, launches);
+  else if (choice)
+    measure_choice(argv[2], parse(argv[3], "LENGTHS"), batches, launches);
   else
     measure_bundle(argv[1], parse(argv[2], "D"), batches, launches);
   return 0;

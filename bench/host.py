@@ -3,12 +3,14 @@
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
-stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, and what calls of
-attention take from PyTorch, which allocate their results: tessera.torch, PyTorch's own and FlashAttention. A process is faster
+stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
+alternatives takes of a launch, remembered for its extents or computed anew, and what calls of attention take from PyTorch,
+which allocate their results: tessera.torch, PyTorch's own and FlashAttention. A process is faster
 or slower than another one by up to a third for as long as it runs, so the C program's batches are those of several.
 Bundles: those of test/gpu/build_bundles.py.
 """
 
+import json
 import os
 import statistics
 import subprocess
@@ -110,26 +112,39 @@ def open_bundles(options, configurations, directory):
     """The bundles of --bundles, or those of the configurations, built in a directory."""
     if options.bundles:
         return common.kernels.open_source(options.bundles)
-    script = os.path.join(common.ROOT, "test", "gpu", "build_bundles.py")
-    for configuration in configurations:
-        name = configuration["name"]
-        subprocess.run([sys.executable, script, "--out", directory, "--groups=attention", "--only", name], check=True)
+    script, listed = os.path.join(common.ROOT, "test", "gpu", "build_bundles.py"), os.path.join(directory, "list.json")
+    with open(listed, "w") as file:
+        json.dump(list(configurations), file)
+    subprocess.run([sys.executable, script, "--out", directory, "--groups=", "--extra", listed], check=True)
     return common.kernels.open_source(directory)
+
+
+def measure_choice(source, configuration, options):
+    """Records of the choice among alternatives, whose extents are known or come for the first time."""
+    if not common.load_kernel(source, configuration):
+        return []
+    path, found = source.path(configuration), []
+    for name, lengths in (("the choice, remembered", 1), ("the choice, computed", 1000)):
+        batches = through_c(options, "--choice", path, str(lengths))
+        found += [to_record(name, configuration["kernel"], batches)] if batches else []
+    return found
 
 
 def main():
     options = parse_arguments()
     wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
+    chosen = cases.configuration(cases.ATTENTION, {"T": "bf16", "D": 64, "CAUSAL": True}, alternatives=True)
     method = (
         "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
         f"{options.batches} batches of {options.launches} launches, those of C and of the driver alone in "
         f"{options.processes} processes."
     )
     with tempfile.TemporaryDirectory() as directory:
-        source = open_bundles(options, wanted.values(), directory)
+        source = open_bundles(options, (*wanted.values(), chosen), directory)
         results = common.Results(options, "host", {**common.describe_gpu(), **common.describe_cpu()}, method)
         driver = through_c(options, "--driver")
         records = [to_record("the driver alone", "empty", driver)] if driver else []
+        records += measure_choice(source, chosen, options)
         for record in records:
             common.print_row(record)
         for d, configuration in wanted.items():

@@ -374,8 +374,8 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
     os << "    {";
     writeGrid(os, alternative.grid);
     // All digits, so that C computes with the same numbers.
-    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, ", i, alternative.iterations.size(),
-                        time.order, time.atATime)
+    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, {4}, ", i, alternative.iterations.size(),
+                        time.order, time.section, time.atATime)
        << llvm::format("%.17g, %.17g}},\n", time.iterationTime, time.endsTime);
   }
   os << "};\nconst char *const " << name << "_alternatives[] = ";

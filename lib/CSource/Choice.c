@@ -37,7 +37,7 @@ static double predict(int index, const int64_t *dims) {
 }
 
 /* What was chosen for recent extents; `lock` guards it. */
-enum { CHOICES = 64 };
+enum { CHOICES = 256 };
 static struct {
   int isUsed, index;
   int64_t dims[DIM_COUNT];
@@ -68,8 +68,8 @@ static int choose(const int64_t *dims) {
   return index;
 }
 
-/* The kernel for a launch whose arguments are not checked yet: the first where they are wrong, which
- * says so. */
+/* The kernel for a launch whose arguments are not checked yet: the first where they are wrong,
+ * which says so. */
 static int chooseByValues(const Value *values) {
   int64_t dims[DIM_COUNT];
   int i, j;

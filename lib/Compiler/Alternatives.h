@@ -20,9 +20,9 @@ public:
   /// `varied` are the parameters in whose values alternatives differ.
   explicit Alternatives(llvm::ArrayRef<std::string> varied) : varied(varied) {}
 
-  /// Adds a form of the kernel, which was read with values of its own, and what the database has for
-  /// it; nothing where an earlier one has the same values. Fails with a diagnostic where it is no
-  /// single kernel, or one that a launch cannot choose.
+  /// Adds a form of the kernel, which was read with values of its own, and what the database has
+  /// for it; nothing where an earlier one has the same values. Fails with a diagnostic where it is
+  /// no single kernel, or one that a launch cannot choose.
   mlir::LogicalResult add(mlir::OwningOpRef<mlir::ModuleOp> form, TunedForm tuned);
 
   size_t size() const { return alternatives.size(); }

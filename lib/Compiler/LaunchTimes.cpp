@@ -160,8 +160,9 @@ static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
   if (all.empty())
     all.push_back({runtime::TIME_NUMBER, 0});
   if (all.size() > runtime::TIME_MOST_TERMS || findDepth(all) > runtime::TIME_DEPTH)
-    return kernel.emitError("its loops have lengths that are too complicated for a launch to choose "
-                            "among alternatives; compile without them");
+    return kernel.emitError(
+        "its loops have lengths that are too complicated for a launch to choose "
+        "among alternatives; compile without them");
   return all;
 }
 
@@ -198,6 +199,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   }
   auto schedule = dyn_cast_or_null<tile::ScheduleAttr>(
       parseAttribute(kernel.getString("schedule").value_or(""), context));
+  model.section = schedule ? schedule.getSection().value_or(1) : 1;
   switch (schedule ? schedule.getOrder().value_or(tile::OrderKind::Linear)
                    : tile::OrderKind::Linear) {
   case tile::OrderKind::Linear:
@@ -302,8 +304,8 @@ static json::Value describeTerms(ArrayRef<TimeTerm> terms, ArrayRef<std::string>
     else {
       json::Value right = std::move(stack.back());
       stack.pop_back();
-      stack.back() =
-          json::Array{kNames[term.op - runtime::TIME_ADD], std::move(stack.back()), std::move(right)};
+      stack.back() = json::Array{kNames[term.op - runtime::TIME_ADD], std::move(stack.back()),
+                                 std::move(right)};
     }
   }
   return std::move(stack.front());
@@ -323,6 +325,7 @@ json::Object LaunchTimes::describe() const {
                       {"ends_us", model.endsTime},
                       {"tiles_at_a_time", model.atATime},
                       {"order", kOrders[model.order]},
+                      {"section", model.section},
                       {"iterations", describeTerms(terms, dims)},
                       {"grid", std::move(tiles)}};
 }

@@ -34,8 +34,8 @@ public:
   /// Fits the time of an iteration and of the ends to measurements: false, and nothing changed,
   /// where these are of less than two shapes that differ.
   bool fit(llvm::ArrayRef<const tuning::Entry *> entries);
-  /// Takes the times of the model of the machine; `like` is a kernel that was measured, of which the
-  /// model's errors are taken over, or null. What the source does not prefer counts as slower.
+  /// Takes the times of the model of the machine; `like` is a kernel that was measured, of which
+  /// the model's errors are taken over, or null. What the source does not prefer counts as slower.
   void estimate(const LaunchTimes *like, bool isPreferred);
 
   /// What a launch with these extents should take, in microseconds.

@@ -45,7 +45,7 @@ private:
   const ChoiceInfo &choice;
   llvm::SmallVector<Source, 8> sources; ///< of each of Signature::dims
   std::mutex mutex;                     ///< guards `slots`
-  std::array<Slot, 64> slots;
+  std::array<Slot, 256> slots;
 };
 
 } // namespace tessera::runtime

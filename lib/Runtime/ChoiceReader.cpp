@@ -102,6 +102,8 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
       !readTime(object, "ends_us", path, alternative.time.endsTime) ||
       !readInteger(object.get("tiles_at_a_time"), path.field("tiles_at_a_time"), 1, kMaxExtent,
                    "expected an integer from 1 to 2147483647", alternative.time.atATime) ||
+      !readInteger(object.get("section"), path.field("section"), 1, kMaxExtent,
+                   "expected an integer from 1 to 2147483647", alternative.time.section) ||
       !readString(object, "order", path, order))
     return false;
   alternative.time.order = llvm::StringSwitch<int>(order)

@@ -38,7 +38,8 @@ typedef struct {
   const TimeTerm *terms; /* the iterations of a tile */
   int termCount;
   int order;
-  int64_t atATime;                /* tiles that the GPU runs at a time */
+  int64_t section; /* tiles of each place in a section, in an order that is not linear */
+  int64_t atATime; /* tiles that the GPU runs at a time */
   double iterationTime, endsTime; /* in microseconds: an iteration, and a tile beside these */
 } TimeModel;
 
@@ -135,44 +136,73 @@ static inline int placeTiles(TimeLevel *levels, int levelCount, int64_t atATime,
   return levelCount;
 }
 
+/* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
+enum { TIME_SECTIONS = 3 };
+
+/* The tiles of a section of `size` of the other indices that sample number `i` stands for. */
+static inline int64_t countSample(const int64_t *grid, int64_t size, int samples, int i) {
+  return grid[0] * size * (i + 1) / samples - grid[0] * size * i / samples;
+}
+
+/* The time of tiles that differ, sorted by the first index in sections of the others. */
+static inline double predictSections(const TimeModel *model, const double *lengths, int samples,
+                                     const int64_t *grid) {
+  TimeLevel levels[TIME_SECTIONS * TIME_SAMPLES + 2];
+  int64_t outer = applyTime(TIME_MUL, grid[1], grid[2]),
+          total = applyTime(TIME_MUL, outer, grid[0]);
+  int64_t places = total < model->atATime ? total : model->atATime;
+  int64_t size = applyTime(TIME_MUL, model->section, places) / grid[0], sections, number;
+  double work = 0;
+  int i, levelCount = 1;
+  size = size < 1 ? 1 : size > outer ? outer : size;
+  sections = (outer + size - 1) / size;
+  number = sections > TIME_SECTIONS ? sections - TIME_SECTIONS : 0;
+  for (i = 0; i < samples; ++i)
+    work += lengths[i] * (double)countSample(grid, size, samples, i);
+  levels[0].time = (double)number * work / (double)model->atATime;
+  levels[0].places = model->atATime;
+  for (; number < sections; ++number)
+    for (i = 0; i < samples; ++i) {
+      int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
+      int64_t left = outer - number * size;
+      int64_t count = countSample(grid, left < size ? left : size, samples, next);
+      levelCount = placeTiles(levels, levelCount, model->atATime, count, lengths[next]);
+    }
+  return levels[levelCount - 1].time;
+}
+
 /* The microseconds of a launch whose grid has so many tiles in x, y and z. Tiles of different
  * lengths are told apart at TIME_SAMPLES places of the grid. */
 static inline double predictTime(const TimeModel *model, const int64_t *dims, const int64_t *grid) {
-  TimeLevel levels[TIME_SAMPLES + 2];
-  double lengths[TIME_SAMPLES], work = 0, longest = 0;
-  int64_t total = 1, samples = 1, counts[TIME_SAMPLES], index[3];
-  int i, d, levelCount = 1, differ = 0;
+  double lengths[TIME_SAMPLES], work = 0, longest = 0, atATime = (double)model->atATime;
+  int64_t total = 1, most = 1, index[3];
+  int i, d, samples, differ = 0;
   for (d = 0; d < 3; ++d)
     total = applyTime(TIME_MUL, total, grid[d]);
   if (total <= 0)
     return 0;
   for (i = 0; i < model->termCount; ++i)
-    if (model->terms[i].op == TIME_INDEX && grid[model->terms[i].value] > samples)
-      samples = grid[model->terms[i].value];
-  if (samples > TIME_SAMPLES)
-    samples = TIME_SAMPLES;
+    if (model->terms[i].op == TIME_INDEX && grid[model->terms[i].value] > most)
+      most = grid[model->terms[i].value];
+  samples = most < TIME_SAMPLES ? (int)most : TIME_SAMPLES;
   for (i = 0; i < samples; ++i) {
     for (d = 0; d < 3; ++d)
       index[d] = grid[d] * (2 * i + 1) / (2 * samples);
     lengths[i] =
         model->endsTime + model->iterationTime * (double)countIterations(model, dims, index);
-    counts[i] = total * (i + 1) / samples - total * i / samples;
-    work += lengths[i] * (double)counts[i];
+    work += lengths[i] / samples;
     longest = lengths[i] > longest ? lengths[i] : longest;
     differ |= lengths[i] != lengths[0];
   }
-  if (differ && model->order == TIME_LINEAR) {
-    /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
-    double mean = work / (double)model->atATime + longest / 2;
-    return total <= model->atATime || mean < longest ? longest : mean;
-  }
-  levels[0].time = 0;
-  levels[0].places = model->atATime;
-  for (i = 0; i < samples; ++i) {
-    int next = model->order == TIME_DESCENDING ? (int)samples - 1 - i : i;
-    levelCount = placeTiles(levels, levelCount, model->atATime, counts[next], lengths[next]);
-  }
-  return levels[levelCount - 1].time;
+  if (!differ)
+    return (double)((total + model->atATime - 1) / model->atATime) * longest;
+  if (model->order != TIME_LINEAR)
+    return predictSections(model, lengths, samples, grid);
+  if (total <= model->atATime)
+    return longest;
+  /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
+  work = work * (double)total / atATime + longest / 2;
+  return work < longest ? longest : work;
 }
 
 #ifdef __cplusplus

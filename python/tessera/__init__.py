@@ -12,7 +12,7 @@ the build tree around it.
 from ._compile import Diagnostic, compile, kernel
 from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
 from ._explain import explain
-from ._kernel import Bundle, Kernel, load
+from ._kernel import Bundle, Choice, Kernel, load
 from ._program import Program
 from ._trace import TraceError, length
 from ._math import cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where
@@ -22,6 +22,7 @@ from . import masks
 __all__ = [
     "Bundle",
     "BundleError",
+    "Choice",
     "CompileError",
     "DeviceError",
     "Diagnostic",

@@ -18,6 +18,7 @@ sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "test", "gpu")]
 
 import attention
 import build_bundles
+import choice
 import common
 import explain
 import functions
@@ -241,6 +242,62 @@ class Points(unittest.TestCase):
         self.assertEqual((packed["variant"], packed["parameters"]["HEADS"]), ("packed", 8))
         self.assertEqual((default["shape"], default["shape"]["SQ"]), (packed["shape"], 1))
         self.assertEqual(len(list(attention.configurations(gqa, options))), 1)
+
+
+class Choices(unittest.TestCase):
+    def options(self, *arguments):
+        return choice.parse_arguments(["--shapes", "40", *arguments])
+
+    def test_points(self):
+        points = choice.draw_points(self.options("--gigabytes", "1"))
+        self.assertEqual(len(set(points)), 40)
+        self.assertEqual(points, choice.draw_points(self.options("--gigabytes", "1")))
+        self.assertNotEqual(points, choice.draw_points(self.options("--gigabytes", "1", "--seed", "1")))
+        for point in points:
+            self.assertTrue(4 <= point.heads <= 64 and 1 <= point.batch <= 64 and 64 <= point.seqlen <= 32768)
+            self.assertIn(point.heads // point.kv_heads, choice.GROUPS)
+            self.assertEqual(point.heads % point.kv_heads, 0)
+            self.assertLessEqual(2 * 2 * point.batch * point.seqlen * point.d * (point.heads + point.kv_heads), 1e9)
+            self.assertLessEqual(point.flops(), 1e13)
+
+    def test_classes_of_a_list(self):
+        """The list says which of its kernels each shape has, so that the GPU machine needs no compiler."""
+        points = choice.draw_points(self.options())
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "list.json")
+            with open(path, "w") as file:
+                wanted = {**choice.configuration(points[0].d, points[0].mask, "few-short"), "for": [points[0].shape()]}
+                json.dump([wanted], file)
+            (entry,) = build_bundles.read_extra(path)
+        self.assertEqual((entry["shape_class"], entry["alternatives"]), ("few-short", True))
+        self.assertTrue(entry["name"].endswith("_few-short_alternatives"))
+        classes = choice.ListedClasses(argparse.Namespace(entries={entry["name"]: entry}))
+        self.assertEqual(classes.find(points[0]), "few-short")
+        with self.assertRaisesRegex(SystemExit, "give the options that --list had"):
+            classes.find(points[1])
+
+    def test_summary(self):
+        point = choice.Point(64, "causal", 1, 14, 2, 6144)
+        made = argparse.Namespace(name="attention_fwd_BM192", index=1,
+                                  microseconds={"attention_fwd_BM256": 185.0, "attention_fwd_BM192": 140.0})  # fmt: skip
+
+        def record(name, ms, **rivals):
+            timings = {"tessera": {"ms": ms}, **{rival: {"ms": time} for rival, time in rivals.items()}}
+            return {"variant": name, "timings": timings}
+
+        near = choice.summarize(point, made, [record("attention_fwd_BM256", 0.147), record("attention_fwd_BM192", 0.15, fa3=0.18, fa2=0.1)])
+        self.assertEqual((near["fastest"], near["peers"]), ("attention_fwd_BM256", {"fa3": 0.18, "fa2": 0.1}))
+        self.assertAlmostEqual(near["to fastest"], 0.15 / 0.147)
+        self.assertAlmostEqual(near["to judges"], 1.2)
+        self.assertAlmostEqual(near["to expected"], 0.15 / 0.14)
+        self.assertEqual(choice.to_row(near)["chosen"], "BM192")
+        far = choice.summarize(point, made, [record("attention_fwd_BM256", 0.1), record("attention_fwd_BM192", 0.15)])
+        self.assertIsNone(far["to judges"])
+        rows = list(choice.summary_rows([near, far]))
+        self.assertEqual([row["within 3%"] for row in rows], ["50.0%", "50.0%"])
+        self.assertEqual(rows[-1]["mean to fa3, cudnn"], "1.200")
+        wrong = {"variant": "attention_fwd_BM192", "wrong": True}
+        self.assertIsNone(choice.summarize(point, made, [record("attention_fwd_BM256", 0.1), wrong]))
 
 
 class Peers(unittest.TestCase):

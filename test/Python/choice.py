@@ -31,7 +31,7 @@ def bundle():
         data["kernels"].append(kernel)
         model = {
             "grid": kernel["grid"], "iterations": ["ceildiv", "S", 64], "iteration_us": time, "ends_us": 3 * time,
-            "tiles_at_a_time": 132, "order": "linear",
+            "tiles_at_a_time": 132, "order": "linear", "section": 1,
         }  # fmt: skip
         parameters = {**data["parameters"], "BM": rows}
         alternatives.append({"kernel": kernel["name"], "parameters": parameters, "model": model})

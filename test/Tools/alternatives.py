@@ -1,4 +1,4 @@
-# RUN: rm -rf %t && mkdir %t && %python %s %source/kernels %t
+# RUN: rm -rf %t && mkdir %t && env TESSERA_LIBRARY=%build/lib %python %s %source/kernels %t
 """`tessera compile --alternatives`: which kernels there are, and the numbers by which a launch chooses."""
 
 import json
@@ -113,6 +113,34 @@ class Alternatives(unittest.TestCase):
                 self.assertGreater(model["iteration_us"], 0.8)
                 self.assertLess(model["iteration_us"], 1.6)
                 self.assertLess(model["ends_us"], 6)
+
+    def test_expected_times(self):
+        """Expected times are near those that the database has, and the choice is what was the fastest."""
+        sys.path.insert(0, os.path.join(KERNELS, "..", "python"))
+        import tessera
+
+        with open(os.path.join(KERNELS, "schedules.json")) as file:
+            entries = [entry for entry in json.load(file)["entries"] if entry["kernel"] == "attention_fwd"]
+        for d, causal in ((64, "false"), (64, "true"), (128, "false"), (128, "true")):
+            models = self.models(self.compile("attention_fwd", f"-DD={d}", f"-DCAUSAL={causal}"))
+            kernel, measured = tessera.load(os.path.join(DIRECTORY, "out.bundle")), {}
+            for entry in entries:
+                name, values = f"attention_fwd_BM{entry['parameters']['BM']}", entry["parameters"]
+                own = {key: str(value).lower() for key, value in models.get(name, ({}, None))[0].items()}
+                if all(own.get(key) == value for key, value in values.items()):
+                    for shape, ms in zip(entry["measured"]["shapes"], entry["measured"]["ms"]):
+                        self.assertAlmostEqual(kernel.choice(**shape).microseconds[name] / (1000 * ms), 1, delta=0.06)
+                        measured.setdefault(tuple(shape.items()), {})[name] = ms
+            self.assertTrue(measured)
+            for shape, times in measured.items():
+                if len(times) > 1:
+                    self.assertEqual(kernel.choice(**dict(shape)).name, min(times, key=times.get))
+        # 24 tiles of 256 rows for 14 heads: three heads begin with long tiles when the others are done.
+        self.compile("attention_fwd", "-DD=64", "-DCAUSAL=true")
+        choice = tessera.load(os.path.join(DIRECTORY, "out.bundle")).choice(B=1, H=14, HK=2, SQ=6144, SK=6144)
+        self.assertEqual(choice.name, "attention_fwd_BM192")
+        slower = choice.microseconds["attention_fwd_BM256"] / choice.microseconds["attention_fwd_BM192"]
+        self.assertGreater(slower, 1.2)
 
     def test_refusals(self):
         text = self.compile(scores("arith.index_cast %n : i32 to index"), status=3)

@@ -6,8 +6,9 @@
 DIR then holds a bundle for each configuration and index.json; carry it to the GPU and run
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
 
---extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule", "shape"}, for the benchmarks:
-bench/ablation.json, or what `./dev bench attention --list FILE` and `./dev bench variants --list FILE` write.
+--extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule", "shape", "shape_class",
+"alternatives"}, of which all but the first two may be absent, for the benchmarks: bench/ablation.json, or what
+`./dev bench attention --list FILE`, `variants` and `choice` write. "for", a list of shapes, is kept in index.json.
 With --groups= nothing else is compiled. --inspect counts the instructions of the main loops, which bench/variants.py
 compares.
 """
@@ -60,6 +61,10 @@ def compile_bundle(options, configuration):
         command += ["--schedule", configuration["schedule"]]
     if configuration["shape"]:
         command += ["--shape", ",".join(f"{name}={extent}" for name, extent in configuration["shape"].items())]
+    if configuration["shape_class"]:
+        command += ["--shape-class", configuration["shape_class"]]
+    if configuration["alternatives"]:
+        command.append("--alternatives")
     if options.ptxas:
         command += ["--ptxas", options.ptxas]
     command += ["--emit", "bundle", "-o", os.path.join(options.out, bundle)]
@@ -112,15 +117,18 @@ def read_extra(path):
     for number, entry in enumerate(entries):
         fits = isinstance(entry, dict) and isinstance(entry.get("kernel"), str)
         fits = fits and isinstance(entry.get("parameters"), dict) and isinstance(entry.get("schedule", ""), str)
-        fits = fits and isinstance(entry.get("shape", {}), dict)
+        fits = fits and isinstance(entry.get("shape", {}), dict) and isinstance(entry.get("shape_class", ""), str)
+        fits = fits and isinstance(entry.get("alternatives", False), bool) and isinstance(entry.get("for", []), list)
         if not fits:
             raise SystemExit(
                 f'--extra {path}: entry {number} is no {{"kernel": NAME, "parameters": OBJECT, "schedule": TEXT, "shape": OBJECT}}'
             )
         if not os.path.exists(os.path.join(ROOT, "kernels", entry["kernel"] + ".tile")):
             raise SystemExit(f"--extra {path}: entry {number}: there is no kernels/{entry['kernel']}.tile")
-        fields = (entry["kernel"], entry["parameters"], entry.get("schedule", ""), entry.get("shape"))
-        yield dict(cases.configuration(*fields), group="extra")
+        fields = (entry["kernel"], entry["parameters"], entry.get("schedule", ""), entry.get("shape"),
+                  entry.get("shape_class", ""), entry.get("alternatives", False))  # fmt: skip
+        kept = {"for": entry["for"]} if "for" in entry else {}
+        yield dict(cases.configuration(*fields), group="extra", **kept)
 
 
 def wanted_configurations(options):

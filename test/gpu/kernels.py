@@ -34,7 +34,8 @@ class BundleDirectory:
     @staticmethod
     def _key(entry):
         parameters = tuple(sorted((name, str(value)) for name, value in entry["parameters"].items()))
-        return entry["kernel"], parameters, entry["schedule"], tuple(sorted(entry["shape"].items()))
+        wanted = entry.get("shape_class", ""), entry.get("alternatives", False)
+        return entry["kernel"], parameters, entry["schedule"], tuple(sorted(entry["shape"].items())), *wanted
 
     def load(self, configuration):
         entry = self.entries.get(self._key(configuration))
@@ -69,6 +70,8 @@ class Compiler:
                 kernel=configuration["kernel"],
                 schedule=configuration["schedule"] or None,
                 shape=configuration["shape"],
+                shape_class=configuration["shape_class"] or None,
+                alternatives=configuration["alternatives"],
                 **configuration["parameters"],
             )
         except tessera.CompileError as error:
