@@ -70,11 +70,12 @@ class OwnBundles(unittest.TestCase):
     def test_options_that_make_something_else(self):
         source = _library.find_source("attention_fwd")
         parameters = {"CAUSAL": "true", "T": "bf16", "D": 64, "DV": 64, "LSE": False}
-        _compile.compile(source, shape_class="many-long", **parameters)
-        for options in ({"ptxas": "/ptxas"}, {"database": False}, {"schedule": "stages=2"}, {"cache": False}):
+        kernel = _compile.compile(source, shape_class="many-long", alternatives=True, **parameters)
+        self.assertEqual(len(kernel.alternatives), 3)
+        for options in ({"alternatives": False}, {"ptxas": "/ptxas"}, {"database": False}, {"schedule": "stages=2"}, {"cache": False}):
             with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
                 with self.subTest(options), self.assertRaises(CompileError):
-                    _compile.compile(source, shape_class="many-long", **options, **parameters)
+                    _compile.compile(source, **{"shape_class": "many-long", "alternatives": True, **options}, **parameters)
 
 
 if __name__ == "__main__":
