@@ -71,7 +71,8 @@ void Trials::reportGivenUp(KernelOp kernel, ScheduleAttr schedule, const Trial &
     remark.attachNote(error->getLocation()) << error->str();
 }
 
-CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vector<Trial> &trials) {
+CompileStatus Trials::reportFailure(KernelOp kernel, ArrayRef<ScheduleAttr> schedules,
+                                    std::vector<Trial> &trials) {
   auto print = [](const Trial &trial) {
     const mlir::Diagnostic *error = trial.findError();
     return error ? error->str() : std::string();
@@ -81,7 +82,11 @@ CompileStatus Trials::reportFailure(ArrayRef<ScheduleAttr> schedules, std::vecto
       trials, [&](const Trial &trial) { return print(trial) == print(trials.front()); });
   // The preferred schedule is the one that the author would want to have.
   Trial &reported = trials.front();
+  bool isAlone = llvm::hasSingleElement(kernel->getParentOfType<ModuleOp>().getOps<KernelOp>());
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
+    // Alternatives are of one place in the source.
+    if (&diagnostic == reported.findError() && !isAlone)
+      diagnostic.attachNote() << "of kernel '" << kernel.getSymName() << "'";
     if (&diagnostic != reported.findError() || trials.size() == 1)
       continue;
     if (isAlike) {
@@ -181,7 +186,8 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
     trials.push_back(attempt(std::move(module)));
   }
   if (trials.back().status == CompileStatus::SourceError)
-    return reportFailure(ArrayRef(schedules).slice(0, std::min(trials.size(), schedules.size())),
+    return reportFailure(findKernel(source, name),
+                         ArrayRef(schedules).slice(0, std::min(trials.size(), schedules.size())),
                          trials);
   for (auto [schedule, trial] : llvm::zip(schedules, ArrayRef(trials).drop_back()))
     reportGivenUp(findKernel(source, name), schedule, trial);

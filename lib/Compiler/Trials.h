@@ -52,7 +52,7 @@ private:
   llvm::SmallVector<tile::ScheduleAttr> list(tile::KernelOp kernel);
   void leaveOut(tile::KernelOp kernel, TunedKernel &tuned, const Trial &trial);
   void reportGivenUp(tile::KernelOp kernel, tile::ScheduleAttr schedule, const Trial &trial);
-  CompileStatus reportFailure(llvm::ArrayRef<tile::ScheduleAttr> schedules,
+  CompileStatus reportFailure(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> schedules,
                               std::vector<Trial> &trials);
 
   mlir::MLIRContext &context;

@@ -149,6 +149,9 @@ class Alternatives(unittest.TestCase):
         self.assertIn("alternatives are those of one kernel, and the source has several; name one with --kernel",
                       self.compile(two, status=3))  # fmt: skip
         self.compile(two, "--kernel", "others")
+        text = self.compile(scores(), "--schedule", "consumers=3", status=3)
+        self.assertIn("no schedule of this kernel fits", text)
+        self.assertIn("note: of kernel 'scores_BM128'", text)
 
     def test_fit(self):
         """Measured times that follow the model give its numbers."""

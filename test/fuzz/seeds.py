@@ -38,13 +38,20 @@ def npy(descr, shape, data):
 
 
 def bundles(tessera):
-    """A bundle of a small kernel, with PTX, and the same without its image."""
-    source = ROOT / "test/Tools/tune/Inputs/product.tile"
-    command = [tessera, "compile", source, "--emit", "bundle", "--ptx", "-o", "-"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    small = json.loads(text)
-    small["image"]["base64"] = "AA=="
-    return [text, json.dumps(small)]
+    """A bundle of a small kernel, with PTX, the same without its image, and one with a choice without its image."""
+
+    def compile(source, *options):
+        command = [tessera, "compile", ROOT / source, "--emit", "bundle", "--ptx", *options, "-o", "-"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def strip(text):
+        bundle = json.loads(text)
+        bundle["image"]["base64"] = "AA=="
+        return json.dumps(bundle)
+
+    text = compile("test/Tools/tune/Inputs/product.tile")
+    choice = compile("kernels/attention_fwd.tile", "-DD=64", "-DCAUSAL=true", "--alternatives")
+    return [text, strip(text), strip(choice)]
 
 
 LAUNCH = {
