@@ -60,6 +60,8 @@ class Compile(unittest.TestCase):
         self.assertEqual(request(), "null;null;null;0110")
         tessera.compile(bundle_with_lines(), database=False, gpu="H", shape={"M": 8, "K": 4}, shape_class="few-short")
         self.assertEqual(request(), "null;null;null;0000;no database;H;few-short;K=4;M=8")
+        tessera.compile(bundle_with_lines(), alternatives=True)
+        self.assertTrue(request().endswith(";alternatives"))
         tessera.compile(bundle_with_lines(), instrument="timeline,blocks=2")
         self.assertEqual(request(), "null;null;null;0000;timeline,blocks=2")
         with self.assertRaisesRegex(ValueError, "image is 'sass'"):
