@@ -93,7 +93,8 @@ class Native(unittest.TestCase):
         q, k, v = problems.make(d=72)
         variant = "attention_fwd CAUSAL=true"
         kernel, _, _ = _variants.find_kernel(variant, "bf16", _op.get_sizes(q, k, v))
-        entries = kernel.description["launch_parameters"]
+        # All alternatives of a kernel have the same parameters.
+        entries = kernel.alternative(0).description["launch_parameters"]
         index = [entry.get("argument") for entry in entries].index("scale")
         sizes = {"tensor_map": ctypes.c_char * 128, "i32": ctypes.c_int32, "f32": ctypes.c_float}
         types = [sizes.get(entry["kind"]) or sizes.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
