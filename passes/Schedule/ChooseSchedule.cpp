@@ -323,10 +323,6 @@ private:
     if (std::optional<std::string> why = search->explainExponentials(*found->getPolynomialExp()))
       kernel.emitRemark(*why);
     kernel.setScheduleAttr(*found);
-    // Loads that each thread makes for itself may become one with equal ones.
-    if (found->getFields().loads == LoadKind::direct)
-      for (LoadOp load : fetchedLoads(kernel))
-        load.removePipeAttr();
     return success();
   }
 };

@@ -157,7 +157,8 @@ def check(kernel, name, form, d, shape):
     errors, holds = [], True
     for key, want in exact.items():
         error, allowed = ((x[key].double() - want).abs().max().item() for x in (found, rounded))
-        limit = 2 * (0 if allowed != allowed else allowed) + 2 * 2**-8 * want.abs().max().item()
+        # Terms of about 10 that cancel in f64, as those of a single key, leave what f32 rounds.
+        limit = 2 * (0 if allowed != allowed else allowed) + 2 * 2**-8 * want.abs().max().item() + 2**-18
         holds &= error <= limit
         errors.append(f"{key} {error:.1e} ({limit:.1e})")
         if form == "fixed" and (key in ("dq", "dk", "dv") or name in EXACT) and not torch.equal(found[key], again[key]):
