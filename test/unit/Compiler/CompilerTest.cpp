@@ -159,7 +159,9 @@ TEST_F(CompilerTest, DumpsEachPassAndKernel) {
                 "00-source.copy.mlir", "00-source.product.mlir", "01-tile-find-visits.copy.mlir",
                 "01-tile-find-visits.product.mlir", "02-tile-find-visits.copy.mlir",
                 "02-tile-find-visits.product.mlir", "03-canonicalize.copy.mlir",
-                "03-canonicalize.product.mlir", "04-cse.copy.mlir", "04-cse.product.mlir"}));
+                "03-canonicalize.product.mlir", "04-cse.copy.mlir", "04-cse.product.mlir",
+                "05-tile-carry-sums.copy.mlir", "05-tile-carry-sums.product.mlir",
+                "06-tile-carry-sums.copy.mlir", "06-tile-carry-sums.product.mlir"}));
   auto file = llvm::MemoryBuffer::getFile(path("dump/deep/00-source.copy.mlir"));
   ASSERT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE((*file)->getBuffer().contains("@copy"));
