@@ -255,3 +255,44 @@ hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
+
+// -----
+
+// Where a scalar says that no element needs the mask, what is compared is jumped over; its load begins before.
+// CHECK-LABEL: hop.kernel @loaded
+// CHECK: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[IDS:.*]]: !tile.view<[B, M], i32>, %[[COL:.*]]: index):
+// CHECK: %[[X:.*]] = math.exp2
+// CHECK: %[[OWN:.*]] = tile.load %[[IDS]][%{{.*}}, %[[COL]]]
+// CHECK: %[[S:.*]] = scf.if %{{.*}} -> (tensor<64x32xf32, #hop.layout<accumulator>>) {
+// CHECK-NEXT: scf.yield %[[X]]
+// CHECK-NEXT: } else {
+// CHECK-NOT: tile.load
+// CHECK: tile.broadcast %[[OWN]] axis 0
+// CHECK: arith.cmpi eq
+// CHECK: tile.store %[[S]]
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+!columns = tensor<32xi32, #hop.layout<column>>
+hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %ids: !tile.view<[B, M], i32>, %col: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %end = tile.dim "M"
+    %is_whole = arith.cmpi sge, %col, %end : index
+    %whole = tile.splat %is_whole : i1 -> !bits
+    %own = tile.load %ids[%c0, %col] : !tile.view<[B, M], i32> -> !columns
+    %all = tile.broadcast %own axis 0 : !columns -> !ints
+    %cols = tile.iota %col axis 1 : !ints
+    %same = arith.cmpi eq, %cols, %all : !ints
+    %seen = arith.ori %whole, %same : !bits
+    %s = arith.select %seen, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}

@@ -75,3 +75,37 @@ hop.kernel @k attributes {argument_names = ["l", "y", "i"], argument_types = [!R
     tile.store %row, %y[%c0] : tensor<64xf32>, !Row
   }
 }
+
+// A bound that comes from memory is not branched on, and nothing waits for it before the product: the first scalar is loaded
+// behind that, from the first place where there is none.
+// CHECK-LABEL: hop.kernel @bound_from_memory
+hop.kernel @bound_from_memory attributes {argument_names = ["l", "i"], argument_types = [!Row, !Index], grid = [], schedule = #tile.schedule<>} {
+^bb0(%l: !Row, %i: !Index):
+  %q = hop.pipe.create "q" : !Pipe
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a = hop.pipe.wait %q : !Pipe -> !Shared
+    // CHECK: %[[COUNT:.*]] = tile.load %{{.*}} : !tile.view<[M], i32> -> i32
+    // CHECK-NOT: tile.load
+    // CHECK: %[[BEFORE:.*]] = hop.mma
+    // CHECK: %[[N:.*]] = arith.index_cast %[[COUNT]] : i32 to index
+    // CHECK: %[[ANY:.*]] = arith.cmpi slt, %[[C1:[^ ]*]], %[[N]]
+    // CHECK: %[[PLACE:.*]] = arith.select %[[ANY]], %[[C1]], %{{.*}} : index
+    // CHECK-NEXT: %[[FIRST:.*]] = tile.load %{{.*}}[%[[PLACE]]] : !tile.view<[M], f32> -> f32
+    // CHECK: scf.for %{{.*}} = %[[C1]] to %[[N]] {{.*}} iter_args(%{{.*}} = %[[BEFORE]], %{{.*}} = %[[FIRST]])
+    %count = tile.load %i[%c0] : !Index -> i32
+    %before = hop.mma %a, %a : !Shared, !Shared -> !Acc
+    %n = arith.index_cast %count : i32 to index
+    %sum = scf.for %j = %c1 to %n step %c1 iter_args(%old = %before) -> (!Acc) {
+      %scale = tile.load %l[%j] : !Row -> f32
+      %factor = tile.splat %scale : f32 -> !Acc
+      %new = hop.mma %a, %a acc(%factor : !Acc) : !Shared, !Shared -> !Acc
+      %both = arith.addf %old, %new : !Acc
+      scf.yield %both : !Acc
+    }
+    hop.pipe.release %q, %a : !Pipe, !Shared
+    hop.pin %sum : !Acc
+  }
+}
