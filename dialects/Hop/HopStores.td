@@ -32,8 +32,8 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
   let description = [{
     Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, of a tile of
     rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15); others are
-    refused when they are lowered. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role with warpgroups, each of which gives the slot back
-    for itself (`hop.pipe.release`).
+    refused when they are lowered. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role
+    with warpgroups, each of which gives the slot back for itself (`hop.pipe.release`).
 
     ```mlir
     %t = hop.pipe.wait %l : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>

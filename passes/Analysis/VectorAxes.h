@@ -20,8 +20,8 @@ inline bool isVector(mlir::Value value) {
   return type && type.getRank() == 1;
 }
 
-/// A constant, splat or iota with several uses: hop-assign-layouts makes it anew for each of them,
-/// so that it lies along the axis of each.
+/// A constant, splat or iota with several uses, which can be made anew for each of them: it says
+/// nothing of an axis, and lies along that of each use.
 bool isMadeForEachUse(mlir::Value value);
 
 class VectorAxes {

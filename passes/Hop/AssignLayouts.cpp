@@ -7,6 +7,7 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/TileLayout.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,11 +24,6 @@ using hop::LayoutAttr;
 using tile::ReduceKind;
 
 namespace {
-
-bool isRematerializable(Operation *op) {
-  return isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && op->getNumResults() == 1 &&
-         isTile(op->getResult(0));
-}
 
 /// Which tiles of rank 1 may stay what each thread combined of its own elements: see the pass
 /// description.
@@ -367,7 +363,7 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     SmallVector<OpOperand *> uses;
     role.walk([&](Operation *op) {
       for (OpOperand &operand : op->getOpOperands())
-        if (Operation *def = operand.get().getDefiningOp(); def && isRematerializable(def))
+        if (isTile(operand.get()) && RowPartition::isRematerializable(operand.get()))
           uses.push_back(&operand);
     });
     for (OpOperand *use : uses) {

@@ -93,8 +93,9 @@ private:
   }
 
   /// Moves `op`, with the scalars that it is computed from, up to where its operands are: work that
-  /// it stands behind hides the latency of its load. Where they are loaded themselves, `op` waits
-  /// for them, and all behind it: it goes behind a product, which is on its way then.
+  /// it stands behind hides the latency of its load. Where they are loaded themselves, a load waits
+  /// for them, and all behind it: it goes behind a product, which is on its way then. A branch
+  /// would wait for the product.
   static void hoist(Operation *op) {
     Block *block = op->getBlock();
     llvm::SetVector<Operation *> slice;
@@ -109,7 +110,8 @@ private:
     for (Operation *def : slice)
       if (def != op && isa<tile::LoadOp>(def) && (!loaded || loaded->isBeforeInBlock(def)))
         loaded = def;
-    for (Operation *at = loaded; at && at != op; at = at->getNextNode())
+    bool branches = op->getNumRegions() != 0;
+    for (Operation *at = loaded; !branches && at && at != op; at = at->getNextNode())
       if (isa<hop::MmaOp>(at))
         return moveBehind(at, op, slice);
     llvm::SmallPtrSet<Operation *, 16> moved;

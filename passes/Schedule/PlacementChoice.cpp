@@ -74,7 +74,7 @@ bool ScheduleSearch::sumsLeaveInBulk() const {
   });
 }
 
-/// Why rows of values cannot come through pipes.
+/// Why tiles that arithmetic reads cannot come through pipes.
 std::optional<std::string> ScheduleSearch::rejectLoads(const Candidate &candidate) const {
   if (candidate.fields.loads != LoadKind::pipe)
     return std::nullopt;
