@@ -1,21 +1,21 @@
 """Attention of 8-bit numbers (e4m3, O in bf16): its speed against FlashAttention-3's, and its error on inputs with outliers.
 
     speed      d = 64, 128 and 256, 16k tokens (batch = 16384 / seqlen), hidden size 2048. Of ours: V as it is stored and V
-               with its keys innermost, each with one scale a tensor and with scales of blocks. The peer takes V as stored,
-               and scales of heads.
+               with its keys innermost, each with one scale a tensor and with scales of blocks. The peers take V as
+               stored, FlashAttention-3 with scales of heads and cuDNN with scales of tensors.
     accuracy   the root mean square error against f64 of inputs N(0, 1) + N(0, 100) Bernoulli(0.001), as in table 3 of the
                FlashAttention-3 paper, and of N(0, 1), quantized by quantize.tile
 
-FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so. --bundles takes what
+FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so, and cuDNN where its Python
+frontend is installed (`pip install nvidia-cudnn-frontend`); it writes O in e4m3. --bundles takes what
 test/gpu/build_bundles.py --groups= --extra FILE makes of the list that --list writes.
 """
-import ctypes
 import dataclasses
 import itertools
 import json
-import os
 
 import common
+import fp8_peers
 import peers
 from common import cases
 
@@ -142,38 +142,10 @@ class Problem:
         return peers.relative_error(self.o.transpose(1, 2), self.expected)
 
 
-def fa3(problem, directory):
-    """FlashAttention-3 as shared objects, as peers.fa3_library calls them, with the scales of each head."""
-    import torch
-
-    point = problem.point
-    path = os.path.join(directory or "", f"fa3_fwd_d{point.d}_c{int(problem.causal)}_fp81.so")
-    if not directory or not os.path.exists(path):
-        raise peers.Unavailable(f"no {path}")
-    function = ctypes.CDLL(os.path.abspath(path)).fa3_fwd
-    lse, semaphore = torch.empty_like(problem.lse), torch.zeros(1024, dtype=torch.int32, device="cuda")
-    one = torch.ones((point.batch, point.heads), device="cuda")
-    scales = [one, one, one * problem.v_scale]
-    multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
-    pointers = [ctypes.c_void_p(x.data_ptr()) for x in (problem.q, problem.k, problem.v, problem.o, lse)]
-    of_scales = [ctypes.c_void_p(x.data_ptr()) for x in scales]
-
-    def run():
-        if problem.causal:
-            semaphore.zero_()
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        function(*pointers, point.batch, point.seqlen, point.seqlen, point.heads, point.heads,
-                 ctypes.c_float(problem.scale), multiprocessors, ctypes.c_void_p(semaphore.data_ptr()), *of_scales,
-                 stream)  # fmt: skip
-        return scales  # They live as long as the function.
-
-    return run
-
-
-def is_right(name, run, problem):
+def is_right(name, run, problem, find_error=None):
     problem.o.fill_(float("nan"))
     run()
-    error = problem.find_error()
+    error = (find_error or problem.find_error)()
     if not error < MAX_ERROR:
         print(f"{name}: left out at {problem.point}: error {error:.2g}", flush=True)
     return error < MAX_ERROR
@@ -192,25 +164,26 @@ def measure(point, source, options, stopwatch):
                 contestants["tessera", called] = run
                 records.append({**dataclasses.asdict(point), "variant": called, "schedule": kernel.schedule})
     if not options.no_peers:
-        try:
-            run = fa3(problem, options.fa3)
-            if is_right("fa3", run, problem):
-                contestants["fa3"] = run
-        except peers.Unavailable as error:
-            print(f"fa3: left out at {point}: {error}", flush=True)
+        for name, make in fp8_peers.makers(options.fa3).items():
+            try:
+                run, find_error = make(problem)
+                if is_right(name, run, problem, find_error):
+                    contestants[name] = run
+            except Exception as error:  # Peers fail in ways of their own; each is optional.
+                reason = next(iter(str(error).strip().splitlines()), "")[:160]
+                print(f"{name}: left out at {point}: {type(error).__name__}: {reason}", flush=True)
     timings = stopwatch.compare(contestants) if records else {}
     for timing in timings.values():
         timing["tflops"] = point.flops / timing["ms"] / 1e9
     for record in records:
         record["timings"] = {"tessera": timings["tessera", record["variant"]]}
-        if "fa3" in timings:
-            record["timings"]["fa3"] = timings["fa3"]
+        record["timings"].update((name, timings[name]) for name in fp8_peers.NAMES if name in timings)
     return records
 
 
 def to_row(record):
     columns = [field.name for field in dataclasses.fields(Point)]
-    return common.to_row(record, columns, ("fa3",))
+    return common.to_row(record, columns, fp8_peers.NAMES)
 
 
 def measure_speed(source, options):
@@ -285,7 +258,7 @@ def attend_by_fa3(tensors, directory):
     problem.scale = d**-0.5 * q_scale * k_scale
     problem.o = torch.empty(problem.q.shape, device="cuda", dtype=torch.bfloat16)
     problem.lse = torch.empty((b, h, s), device="cuda")
-    fa3(problem, directory)()
+    fp8_peers.fa3(problem, directory)[0]()
     return problem.o.transpose(1, 2)
 
 

@@ -1,20 +1,72 @@
-"""The matrix product against cuBLAS (torch.matmul), bf16 and f16, both layouts of B."""
+"""The matrix product against cuBLAS: bf16 and f16 against torch.matmul, both layouts of B, and e4m3 with scales of tensors
+or of rows and columns against torch._scaled_mm, which takes B as [N, K].
+
+--list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
+"""
+
+import json
 
 import common
 from common import cases
 
+E4M3 = "e4m3"
 SIZES = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 2048, 8192))
 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__)
-    parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
+    parser.add_argument("--dtype", default="bf16", choices=(*cases.DTYPES, E4M3))
     parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     return parser.parse_args()
 
 
-def measure(kernels, transposed, size, options, stopwatch):
-    """The records of one size."""
+def forms(options):
+    """What makes a form of the kernel, in words, with its parameters."""
+    if options.dtype == E4M3:
+        for scales in ("tensor", "rows"):
+            yield f"[N, K], scales of {scales}", {"T": "f8E4M3FN", "OUT": "bf16", "SCALES": scales}
+        return
+    for transposed in (True, False):
+        parameters = {"T": options.dtype, "B_TRANSPOSED": transposed, "BIAS": False, "ACTIVATION": "none"}
+        yield "[N, K]" if transposed else "[K, N]", parameters
+
+
+def configurations(options, parameters):
+    return [cases.configuration(cases.GEMM, parameters, schedule) for schedule in common.wanted_schedules(options)]
+
+
+def measure_bytes(kernels, form, scales, size, options, stopwatch):
+    """The records of one size in e4m3."""
+    import torch
+
+    m, n, k = size
+    torch.manual_seed(0)
+    a, b = (torch.randn((rows, k), device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
+    sa, sb = (torch.rand(rows, device="cuda") + 0.5 for rows in (m, n))
+    if scales == "tensor":
+        sa, sb = sa[:1], sb[:1]
+    scale = (sa[0] * sb[0]).item()
+    of_rows, of_columns = (sa[:, None], sb[None, :]) if scales == "rows" else (sa[0], sb[0])
+    c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)
+
+    def multiply(fast):
+        return torch._scaled_mm(a, b.t(), of_rows, of_columns, out_dtype=torch.bfloat16, use_fast_accum=fast)
+
+    expected = multiply(fast=False).float()
+
+    def prepare(kernel):
+        c.fill_(float("nan"))
+        arguments = (a, b, c, scale) if scales == "tensor" else (a, b, c, sa, sb)
+        return lambda: kernel(*arguments), lambda: ((c.float() - expected).norm() / expected.norm()).item()
+
+    point = {"m": m, "n": n, "k": k, "b": form}
+    peers = {} if options.no_peers else {"cublas": lambda: multiply(fast=True)}
+    return common.measure_kernels(point, 2 * m * n * k, kernels, prepare, lambda: peers, stopwatch)
+
+
+def measure(kernels, form, transposed, size, options, stopwatch):
+    """The records of one size in 16 bits."""
     import torch
 
     m, n, k = size
@@ -33,7 +85,7 @@ def measure(kernels, transposed, size, options, stopwatch):
             lambda: ((c.float() - expected.float()).norm() / expected.float().norm()).item(),
         )
 
-    point = {"m": m, "n": n, "k": k, "b": "[N, K]" if transposed else "[K, N]"}
+    point = {"m": m, "n": n, "k": k, "b": form}
     peers = {} if options.no_peers else {"cublas": lambda: torch.matmul(a, right, out=scratch)}
     return common.measure_kernels(point, 2 * m * n * k, kernels, prepare, lambda: peers, stopwatch)
 
@@ -44,26 +96,26 @@ def to_row(record):
 
 def main():
     options = parse_arguments()
+    if options.list:
+        listed = [entry for _, parameters in forms(options) for entry in configurations(options, parameters)]
+        common.replace_file(options.list, json.dumps(listed, indent=1) + "\n")
+        return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    schedules = common.wanted_schedules(options)
-    hidden = ("schedule",) if len(schedules) == 1 else ()
+    hidden = ("schedule",) if len(common.wanted_schedules(options)) == 1 else ()
+    name = "gemm-e4m3" if options.dtype == E4M3 else "gemm"
     method = (
         f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
-    results, records = common.Results(options, "gemm", common.describe_gpu(), method), []
-    for transposed in (True, False):
-        parameters = {
-            "T": options.dtype,
-            "B_TRANSPOSED": str(transposed).lower(),
-            "BIAS": "false",
-            "ACTIVATION": "none",
-        }
-        kernels = common.load_kernels(
-            source, [cases.configuration(cases.GEMM, parameters, schedule) for schedule in schedules]
-        )
+    results, records = common.Results(options, name, common.describe_gpu(), method), []
+    for form, parameters in forms(options):
+        kernels = common.load_kernels(source, configurations(options, parameters))
         for size in options.sizes.split(",") if kernels else ():
-            measured = measure(kernels, transposed, tuple(map(int, size.split("x"))), options, stopwatch)
+            extents = tuple(map(int, size.split("x")))
+            if options.dtype == E4M3:
+                measured = measure_bytes(kernels, form, parameters["SCALES"], extents, options, stopwatch)
+            else:
+                measured = measure(kernels, form, parameters["B_TRANSPOSED"], extents, options, stopwatch)
             for record in measured:
                 common.print_row(to_row(record), *hidden)
             records += measured

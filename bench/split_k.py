@@ -1,9 +1,11 @@
 """The matrix product with K divided among grid points, against the one without and cuBLAS (torch.matmul), bf16.
 
-The time of a product by parts has that of clearing its sums in it.
+Parts are added by reducing stores, and then the time has that of clearing the sums in it, or by a second kernel of the same
+call (gemm_split.tile). --list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
 import itertools
+import json
 
 import common
 from common import cases
@@ -11,12 +13,14 @@ from common import cases
 SIZES = ((512, 512, 32768), (1024, 512, 16384), (256, 256, 65536))
 SPLITS = (4, 8, 16)
 STORES = ("direct", "tma", "writer")
+DEPTHS = (2048, 4096, 8192)
 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
     parser.add_argument("--splits", default=",".join(map(str, SPLITS)), help="parts of K")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     return parser.parse_args()
 
 
@@ -28,6 +32,9 @@ def configurations(options):
     for splits, store in itertools.product(options.splits.split(","), STORES):
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": splits}
         yield dict(cases.configuration("gemm_split_k", parameters, f"store={store}"), variant=f"{splits} parts, {store}")
+    for depth in DEPTHS:
+        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "DEPTH": depth}
+        yield dict(cases.configuration("gemm_split", parameters), variant=f"second kernel, {depth} deep")
 
 
 def measure(kernels, by_parts, size, options, stopwatch):
@@ -63,6 +70,9 @@ def to_row(record):
 
 def main():
     options = parse_arguments()
+    if options.list:
+        common.replace_file(options.list, json.dumps(list(configurations(options)), indent=1) + "\n")
+        return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Matrix product by parts of K, bf16, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."

@@ -91,7 +91,8 @@ def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp"
     `registers` is the number of registers of a thread: a multiple of 8 from 24 to 256 (PTX ISA 9.7.20.5, setmaxnreg).
     Where it is less than what the launch gives each thread, the warpgroup gives the rest back; where it is more, the
     warpgroup takes what others gave back. Without it the launch's share is kept. Roles that share a warpgroup say the
-    same.
+    same. A kernel with one role has them from its launch, and a multiprocessor holds as many of its blocks at a time as
+    they leave room for (PTX ISA 11.4.5, .minnctapersm).
 
     ```mlir
     hop.role @loads elected registers(24) {

@@ -29,6 +29,18 @@ int64_t tessera::hop::entryRegisters(llvm::ArrayRef<RegisterRequest> requests) {
   return entryRegisters(countWarpgroups(requests), raised ? raised : mostThreadRegisters);
 }
 
+int64_t tessera::hop::residentBlocks(int64_t threads, int64_t registers) {
+  int64_t given = llvm::alignTo(registers, roleRegisterStep);
+  int64_t blocks = std::min({registersOfMultiprocessor / (threads * given),
+                             threadsOfMultiprocessor / threads, blocksOfMultiprocessor});
+  return std::max<int64_t>(blocks, 1);
+}
+
+int64_t tessera::hop::registersOfResident(int64_t threads, int64_t blocks) {
+  int64_t share = registersOfMultiprocessor / (threads * blocks);
+  return llvm::alignDown(std::min(share, mostThreadRegisters), roleRegisterStep);
+}
+
 /// "at most 24 for the producer or at most 232 for the consumers", whichever are possible while the
 /// others keep what they ask for.
 static std::string suggest(llvm::ArrayRef<RegisterRequest> requests, int64_t asked, int64_t pool,

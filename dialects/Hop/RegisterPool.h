@@ -31,6 +31,13 @@ int64_t entryRegisters(int64_t warpgroups, int64_t raised = hopper::mostThreadRe
 /// The same for all warpgroups of a block, which ask as `requests` say.
 int64_t entryRegisters(llvm::ArrayRef<RegisterRequest> requests);
 
+/// Thread blocks that a multiprocessor holds at a time, as far as threads decide: `threads` of a
+/// block with so many registers each. At least 1.
+int64_t residentBlocks(int64_t threads, int64_t registers);
+
+/// The most registers of a thread with which a multiprocessor holds `blocks` of so many threads.
+int64_t registersOfResident(int64_t threads, int64_t blocks);
+
 /// Why the warpgroups cannot have what they ask for, and what would work; nothing when they can. A
 /// request beyond the pool of the block would wait for ever.
 std::optional<std::string> whyPoolTooSmall(llvm::ArrayRef<RegisterRequest> requests);

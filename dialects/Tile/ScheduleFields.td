@@ -192,8 +192,10 @@ defvar Tile_ScheduleFields = [
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
   ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
-    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer or a transposer what it leaves">,
-    "registers per thread of each consumer">,
+    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer or a transposer what it leaves; without dots "
+           "those with which the most thread blocks run side by side">,
+    "registers per thread of each consumer. Without a producer those of all threads of the block, and a multiprocessor "
+    "holds as many blocks at a time as they leave room for">,
   ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "

@@ -119,7 +119,9 @@ LogicalResult Emitter::emitTeam(const hop::RoleTeam &team, int64_t entryRegister
                                       i32(team.first + team.warpgroups));
   LLVM::CondBrOp::create(builder, loc, isMine, body, next);
   builder.setInsertionPointToEnd(body);
-  if (std::optional<int64_t> registers = role.getRegisters())
+  // The launch gives a single role what it asks for.
+  std::optional<int64_t> registers = role.getRegisters();
+  if (registers && hop::getTeams(kernel).size() > 1)
     assembly("setmaxnreg." + Twine(*registers < entryRegisters ? "dec" : "inc") +
                  ".sync.aligned.u32 " + Twine(*registers) + ";",
              "", {}, {});

@@ -179,6 +179,16 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     return success();
   }
 
+  /// The thread blocks for which ptxas is to leave room beside each other: 1, or as many as the
+  /// registers of a single role allow.
+  static int32_t residentBlocks(hop::KernelOp kernel) {
+    SmallVector<hop::RegisterRequest> requests = hop::getRegisterRequests(kernel);
+    if (requests.size() > 1 || !requests.front().registers)
+      return 1;
+    return hop::residentBlocks(kernel.getNumWarpgroups() * hopper::warpgroupThreads,
+                               *requests.front().registers);
+  }
+
   void setAttributes(LLVM::LLVMFuncOp function, hop::KernelOp kernel,
                      const LaunchParameters &parameters, DictionaryAttr description) {
     Builder b(&getContext());
@@ -186,7 +196,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({static_cast<int32_t>(
                                           hopper::warpgroupThreads * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
-    function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+    function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(residentBlocks(kernel)));
     if (int64_t size = kernel.getClusterSize(); size > 1)
       function->setAttr("nvvm.cluster_dim",
                         b.getDenseI32ArrayAttr({static_cast<int32_t>(size), 1, 1}));

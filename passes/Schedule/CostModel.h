@@ -104,7 +104,7 @@ struct CostModel {
   /// multiprocessor that keep memory busy: 4.8 TB/s of 132 multiprocessors for 1.0 us, and a half
   /// more for the time in which blocks compute, by calculation.
   std::array<int64_t, 4> directConsumers = {1, 2, 3, 4};
-  int64_t bytesInFlight = 1 << 16;
+  int64_t bytesInFlight = 80 << 10;
   /// The most slots of a pipe where every loop has a single dot, and where the work between dots
   /// hides the latency of loads too. `tessera tune --fields stages` of kernels/gemm.tile and
   /// kernels/attention_fwd.tile, the same record.

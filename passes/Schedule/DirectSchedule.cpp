@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/RegisterPool.h"
+#include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/TileLayout.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -78,14 +80,25 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
   return rejections.size() == before;
 }
 
-/// Bytes that a thread block loads before it uses some of them: of the loads that stand together.
+/// Whether every thread block loads the same tile, which comes from memory once.
+static bool isSameForAll(Operation *load, ArrayRef<IndexDependence> ofGrid) {
+  return llvm::none_of(ofGrid, [&](const IndexDependence &dependence) {
+    return whyPlaceVaries(dependence, load).has_value();
+  });
+}
+
+/// Bytes that a thread block loads from memory before it uses some of them: of the loads that stand
+/// together.
 static int64_t bytesLoadedTogether(KernelOp kernel) {
+  SmallVector<IndexDependence> ofGrid;
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    ofGrid.emplace_back(kernel.getGridIndex(i));
   llvm::DenseMap<Block *, int64_t> bytes;
   int64_t most = 0;
   kernel.walk([&](Operation *op) {
     auto type = loadsFromView(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
                                   : RankedTensorType();
-    if (!type)
+    if (!type || isSameForAll(op, ofGrid))
       return;
     int64_t &sum = bytes[op->getBlock()];
     sum += type.getNumElements() * type.getElementTypeBitWidth() / 8;
@@ -102,11 +115,13 @@ struct Share {
 };
 } // namespace
 
-/// The blocks that a multiprocessor holds at a time, whose threads have so many registers each.
-static int64_t residentBlocks(int64_t threads, int64_t registers) {
-  int64_t given = llvm::alignTo(registers, hopper::roleRegisterStep);
-  return std::min({hopper::registersOfMultiprocessor / (threads * given),
-                   hopper::threadsOfMultiprocessor / threads, hopper::blocksOfMultiprocessor});
+/// The most blocks of so many threads that a multiprocessor holds at a time while a thread can use
+/// `needed` registers.
+static int64_t mostResident(int64_t threads, int64_t needed, const CostModel &model) {
+  int64_t blocks = hop::residentBlocks(threads, needed);
+  while (blocks > 1 && usableRegisters(hop::registersOfResident(threads, blocks), model) < needed)
+    --blocks;
+  return blocks;
 }
 
 /// Candidates whose tiles and registers fit, the preferred first: those with enough bytes on their
@@ -132,20 +147,26 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
     }
     OverlapShape shape = makeShape(requested, /*overlap=*/1);
     Candidate candidate = makeCandidate(requested, /*warpSpecialize=*/false, shape, consumers);
-    int64_t given = candidate.entryRegisters(),
+    int64_t given = candidate.entryRegisters(), threads = consumers * hopper::warpgroupThreads,
             needed = directRegisters(kernel, layout, axes, model);
-    if (candidate.registers.consumer != given)
-      reject(
-          llvm::formatv("without a producer a thread has the {0} registers that the launch gives "
-                        "it; leave consumer_registers out",
-                        given));
-    else if (needed > usableRegisters(given, model))
+    given = std::min(given, requested.consumerRegisters.value_or(given));
+    if (needed > usableRegisters(given, model)) {
       reject(llvm::formatv("a thread needs {0} registers and can use {1} of its {2}", needed,
                            usableRegisters(given, model), given));
-    else {
-      candidate.registersNeeded = needed;
-      int64_t blocks = residentBlocks(consumers * hopper::warpgroupThreads, needed);
+      continue;
+    }
+    candidate.registersNeeded = needed;
+    // The assembler takes what it may have, for loads that it moves up: with a bound on that more
+    // blocks are there at a time. Where it spills, one block less is next.
+    int64_t most = mostResident(threads, needed, model);
+    int64_t enough = llvm::divideCeil(model.bytesInFlight, std::max<int64_t>(loaded, 1));
+    for (int64_t blocks = std::min(most, enough); blocks > 0; --blocks) {
+      int64_t registers = std::min(given, hop::registersOfResident(threads, blocks));
+      candidate.fields.consumerRegisters = requested.consumerRegisters.value_or(registers);
+      candidate.registers.consumer = *candidate.fields.consumerRegisters;
       shares.push_back({candidate, std::min(blocks * loaded, model.bytesInFlight)});
+      if (requested.consumerRegisters)
+        break;
     }
   }
   llvm::stable_sort(shares, [](const Share &a, const Share &b) { return a.bytes > b.bytes; });

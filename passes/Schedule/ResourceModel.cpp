@@ -495,7 +495,9 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
     peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }
-  return dot || (!op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) &&
+  // Without a producer a thread loads elements where it works on them.
+  bool isLoadedAsUsed = layout && loadsFromView(&op);
+  return dot || (!op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) && !isLoadedAsUsed &&
                  !followsFromScalars(&op));
 }
 

@@ -152,8 +152,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   /// do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
-    if (!*schedule.warpSpecialize)
+    if (!*schedule.warpSpecialize) {
+      if (*schedule.consumerRegisters < hop::entryRegisters(*schedule.consumers))
+        consumer.registers = schedule.consumerRegisters;
       return {consumer};
+    }
     consumer.registers = schedule.consumerRegisters;
     auto isStored = [](auto &pipe) { return pipe.second.isStored; };
     auto isLoaded = [](auto &pipe) { return !pipe.second.isStored && !pipe.second.isComputed; };

@@ -71,3 +71,16 @@ hop.kernel @close attributes {argument_names = [], argument_types = [], grid = [
     hop.role_sync
   }
 }
+
+// What a single role asks for comes with the launch, and a multiprocessor has room for 5 blocks of 128 threads with 96.
+// CHECK-LABEL: llvm.func @alone
+// CHECK-SAME: nvvm.minctasm = 5 : i32
+// CHECK-NOT: setmaxnreg
+hop.kernel @alone attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
+    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+^bb0(%m: index):
+  hop.role @a warpgroups(1) registers(96) {
+  ^bb0(%wg: index):
+    hop.warpgroup_sync
+  }
+}

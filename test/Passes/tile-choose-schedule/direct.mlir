@@ -42,3 +42,38 @@ tile.kernel @speculation(%x: !tile.view<[M, 1024], f32>, %y: !tile.view<[M], f32
   }
   tile.store %r, %y[%row] : tensor<2xf32>, !tile.view<[M], f32>
 }
+
+// -----
+
+// A row of 16 KB, of which a thread keeps 64 elements: with 96 registers 5 blocks have theirs on the way at a time. The
+// weights, the same for all blocks, do not count.
+// expected-remark@+4 {{schedule rejected: consumers = 3: 384 threads that move 8 neighbours each cannot share 1x8192 tiles}}
+// expected-remark-re@+3 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = 1, {{.*}}consumer_registers = 96}}
+!Row = tensor<1x8192xf32>
+!In = !tile.view<[M, 8192], bf16>
+tile.kernel @norm(%x: !In, %w: !tile.view<[8192], bf16>, %y: !In) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !In -> tensor<1x8192xbf16>
+  %f = arith.extf %t : tensor<1x8192xbf16> to !Row
+  %sum = tile.reduce sum %f axis 1 : !Row -> tensor<1xf32>
+  %all = tile.broadcast %sum axis 1 : tensor<1xf32> -> !Row
+  %u = arith.divf %f, %all : !Row
+  %v = tile.load %w[%c0] : !tile.view<[8192], bf16> -> tensor<8192xbf16>
+  %g = arith.extf %v : tensor<8192xbf16> to tensor<8192xf32>
+  %h = tile.broadcast %g axis 0 : tensor<8192xf32> -> !Row
+  %p = arith.mulf %u, %h : !Row
+  %o = arith.truncf %p : !Row to tensor<1x8192xbf16>
+  tile.store %o, %y[%m, %c0] : tensor<1x8192xbf16>, !In
+}
+
+// -----
+
+// As many as are asked for.
+// expected-remark-re@+1 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = 1, {{.*}}consumer_registers = 40}}
+tile.kernel @few(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n = N ceildiv 1024)
+    schedule #tile.schedule<consumers = 1, consumer_registers = 40> {
+  %c1024 = arith.constant 1024 : index
+  %first = arith.muli %n, %c1024 : index
+  %t = tile.load %x[%first] : !tile.view<[N], bf16> -> tensor<1024xbf16>
+  tile.store %t, %y[%first] : tensor<1024xbf16>, !tile.view<[N], bf16>
+}
