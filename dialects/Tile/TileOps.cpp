@@ -179,6 +179,9 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("reduces a tile of rank 2 to one of rank 1, got ")
            << source << ": its elements are spread over the threads of all warpgroups, which no "
            << "operation makes one of; store the tile and reduce it where it is read";
+  if (getLimit() && (getKind() != ReduceKind::sum || !source.getElementType().isF32()))
+    return emitOpError("has a limit, which sums of f32 take; leave it out for a ")
+           << stringifyReduceKind(getKind()) << " of " << source.getElementType();
   SmallVector<int64_t> shape(source.getShape());
   shape.erase(shape.begin() + getAxis());
   // Encodings are not compared: once tiles have layouts, a reduction changes them.

@@ -296,13 +296,21 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
     `maximum` and `minimum` the NaN (IEEE 754-2019 maximum, as `arith.maximumf`). The order of a sum is not
     specified.
 
+    With `limit` a sum is infinite where that of some of its elements is larger. Which elements are looked at together is
+    not specified; each of them is. So where none is negative, an element beyond the limit makes the sum infinite, and one
+    that is not larger as a whole stays what it is. Threads that share a row need not meet for it, as they must where the
+    sum itself is compared.
+
     ```mlir
     %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>
+    %l = tile.reduce sum %p axis 1 limit 448.0 : tensor<128x64xf32> -> tensor<128xf32>
     ```
   }];
-  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source, I64Attr:$axis);
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source, I64Attr:$axis, OptionalAttr<F32Attr>:$limit);
   let results = (outs Tile_FloatTile:$result);
-  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    $kind $source `axis` $axis (`limit` $limit^)? attr-dict `:` type($source) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 

@@ -375,6 +375,10 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
   Floats out =
       reduce(frame.floats(reduction.getSource()), shapeOf(reduction.getSource()),
              reduction.getAxis(), rounds ? element : Type(), combinerOf(reduction.getKind()));
+  if (std::optional<llvm::APFloat> limit = reduction.getLimit())
+    for (double &sum : out)
+      if (sum > limit->convertToFloat())
+        sum = std::numeric_limits<double>::infinity();
   frame.set(reduction.getResult(), std::move(out));
   return success();
 }

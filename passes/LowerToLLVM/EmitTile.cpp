@@ -3,6 +3,7 @@
 #include "dialects/Tile/LoadedIndex.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -163,6 +164,12 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
     Value result = partial[i * chains], other = partial[i * chains + 1];
     if (other)
       result = combine(op.getKind(), result, other);
+    if (std::optional<llvm::APFloat> limit = op.getLimit()) {
+      Value isBeyond = LLVM::FCmpOp::create(builder, loc, LLVM::FCmpPredicate::ogt, result,
+                                            f32(limit->convertToFloat()));
+      Value infinity = f32(std::numeric_limits<float>::infinity());
+      result = LLVM::SelectOp::create(builder, loc, isBeyond, infinity, result);
+    }
     if (LayoutAttr whole = resultLayout.getLayoutAttr(); !whole.getPartial())
       result = combineLanes(result, op.getKind(), whole);
     results.push_back(result);
@@ -192,12 +199,57 @@ LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
   return success();
 }
 
-/// The slots of an element lie side by side, one for each warp that shares it.
+/// Elements of a thread that one access to shared memory moves: neighbours that begin at a multiple
+/// of their number in each warp's part.
+static int64_t exchangedTogether(LayoutAttr layout, int64_t elements) {
+  for (int64_t together : {4, 2})
+    if (layout.getRun() % together == 0 && elements % together == 0)
+      return together;
+  return 1;
+}
+
+/// "$2" or "{$2, $3}": `count` operands of an access, from number `first` on.
+static std::string vectorOperand(int64_t first, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += llvm::formatv("{0}${1}", i ? ", " : "", first + i).str();
+  return count == 1 ? text : "{" + text + "}";
+}
+
+static std::string vectorWidth(int64_t count) {
+  return count == 1 ? "" : llvm::formatv(".v{0}", count).str();
+}
+
+/// Writes `values` side by side where `writes` is true.
+void Emitter::storeShared(Value address, int64_t byte, ValueRange values, Value writes) {
+  std::string constraints = "r,r";
+  for (size_t i = 0; i < values.size(); ++i)
+    constraints += ",f";
+  Values operands = {address, writes};
+  operands.append(values.begin(), values.end());
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n@p st.shared" + vectorWidth(values.size()) +
+               ".b32 [$0+" + Twine(byte) + "], " + vectorOperand(2, values.size()) + ";\n}",
+           constraints, operands, {});
+}
+
+/// `count` values that lie side by side.
+Emitter::Values Emitter::loadShared(Value address, int64_t byte, int64_t count) {
+  std::string constraints;
+  for (int64_t i = 0; i < count; ++i)
+    constraints += "=f,";
+  SmallVector<Type> types(count, builder.getF32Type());
+  return assembly("ld.shared" + vectorWidth(count) + ".b32 " + vectorOperand(0, count) + ", [$" +
+                      Twine(count) + "+" + Twine(byte) + "];",
+                  constraints + "r", {address}, types);
+}
+
+/// The parts of all elements that a warp has lie side by side, in the order of the elements, so
+/// that lanes with neighbouring elements meet different banks.
 LogicalResult Emitter::emitCombine(hop::CombineOp op) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
   FragmentLayout fragment(type);
   LayoutAttr layout = fragment.getLayoutAttr();
-  int64_t parts = layout.getWarpParts(), count = 1, lanes = 1;
+  int64_t parts = layout.getWarpParts(), size = type.getDimSize(0), count = 1, lanes = 1;
   SmallVector<LayoutDigit> warps = numberSharers(layout.getWarps(), count),
                            warpgroups = numberSharers(layout.getWarpgroups(), count),
                            sharers = numberSharers(layout.getLanes(), lanes);
@@ -206,32 +258,31 @@ LogicalResult Emitter::emitCombine(hop::CombineOp op) {
                                             sumDigits(thread.lane, sharers, 0), i32(0)));
   // Without digits of warpgroups each of them has slots and a barrier of its own.
   bool isAlone = op.isWithinWarpgroups();
-  Value first = mul(firstPlace(layout, 0), parts);
+  Value first = firstPlace(layout, 0);
   if (isAlone)
-    first = add(first, mul(thread.warpgroup, parts * type.getDimSize(0)));
+    first = add(first, mul(thread.warpgroup, parts * size));
   auto meet = [&] { isAlone ? emitWarpgroupSync() : emitRoleSync(); };
 
   const Values source = elements(op.getSource());
+  int64_t together = exchangedTogether(layout, size);
   if (op->getParentOfType<LoopLikeOpInterface>()) // the parts before have been read
     meet();
-  Value own = valueAddress(op.getExchange(), add(first, part));
-  for (auto [i, element] : llvm::enumerate(source))
-    assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p st.shared.b32 [$0+" +
-                 Twine(4 * parts * fragment.offset(i, 0)) + "], $1;\n}",
-             "r,f,r", {own, combineLanes(element, op.getKind(), layout), writes}, {});
+  Value own = valueAddress(op.getExchange(), add(first, mul(part, size)));
+  SmallVector<Value> combined = llvm::map_to_vector(
+      source, [&](Value element) { return combineLanes(element, op.getKind(), layout); });
+  for (size_t i = 0; i < source.size(); i += together)
+    storeShared(own, 4 * fragment.offset(i, 0), ArrayRef(combined).slice(i, together), writes);
   meet();
   Values results;
   Value slots = valueAddress(op.getExchange(), first);
-  for (size_t i = 0; i < source.size(); ++i) {
-    Value result;
-    for (int64_t j = 0; j < parts; ++j) {
-      Value read =
-          assembly("ld.shared.b32 $0, [$1+" + Twine(4 * (parts * fragment.offset(i, 0) + j)) + "];",
-                   "=f,r", {slots}, TypeRange(builder.getF32Type()))
-              .front();
-      result = result ? combine(op.getKind(), result, read) : read;
+  for (size_t i = 0; i < source.size(); i += together) {
+    Values sums = loadShared(slots, 4 * fragment.offset(i, 0), together);
+    for (int64_t j = 1; j < parts; ++j) {
+      Values read = loadShared(slots, 4 * (j * size + fragment.offset(i, 0)), together);
+      for (auto [sum, other] : llvm::zip_equal(sums, read))
+        sum = combine(op.getKind(), sum, other);
     }
-    results.push_back(result);
+    results.append(sums);
   }
   bind(op, std::move(results));
   return success();

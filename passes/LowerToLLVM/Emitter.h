@@ -128,6 +128,8 @@ private:
   mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
   mlir::LogicalResult emitCombine(hop::CombineOp op);
+  void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes);
+  Values loadShared(mlir::Value address, int64_t byte, int64_t count);
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
 

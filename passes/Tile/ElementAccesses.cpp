@@ -232,7 +232,7 @@ Value ElementMapper::sumAlong(Value tile, int64_t axis) {
   if (type.getRank() == 1)
     return tile;
   auto sums = RankedTensorType::get({type.getDimSize(1 - axis)}, type.getElementType());
-  return ReduceOp::create(builder, sums, ReduceKind::sum, tile, axis);
+  return ReduceOp::create(builder, sums, ReduceKind::sum, tile, axis, /*limit=*/FloatAttr());
 }
 
 /// An addition of elements to memory, which is emitted behind all else.
