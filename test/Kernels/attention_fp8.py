@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 from reference import compare, draw, load, run, save  # noqa: E402
 
 SCALE, D, BN = 0.125, 64, 32
+WIDER = 96
 
 
 def attention(q, k, v, group, causal):
@@ -25,7 +26,7 @@ def attention(q, k, v, group, causal):
             top = max(scores, default=0)
             weights = [math.exp(s - top) for s in scores]
             lse.append(top + math.log(sum(weights)) if scores else -math.inf)
-            for j in range(D):
+            for j in range(len(values[0])):
                 value = sum(w * values[c][j] for c, w in enumerate(weights))
                 output.append(value / sum(weights) if scores else 0.0)
     return output, lse
@@ -35,30 +36,30 @@ def flatten(nested):
     return [x for part in nested for x in flatten(part)] if isinstance(nested, list) else [nested]
 
 
-def nest(seed, heads, length):
-    flat = iter(draw(seed, heads, length, D))
-    return [[[next(flat) for _ in range(D)] for _ in range(length)] for _ in range(heads)]
+def nest(seed, heads, length, width=D):
+    flat = iter(draw(seed, heads, length, width))
+    return [[[next(flat) for _ in range(width)] for _ in range(length)] for _ in range(heads)]
 
 
 def multiply(tensor, scales):
     return [[[x * s for x in row] for row, s in zip(rows, of_head)] for rows, of_head in zip(tensor, scales)]
 
 
-def check(kernel, folder, heads, kv_heads, sq, sk, causal, scales, transposed, *defines):
+def check(kernel, folder, heads, kv_heads, sq, sk, causal, scales, transposed, *defines, dv=D):
     what = f"H={heads} HK={kv_heads} SQ={sq} SK={sk} CAUSAL={causal} SCALES={scales} V_TRANSPOSED={transposed} {defines}"
     generator = random.Random(what)
     arguments = [kernel, f"-DD={D}", "-DBM=64", f"-DBN={BN}", f"-DCAUSAL={str(causal).lower()}", f"-DSCALES={scales}"]
-    arguments += [f"-DV_TRANSPOSED={str(transposed).lower()}", *defines, "--set", f"scale={SCALE}", "--precision", "exact"]
+    arguments += [f"-DV_TRANSPOSED={str(transposed).lower()}", f"-DDV={dv}", *defines, "--set", f"scale={SCALE}", "--precision", "exact"]
 
     def give(name, nested, shape):
         save(f"{folder}/{name}.npy", flatten(nested), (1, *shape))
         arguments.extend(["--input", f"{name}={folder}/{name}.npy"])
 
-    q, k, v = nest(0, heads, sq), nest(1, kv_heads, sk), nest(2, kv_heads, sk)
+    q, k, v = nest(0, heads, sq), nest(1, kv_heads, sk), nest(2, kv_heads, sk, dv)
     give("q", q, (heads, sq, D))
     give("k", k, (kv_heads, sk, D))
-    turned = [[[row[j] for row in rows] for j in range(D)] for rows in v]
-    give("v", *((turned, (kv_heads, D, sk)) if transposed else (v, (kv_heads, sk, D))))
+    turned = [[[row[j] for row in rows] for j in range(dv)] for rows in v]
+    give("v", *((turned, (kv_heads, dv, sk)) if transposed else (v, (kv_heads, sk, dv))))
     if scales == "tensor":
         arguments += ["--set", "v_scale=0.75"]
         v = multiply(v, [[0.75] * sk] * kv_heads)
@@ -83,6 +84,7 @@ def main(kernel, folder):
         for transposed in (True, False):
             check(kernel, folder, 4, 2, 5, 70, False, scales, transposed)
             check(kernel, folder, 1, 1, 70, 33, True, scales, transposed)
+            check(kernel, folder, 2, 1, 5, 70, True, scales, transposed, dv=WIDER)
         check(kernel, folder, 1, 1, 1, 1, False, scales, True, "-DOUT=f16")
         check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DSHIFT=0")
 

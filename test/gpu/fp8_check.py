@@ -21,21 +21,25 @@ TYPES = {"f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
 INPUTS = ("normal", "large", "sink", "zero")
 LENGTHS = ((1, 1), (63, 113), (203, 208), (203, 1023), (1023, 203), (600, 4224))
 HEADS, KV_HEADS, BATCH = 6, 2, 2
-#: Rows of a block of K and V with scales of blocks: a multiple of every default BN is not asked for, so each is BN itself.
+#: (D, DV)
+HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+#: Rows of a block of K and V with scales of blocks, for the larger of D and DV: a multiple of every default BN is not asked
+#: for, so each is BN itself.
 BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
 
 
-def configuration(name, d, causal, transposed, scales):
-    parameters = {"T": name, "D": d, "CAUSAL": causal, "V_TRANSPOSED": transposed, "SCALES": scales}
-    return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCKS[d]} if scales == "blocks" else {})})
+def configuration(name, dims, causal, transposed, scales):
+    d, dv = dims
+    parameters = {"T": name, "D": d, "DV": dv, "CAUSAL": causal, "V_TRANSPOSED": transposed, "SCALES": scales}
+    return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCKS[max(dims)]} if scales == "blocks" else {})})
 
 
 def configurations(quick):
-    dims = (64, 128) if quick else (64, 96, 128, 192, 256)
-    for d, causal, transposed, scales in itertools.product(dims, (False, True), (False, True), ("tensor", "blocks")):
-        yield "f8E4M3FN", d, causal, transposed, scales
+    wanted = ((64, 64), (128, 128), (192, 128)) if quick else HEAD_DIMS
+    for dims, causal, transposed, scales in itertools.product(wanted, (False, True), (False, True), ("tensor", "blocks")):
+        yield "f8E4M3FN", dims, causal, transposed, scales
     for transposed in (False, True):
-        yield "f8E5M2", 128, False, transposed, "tensor"
+        yield "f8E5M2", (128, 128), False, transposed, "tensor"
 
 
 def draw(heads, rows, d, name):
@@ -81,11 +85,11 @@ def attend(q, k, v, scale, causal, dtype=None):
 
 
 def check(source, parameters, lengths, inputs):
-    name, d, causal, transposed, scales = parameters
+    name, (d, dv), causal, transposed, scales = parameters
     sq, sk = lengths
     kernel = source.load(configuration(*parameters))
     torch.manual_seed(sq * 1000 + sk)
-    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, d, name)
+    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, dv, name)
     if inputs == "zero":
         q.zero_()
     scale = d**-0.5 / 64 * (6.0 if inputs == "large" else 1.0)
@@ -94,11 +98,12 @@ def check(source, parameters, lengths, inputs):
         q[..., :8], k[:, :, 0] = 8.0, 0.0
         k[:, :, 0, :8] = 12 / scale / 64
         exact = [x.double() for x in (q, k, v)]
-    o = torch.full((BATCH, HEADS, sq, d), float("nan"), dtype=torch.bfloat16, device="cuda")
+    o = torch.full((BATCH, HEADS, sq, dv), float("nan"), dtype=torch.bfloat16, device="cuda")
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, BLOCKS[d]), (KV_HEADS, sk, BLOCKS[d]))]
+        rows = BLOCKS[max(d, dv)]
+        own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
         if inputs in ("sink", "zero"):  # Equal elements of P are exact with powers of 2 alone, as POWERS makes them.

@@ -170,7 +170,7 @@ def fp8():
 
 
 def attention_fp8():
-    """Attention of 8-bit numbers: dimensions, both forms of V, who transposes, tiles."""
+    """Attention of 8-bit numbers: dimensions, those of V apart, both forms of V, who transposes, tiles."""
 
     def attention8(defines, lengths, schedule=""):
         options = ["--set", "scale=0.125", "--set", "v_scale=0.5", "--schedule", schedule, "--sim-blocks", "2", "--seeds", "2"]
@@ -180,6 +180,8 @@ def attention_fp8():
     lengths = ((203, 112), (1, 400), (300, 16))
     for d, causal, transposed in itertools.product((64, 96, 128, 192, 256), ("false", "true"), ("false", "true")):
         yield attention8([f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], lengths), False
+    for (d, dv), transposed in itertools.product(((192, 128), (64, 256), (128, 64)), ("false", "true")):
+        yield attention8([f"-DD={d}", f"-DDV={dv}", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"], lengths), False
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
         for transposed, by in (("false", "own"), ("false", "apart"), ("true", "own")):
