@@ -87,6 +87,8 @@ def main(kernel, folder):
             check(kernel, folder, 2, 1, 5, 70, True, scales, transposed, dv=WIDER)
         check(kernel, folder, 1, 1, 1, 1, False, scales, True, "-DOUT=f16")
         check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DSHIFT=0")
+        for promote in (1, 3):
+            check(kernel, folder, 1, 1, 3, 300, False, scales, True, f"-DPROMOTE={promote}")
 
 
 main(*sys.argv[1:])
