@@ -1,5 +1,5 @@
-"""Checks kernels/attention_fp8.tile on the GPU against f64: the error of O at most twice that of the same computation with
-P rounded to the type of V, plus a unit of the last place of O.
+"""Checks attention of 8-bit numbers on the GPU against f64, kernels/attention_fp8.tile and kernels/variants: the error of O
+at most twice that of the same computation with P rounded to the type of V, plus a unit of the last place of O.
 
     fp8_check.py [--bundles DIR] [--quick]
     fp8_check.py --list FILE               the kernels, for build_bundles.py --groups= --extra FILE
@@ -28,18 +28,49 @@ HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
 BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
 
 
-def configuration(name, dims, causal, transposed, scales):
+#: A window of keys before and after a query's own, the bound of scores, and how scores fall with the distance.
+LEFT, RIGHT, CAP = 300, 2, 4.0
+#: What follows the arguments of variants.
+VARIANTS = {
+    "variants/causal": lambda: [],
+    "variants/window": lambda: [LEFT, RIGHT],
+    "variants/softcap": lambda: [CAP],
+    "variants/alibi": lambda: [slopes()],
+}
+
+
+def slopes():
+    return torch.logspace(-1, -9, HEADS, base=2, device="cuda")
+
+
+def configuration(name, dims, mask, transposed, scales, promote=0):
+    """Of a mask, which attention_fp8.tile has, or of a variant."""
     d, dv = dims
-    parameters = {"T": name, "D": d, "DV": dv, "CAUSAL": causal, "V_TRANSPOSED": transposed, "SCALES": scales}
-    return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCKS[max(dims)]} if scales == "blocks" else {})})
+    parameters = {"T": name, "D": d, "DV": dv, "V_TRANSPOSED": transposed, "SCALES": scales, "PROMOTE": promote}
+    if scales == "blocks":
+        parameters["BN"] = block_of(dims, promote)
+    if mask in VARIANTS:
+        return cases.configuration(mask, parameters)
+    return cases.configuration("attention_fp8", {**parameters, "CAUSAL": mask == "causal"})
+
+
+def block_of(dims, promote):
+    """Rows of a block of K and V: two sums leave registers for fewer keys in a step."""
+    return 64 if promote else BLOCKS[max(dims)]
 
 
 def configurations(quick):
     wanted = ((64, 64), (128, 128), (192, 128)) if quick else HEAD_DIMS
-    for dims, causal, transposed, scales in itertools.product(wanted, (False, True), (False, True), ("tensor", "blocks")):
-        yield "f8E4M3FN", dims, causal, transposed, scales
+    for dims, mask, transposed, scales in itertools.product(wanted, ("full", "causal"), (False, True), ("tensor", "blocks")):
+        yield "f8E4M3FN", dims, mask, transposed, scales
     for transposed in (False, True):
-        yield "f8E5M2", (128, 128), False, transposed, "tensor"
+        yield "f8E5M2", (128, 128), "full", transposed, "tensor"
+    for dims, transposed, promote in itertools.product(((64, 64), (192, 128)), (False, True), (1, 4)):
+        yield "f8E4M3FN", dims, "causal", transposed, "tensor", promote
+        yield "f8E4M3FN", dims, "full", transposed, "blocks", promote
+    for variant, dims in itertools.product(VARIANTS, ((64, 64), (128, 128))):
+        yield "f8E4M3FN", dims, variant, True, "tensor"
+        yield "f8E4M3FN", dims, variant, False, "blocks"
 
 
 def draw(heads, rows, d, name):
@@ -65,15 +96,25 @@ def draw_scales(heads, rows, block):
     return scales.repeat_interleave(block, 2)[:, :, :rows].contiguous()
 
 
-def attend(q, k, v, scale, causal, dtype=None):
+def score(s, mask):
+    """The scores of products, -inf where a query does not see a key."""
+    sq, sk = s.shape[2:]
+    away = torch.arange(sk, device=s.device) - torch.arange(sk - sq, sk, device=s.device)[:, None]
+    if mask == "variants/softcap":
+        return CAP * (s / CAP).tanh()
+    if mask == "variants/alibi":
+        return s - slopes()[:, None, None] * away.abs()
+    if mask == "variants/window":
+        return s.masked_fill((away < -LEFT) | (away > RIGHT), -torch.inf)
+    return s if mask == "full" else s.masked_fill(away > 0, -torch.inf)
+
+
+def attend(q, k, v, scale, mask, dtype=None):
     """O and LSE in f64; with P rounded to `dtype`, 173 times as large: the largest P of a row is rounded like others, but
     where all are equal."""
     group = HEADS // KV_HEADS
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-    s = q @ k.mT * scale
-    if causal:
-        sq, sk = s.shape[2:]
-        s = s.masked_fill(torch.ones(sq, sk, dtype=torch.bool, device=s.device).triu(sk - sq + 1), -torch.inf)
+    s = score(q @ k.mT * scale, mask)
     largest = s.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
     p = torch.exp(s - largest)
     total = p.sum(-1, keepdim=True)
@@ -85,7 +126,7 @@ def attend(q, k, v, scale, causal, dtype=None):
 
 
 def check(source, parameters, lengths, inputs):
-    name, (d, dv), causal, transposed, scales = parameters
+    name, (d, dv), mask, transposed, scales, promote = (*parameters, 0)[:6]
     sq, sk = lengths
     kernel = source.load(configuration(*parameters))
     torch.manual_seed(sq * 1000 + sk)
@@ -102,7 +143,7 @@ def check(source, parameters, lengths, inputs):
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        rows = BLOCKS[max(d, dv)]
+        rows = block_of((d, dv), promote)
         own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
@@ -113,9 +154,9 @@ def check(source, parameters, lengths, inputs):
     else:
         arguments.append(0.75)
         exact[2] = exact[2] * 0.75
-    kernel(*arguments)
-    expected, expected_lse = attend(*exact, scale, causal)
-    rounded, _ = attend(*exact, scale, causal, TYPES[name])
+    kernel(*arguments, *VARIANTS.get(mask, list)())
+    expected, expected_lse = attend(*exact, scale, mask)
+    rounded, _ = attend(*exact, scale, mask, TYPES[name])
     norm = expected.norm().clamp(min=1e-30)
     error, allowed = ((x - expected).norm().div(norm).item() for x in (o.double(), rounded.bfloat16().double()))
     finite = expected_lse.isfinite()
