@@ -48,15 +48,15 @@ def configuration(name, dims, mask, transposed, scales, promote=0):
     d, dv = dims
     parameters = {"T": name, "D": d, "DV": dv, "V_TRANSPOSED": transposed, "SCALES": scales, "PROMOTE": promote}
     if scales == "blocks":
-        parameters["BN"] = block_of(dims, promote)
+        parameters["BN"] = block_of(dims, mask, promote)
     if mask in VARIANTS:
         return cases.configuration(mask, parameters)
     return cases.configuration("attention_fp8", {**parameters, "CAUSAL": mask == "causal"})
 
 
-def block_of(dims, promote):
-    """Rows of a block of K and V: two sums leave registers for fewer keys in a step."""
-    return 64 if promote else BLOCKS[max(dims)]
+def block_of(dims, mask, promote):
+    """Rows of a block of K and V: two sums, and what variants compute, leave registers for fewer keys in a step."""
+    return 64 if promote or mask in VARIANTS else BLOCKS[max(dims)]
 
 
 def configurations(quick):
@@ -143,7 +143,7 @@ def check(source, parameters, lengths, inputs):
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        rows = block_of((d, dv), promote)
+        rows = block_of((d, dv), mask, promote)
         own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
