@@ -4,7 +4,9 @@
                with its keys innermost, each with one scale a tensor and with scales of blocks. The peers take V as
                stored, FlashAttention-3 with scales of heads and cuDNN with scales of tensors.
     accuracy   the root mean square error against f64 of inputs N(0, 1) + N(0, 100) Bernoulli(0.001), as in table 3 of the
-               FlashAttention-3 paper, and of N(0, 1), quantized by quantize.tile
+               FlashAttention-3 paper, and of N(0, 1), quantized by quantize.tile. Then of 128k keys, with sums that are
+               promoted to f32 every n blocks of keys and without; also against f64 of the numbers that were rounded
+    promote    the speed of ours with sums that are promoted every n blocks; not among the default parts
 
 FlashAttention-3 takes part when --fa3 names a directory with fa3_fwd_d<D>_c<0|1>_fp81.so, and cuDNN where its Python
 frontend is installed (`pip install nvidia-cudnn-frontend`); it writes O in e4m3. --bundles takes what
@@ -27,6 +29,13 @@ VARIANTS = {
     "blocks, V as stored": {"V_TRANSPOSED": False, "SCALES": "blocks"},
     "blocks, keys innermost": {"V_TRANSPOSED": True, "SCALES": "blocks"},
 }
+#: The same with sums in f32 after so many blocks of keys, up to so large a head dimension.
+PROMOTED = {
+    f"{name}, {f'every {n}' if n else 'never'}": {**VARIANTS[name], "PROMOTE": n}
+    for name in ("V as stored", "keys innermost", "blocks, V as stored")
+    for n in (0, 1, 4)
+}
+MOST_PROMOTED = 128
 LARGEST = 448.0
 # P has 4 significant bits, which alone cost two to three hundredths.
 MAX_ERROR = 0.08
@@ -41,6 +50,8 @@ OF_PAPER = {
 }
 #: [B, H, S, D] of the accuracy; rows of a block, for which rotating them leaves registers.
 ACCURACY, BLOCK = (4, 8, 2048, 128), 64
+#: Queries and keys of one batch and head of the accuracy with many keys, and after how many blocks sums are promoted.
+LONG_QUERIES, LONG_KEYS, LONG_HEADS, PROMOTIONS = 256, 131072, 2, (0, 1, 4, 16)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Point:
 
 def parse_arguments():
     parser = common.argument_parser(__doc__)
-    parser.add_argument("--parts", default="speed,accuracy", help="of speed and accuracy")
+    parser.add_argument("--parts", default="speed,accuracy", help="of speed, accuracy and promote")
     parser.add_argument("--dims", default="64,128,256", help="head dimensions")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="sequence lengths")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
@@ -93,14 +104,14 @@ def configurations(point, variant, schedules):
     return [cases.configuration("attention_fp8", parameters, schedule, point.shape) for schedule in schedules]
 
 
-def of_accuracy(what):
-    """The configuration of a kernel of the accuracy."""
+def of_accuracy(what, **more):
+    """The configuration of a kernel of the accuracy, with more parameters of attention."""
     b, h, s, d = ACCURACY
     shape = {"B": b, "H": h, "HK": h, "SQ": s, "SK": s}
     if what == "16 bits":
         return cases.attention("f16", d, d, False, shape=shape)
     if what in ("tensor", "blocks"):
-        parameters = {"D": d, "OUT": "f16", "V_TRANSPOSED": False, "SCALES": what}
+        parameters = {"D": d, "OUT": "f16", "V_TRANSPOSED": False, "SCALES": what, **more}
         return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCK} if what == "blocks" else {})}, "", shape)
     rows = {"B": b, "H": h, "SX": s}
     return cases.configuration(
@@ -151,11 +162,11 @@ def is_right(name, run, problem, find_error=None):
     return error < MAX_ERROR
 
 
-def measure(point, source, options, stopwatch):
+def measure(point, source, options, stopwatch, variants):
     """The records of one point."""
     problem, contestants, records = Problem(point), {}, []
     schedules = common.wanted_schedules(options)
-    for name, variant in VARIANTS.items():
+    for name, variant in variants.items():
         entries = configurations(point, variant, schedules)
         for schedule, kernel in common.load_kernels(source, entries).items():
             called = name if schedule == "default" else f"{name}, {schedule}"
@@ -186,12 +197,12 @@ def to_row(record):
     return common.to_row(record, columns, fp8_peers.NAMES)
 
 
-def measure_speed(source, options):
+def measure_speed(source, options, name, points, variants):
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Attention, e4m3, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
-    results, records = common.Results(options, "fp8", common.describe_gpu(), method), []
-    for point in points(options):
-        for record in measure(point, source, options, stopwatch):
+    results, records = common.Results(options, name, common.describe_gpu(), method), []
+    for point in points:
+        for record in measure(point, source, options, stopwatch, variants):
             common.print_row(to_row(record))
             records.append(record)
         results.write([to_row(record) for record in records], records)
@@ -225,18 +236,35 @@ def attend(source, tensors, scales, rotated=False):
     import torch
 
     q, k, v = tensors
+    if scales != "16 bits":
+        rotation = make_rotation(q.shape[3]) if rotated else None
+        return attend_rounded(source, round_all(source, tensors, scales, rotation), scales, q.shape[3] if rotated else 1)
     o, lse = torch.empty_like(q), torch.empty(q.shape[:3], device="cuda")
-    rotation = make_rotation(q.shape[3]) if rotated else None
-    scale = q.shape[3] ** -0.5 / (q.shape[3] if rotated else 1)
-    if scales == "16 bits":
-        source.load(of_accuracy(scales))(q, k, v, o, lse, scale)
-    elif scales == "tensor":
-        q, k = (x @ rotation if rotated else x for x in (q, k))
-        (q, q_scale), (k, k_scale), (v, v_scale) = map(round_tensor, (q, k, v))
-        source.load(of_accuracy(scales))(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
+    source.load(of_accuracy(scales))(q, k, v, o, lse, q.shape[3] ** -0.5)
+    return o
+
+
+def round_all(source, tensors, scales, rotation=None):
+    """(numbers, scale) of Q, K and V, where a scale is a number or one of each row."""
+    rotations = (rotation, rotation, None)
+    if scales == "blocks":
+        return [quantize(source, x, r) for x, r in zip(tensors, rotations)]
+    return [round_tensor(x if r is None else x @ r) for x, r in zip(tensors, rotations)]
+
+
+def attend_rounded(source, rounded, scales, divisor=1, **more):
+    """O of what `round_all` made, with more parameters of the kernel."""
+    import torch
+
+    (q, q_scale), (k, k_scale), (v, v_scale) = rounded
+    o = torch.empty(q.shape, device="cuda", dtype=torch.float16)
+    lse = torch.empty(q.shape[:3], device="cuda")
+    scale = q.shape[3] ** -0.5 / divisor
+    kernel = source.load(of_accuracy(scales, **more))
+    if scales == "tensor":
+        kernel(q, k, v, o, lse, scale * q_scale * k_scale, v_scale)
     else:
-        (q, q_scale), (k, k_scale), (v, v_scale) = (quantize(source, x, r) for x, r in zip(tensors, (rotation, rotation, None)))
-        source.load(of_accuracy(scales))(q, k, v, o, lse, scale, q_scale, k_scale, v_scale)
+        kernel(q, k, v, o, lse, scale, q_scale, k_scale, v_scale)
     return o
 
 
@@ -305,11 +333,74 @@ def measure_accuracy(source, options):
     results.finish()
 
 
+def make_long_inputs(name):
+    """Q, K and V of many keys: normal, or with V above 0, whose sums grow with the keys."""
+    import torch
+
+    _, _, _, d = ACCURACY
+    q, k, v = (torch.randn(1, LONG_HEADS, s, d, device="cuda") for s in (LONG_QUERIES, LONG_KEYS, LONG_KEYS))
+    return [x.half() for x in (q, k, v.abs() if name == "V above 0" else v)]
+
+
+def widen(rounded):
+    """The numbers that were rounded, in f64."""
+    return [x.double() * (scale if isinstance(scale, float) else scale[..., None].double()) for x, scale in rounded]
+
+
+def standard_by_heads(tensors):
+    """`standard`, with the scores of one head at a time."""
+    import torch
+
+    return torch.cat([standard([x[:, h : h + 1] for x in tensors]) for h in range(LONG_HEADS)], 1)
+
+
+def measure_long(source, options):
+    """The error with many keys: against f64, and against f64 of the numbers that were rounded, which is that of the kernel."""
+    import torch
+
+    torch.manual_seed(0)
+    shape = [1, LONG_HEADS, LONG_QUERIES, LONG_KEYS, ACCURACY[3]]
+    method = (
+        f"Root mean square error of O against f64, over that of O itself; B, H, SQ, SK and D are {shape}, {BLOCK} keys in a "
+        "block. Error: of the numbers before rounding. Of the kernel: of those that it gets."
+    )
+    results, rows = common.Results(options, "fp8-accuracy-long", common.describe_gpu(), method), []
+
+    def find_error(o, expected):
+        return f"{((o.double() - expected).norm() / expected.norm()).item():.2e}"
+
+    for name in ("normal", "V above 0"):
+        tensors = make_long_inputs(name)
+        expected = standard_by_heads([x.double() for x in tensors])
+        error = find_error(attend(source, tensors, "16 bits"), expected)
+        rows.append({"inputs": name, "computation": "16 bits", "error": error, "of the kernel": error})
+        for scales in ("tensor", "blocks"):
+            rounded = round_all(source, tensors, scales)
+            of_rounded = standard_by_heads(widen(rounded))
+            for n in PROMOTIONS:
+                o = attend_rounded(source, rounded, scales, PROMOTE=n, BN=BLOCK)
+                rows.append({
+                    "inputs": name, "computation": f"{scales}, {f'promoted every {n}' if n else 'never promoted'}",
+                    "error": find_error(o, expected), "of the kernel": find_error(o, of_rounded),
+                })  # fmt: skip
+    for row in rows:
+        common.print_row(row)
+    results.write(rows, rows)
+    results.finish()
+
+
+def promoted_points(options):
+    return [point for point in points(options) if point.d <= MOST_PROMOTED]
+
+
 def wanted_configurations(options):
-    schedules = common.wanted_schedules(options)
-    wanted = [of_accuracy(what) for what in ("16 bits", "tensor", "blocks", "quantize", "rotate")]
-    for point, variant in itertools.product(points(options), VARIANTS.values()):
-        wanted += configurations(point, variant, schedules)
+    schedules, parts, wanted = common.wanted_schedules(options), options.parts.split(","), []
+    if "accuracy" in parts:
+        wanted += [of_accuracy(what) for what in ("16 bits", "tensor", "blocks", "quantize", "rotate")]
+        wanted += [of_accuracy(scales, PROMOTE=n, BN=BLOCK) for scales in ("tensor", "blocks") for n in PROMOTIONS]
+    for part, found, variants in (("speed", points(options), VARIANTS), ("promote", promoted_points(options), PROMOTED)):
+        for point, variant in itertools.product(found if part in parts else (), variants.values()):
+            wanted += configurations(point, variant, schedules)
     return wanted
 
 
@@ -320,10 +411,14 @@ def main():
             json.dump(wanted_configurations(options), file, indent=1)
         return
     source = common.kernels.open_source(options.bundles)
-    if "accuracy" in options.parts.split(","):
+    parts = options.parts.split(",")
+    if "accuracy" in parts:
         measure_accuracy(source, options)
-    if "speed" in options.parts.split(","):
-        measure_speed(source, options)
+        measure_long(source, options)
+    if "speed" in parts:
+        measure_speed(source, options, "fp8", points(options), VARIANTS)
+    if "promote" in parts:
+        measure_speed(source, options, "fp8-promote", promoted_points(options), PROMOTED)
 
 
 if __name__ == "__main__":

@@ -58,12 +58,16 @@ llvm::Error ArgumentChecker::checkType() const {
               info.isView ? "a tensor" : "a scalar", info.type->name);
 }
 
-static std::string describeDims(const Signature &callee, const ArgumentInfo &info) {
+/// The dimensions of a view: as numbers where `dims` has them, else by name.
+static std::string describeDims(const Signature &callee, const ArgumentInfo &info,
+                                const DimValues *dims = nullptr) {
   std::string text = "[";
   llvm::interleave(
       info.dims,
       [&](Extent extent) {
-        text += extent.dim < 0 ? std::to_string(extent.constant) : callee.dims[extent.dim];
+        bool isNamed = extent.dim >= 0 && (!dims || (*dims)[extent.dim] < 0);
+        text += isNamed ? callee.dims[extent.dim]
+                        : std::to_string(extent.dim < 0 ? extent.constant : (*dims)[extent.dim]);
       },
       [&] { text += ", "; });
   return text + "]";
@@ -93,8 +97,9 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
     if (bound >= 0 && bound != extent)
       return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
                   "dimension {0}, '{1}', has extent {2}, but '{1}' is {3} in an earlier argument; "
-                  "the extents of one name are equal",
-                  i, callee.dims[expected.dim], extent, bound);
+                  "the kernel takes {4}, which is {5} here",
+                  i, callee.dims[expected.dim], extent, bound, describeDims(callee, info),
+                  describeDims(callee, info, &dims));
     bound = extent;
   }
   return llvm::Error::success();

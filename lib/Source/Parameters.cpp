@@ -350,6 +350,8 @@ bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink
       return false;
     isAllowed |= *matched;
   }
+  // Allowed values may be computed, and then be the same.
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   if (!isAllowed) {
     std::string rule = "allowed: " + join(texts, ", ");
     const Define *define = entries[index].define;

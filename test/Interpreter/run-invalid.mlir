@@ -28,7 +28,7 @@
 // FILE: x.npy: cannot be read: No such file or directory
 // RUN: tessera run %s --kernel copy --shape M=4,N=8 --set a=1 --output y=%t/y.npy
 // RUN: not tessera run %s --kernel copy --shape M=4,N=4 --set a=1 --input x=%t/y.npy 2>&1 | FileCheck %s --check-prefix=SHAPE
-// SHAPE: --input x={{.*}}y.npy makes N = 8, but --shape N=4 makes it 4
+// SHAPE: --input x={{.*}}y.npy makes N = 8, but --shape N=4 makes it 4; the argument is !tile.view<[M, N], {{.*}}>
 // RUN: not tessera run %s --kernel copy --shape M=4,N=4 --set a=1 --order x=1,0 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: --order: 'x' takes a permutation of 0 to 1 that ends with 1 (the innermost dimension is contiguous), slowest dimension first; got '1,0'
 // RUN: not tessera run %s --kernel copy --shape M=4,N=3 --set a=1 2>&1 | FileCheck %s --check-prefix=DIVIDES

@@ -33,6 +33,8 @@ class Meaning(unittest.TestCase):
             {"d": 96, "rows": 40},
             {"d": 192, "rows": 40},
             {"d": 256, "rows": 40},
+            {"d": 192, "dv": 128, "rows": 40},
+            {"d": 64, "dv": 96, "rows": 40},
             {"d": 64, "rows": 1, "keys": 1},
         ):
             tensors = make(**sizes)
@@ -72,7 +74,7 @@ class Meaning(unittest.TestCase):
             ((q.float(), k, v), {}, TypeError, "argument 'q' has type torch.float32"),
             ((q, k, v), {"scale": 0}, ValueError, "argument 'scale' is 0"),
             (make(d=40), {}, ValueError, "head dimensions 40 and 40"),
-            (make(d=64, dv=128), {}, ValueError, "head dimensions 64 and 128"),
+            (make(d=64, dv=72), {}, ValueError, "head dimensions 64 and 72"),
             (make(d=96), {"rotate": True}, ValueError, "argument 'rotate' is true with head dimension 96"),
             ((q, k.clone().requires_grad_(), v), {}, NotImplementedError, "argument 'k' requires a gradient"),
         ):

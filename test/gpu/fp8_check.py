@@ -1,5 +1,5 @@
-"""Checks kernels/attention_fp8.tile on the GPU against f64: the error of O at most twice that of the same computation with
-P rounded to the type of V, plus a unit of the last place of O.
+"""Checks attention of 8-bit numbers on the GPU against f64, kernels/attention_fp8.tile and kernels/variants: the error of O
+at most twice that of the same computation with P rounded to the type of V, plus a unit of the last place of O.
 
     fp8_check.py [--bundles DIR] [--quick]
     fp8_check.py --list FILE               the kernels, for build_bundles.py --groups= --extra FILE
@@ -21,21 +21,56 @@ TYPES = {"f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
 INPUTS = ("normal", "large", "sink", "zero")
 LENGTHS = ((1, 1), (63, 113), (203, 208), (203, 1023), (1023, 203), (600, 4224))
 HEADS, KV_HEADS, BATCH = 6, 2, 2
-#: Rows of a block of K and V with scales of blocks: a multiple of every default BN is not asked for, so each is BN itself.
+#: (D, DV)
+HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+#: Rows of a block of K and V with scales of blocks, for the larger of D and DV: a multiple of every default BN is not asked
+#: for, so each is BN itself.
 BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
 
 
-def configuration(name, d, causal, transposed, scales):
-    parameters = {"T": name, "D": d, "CAUSAL": causal, "V_TRANSPOSED": transposed, "SCALES": scales}
-    return cases.configuration("attention_fp8", {**parameters, **({"BN": BLOCKS[d]} if scales == "blocks" else {})})
+#: A window of keys before and after a query's own, the bound of scores, and how scores fall with the distance.
+LEFT, RIGHT, CAP = 300, 2, 4.0
+#: What follows the arguments of variants.
+VARIANTS = {
+    "variants/causal": lambda: [],
+    "variants/window": lambda: [LEFT, RIGHT],
+    "variants/softcap": lambda: [CAP],
+    "variants/alibi": lambda: [slopes()],
+}
+
+
+def slopes():
+    return torch.logspace(-1, -9, HEADS, base=2, device="cuda")
+
+
+def configuration(name, dims, mask, transposed, scales, promote=0):
+    """Of a mask, which attention_fp8.tile has, or of a variant."""
+    d, dv = dims
+    parameters = {"T": name, "D": d, "DV": dv, "V_TRANSPOSED": transposed, "SCALES": scales, "PROMOTE": promote}
+    if scales == "blocks":
+        parameters["BN"] = block_of(dims, mask, promote)
+    if mask in VARIANTS:
+        return cases.configuration(mask, parameters)
+    return cases.configuration("attention_fp8", {**parameters, "CAUSAL": mask == "causal"})
+
+
+def block_of(dims, mask, promote):
+    """Rows of a block of K and V: two sums, and what variants compute, leave registers for fewer keys in a step."""
+    return 64 if promote or mask in VARIANTS else BLOCKS[max(dims)]
 
 
 def configurations(quick):
-    dims = (64, 128) if quick else (64, 96, 128, 192, 256)
-    for d, causal, transposed, scales in itertools.product(dims, (False, True), (False, True), ("tensor", "blocks")):
-        yield "f8E4M3FN", d, causal, transposed, scales
+    wanted = ((64, 64), (128, 128), (192, 128)) if quick else HEAD_DIMS
+    for dims, mask, transposed, scales in itertools.product(wanted, ("full", "causal"), (False, True), ("tensor", "blocks")):
+        yield "f8E4M3FN", dims, mask, transposed, scales
     for transposed in (False, True):
-        yield "f8E5M2", 128, False, transposed, "tensor"
+        yield "f8E5M2", (128, 128), "full", transposed, "tensor"
+    for dims, transposed, promote in itertools.product(((64, 64), (192, 128)), (False, True), (1, 4)):
+        yield "f8E4M3FN", dims, "causal", transposed, "tensor", promote
+        yield "f8E4M3FN", dims, "full", transposed, "blocks", promote
+    for variant, dims in itertools.product(VARIANTS, ((64, 64), (128, 128))):
+        yield "f8E4M3FN", dims, variant, True, "tensor"
+        yield "f8E4M3FN", dims, variant, False, "blocks"
 
 
 def draw(heads, rows, d, name):
@@ -61,15 +96,25 @@ def draw_scales(heads, rows, block):
     return scales.repeat_interleave(block, 2)[:, :, :rows].contiguous()
 
 
-def attend(q, k, v, scale, causal, dtype=None):
+def score(s, mask):
+    """The scores of products, -inf where a query does not see a key."""
+    sq, sk = s.shape[2:]
+    away = torch.arange(sk, device=s.device) - torch.arange(sk - sq, sk, device=s.device)[:, None]
+    if mask == "variants/softcap":
+        return CAP * (s / CAP).tanh()
+    if mask == "variants/alibi":
+        return s - slopes()[:, None, None] * away.abs()
+    if mask == "variants/window":
+        return s.masked_fill((away < -LEFT) | (away > RIGHT), -torch.inf)
+    return s if mask == "full" else s.masked_fill(away > 0, -torch.inf)
+
+
+def attend(q, k, v, scale, mask, dtype=None):
     """O and LSE in f64; with P rounded to `dtype`, 173 times as large: the largest P of a row is rounded like others, but
     where all are equal."""
     group = HEADS // KV_HEADS
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-    s = q @ k.mT * scale
-    if causal:
-        sq, sk = s.shape[2:]
-        s = s.masked_fill(torch.ones(sq, sk, dtype=torch.bool, device=s.device).triu(sk - sq + 1), -torch.inf)
+    s = score(q @ k.mT * scale, mask)
     largest = s.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
     p = torch.exp(s - largest)
     total = p.sum(-1, keepdim=True)
@@ -81,11 +126,11 @@ def attend(q, k, v, scale, causal, dtype=None):
 
 
 def check(source, parameters, lengths, inputs):
-    name, d, causal, transposed, scales = parameters
+    name, (d, dv), mask, transposed, scales, promote = (*parameters, 0)[:6]
     sq, sk = lengths
     kernel = source.load(configuration(*parameters))
     torch.manual_seed(sq * 1000 + sk)
-    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, d, name)
+    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, dv, name)
     if inputs == "zero":
         q.zero_()
     scale = d**-0.5 / 64 * (6.0 if inputs == "large" else 1.0)
@@ -94,11 +139,12 @@ def check(source, parameters, lengths, inputs):
         q[..., :8], k[:, :, 0] = 8.0, 0.0
         k[:, :, 0, :8] = 12 / scale / 64
         exact = [x.double() for x in (q, k, v)]
-    o = torch.full((BATCH, HEADS, sq, d), float("nan"), dtype=torch.bfloat16, device="cuda")
+    o = torch.full((BATCH, HEADS, sq, dv), float("nan"), dtype=torch.bfloat16, device="cuda")
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, BLOCKS[d]), (KV_HEADS, sk, BLOCKS[d]))]
+        rows = block_of((d, dv), mask, promote)
+        own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
         if inputs in ("sink", "zero"):  # Equal elements of P are exact with powers of 2 alone, as POWERS makes them.
@@ -108,9 +154,9 @@ def check(source, parameters, lengths, inputs):
     else:
         arguments.append(0.75)
         exact[2] = exact[2] * 0.75
-    kernel(*arguments)
-    expected, expected_lse = attend(*exact, scale, causal)
-    rounded, _ = attend(*exact, scale, causal, TYPES[name])
+    kernel(*arguments, *VARIANTS.get(mask, list)())
+    expected, expected_lse = attend(*exact, scale, mask)
+    rounded, _ = attend(*exact, scale, mask, TYPES[name])
     norm = expected.norm().clamp(min=1e-30)
     error, allowed = ((x - expected).norm().div(norm).item() for x in (o.double(), rounded.bfloat16().double()))
     finite = expected_lse.isfinite()

@@ -49,7 +49,7 @@ private:
   }
   Error indexByArgument(StringRef option, const Assignments &assignments, bool views,
                         llvm::StringMap<StringRef> &byName);
-  Error bindDim(StringRef name, int64_t extent, std::string origin);
+  Error bindDim(StringRef name, int64_t extent, std::string origin, tile::ViewType view = {});
   Error bindInput(unsigned index, const HostTensor &tensor, StringRef path);
   Expected<std::vector<int64_t>> readOrder(unsigned index);
   std::vector<int64_t> getShape(unsigned index);
@@ -105,12 +105,14 @@ Error ArgumentBuilder::readOptions() {
 // Dimensions
 //===----------------------------------------------------------------------===//
 
-Error ArgumentBuilder::bindDim(StringRef name, int64_t extent, std::string origin) {
+Error ArgumentBuilder::bindDim(StringRef name, int64_t extent, std::string origin,
+                               tile::ViewType view) {
   auto [it, isNew] = dims.try_emplace(name, Dim{extent, origin});
   if (isNew || it->second.extent == extent)
     return Error::success();
-  return fail(llvm::formatv("{0} makes {1} = {2}, but {3} makes it {4}", origin, name, extent,
-                            it->second.origin, it->second.extent));
+  std::string text = llvm::formatv("{0} makes {1} = {2}, but {3} makes it {4}", origin, name,
+                                   extent, it->second.origin, it->second.extent);
+  return fail(view ? text + llvm::formatv("; the argument is {0}", view).str() : text);
 }
 
 Error ArgumentBuilder::bindInput(unsigned index, const HostTensor &tensor, StringRef path) {
@@ -121,7 +123,7 @@ Error ArgumentBuilder::bindInput(unsigned index, const HostTensor &tensor, Strin
                               tensor.shape.size(), view, view.getRank()));
   for (int64_t i = 0; i < view.getRank(); ++i) {
     if (StringRef name = view.getDimName(i); !name.empty()) {
-      if (Error error = bindDim(name, tensor.shape[i], origin))
+      if (Error error = bindDim(name, tensor.shape[i], origin, view))
         return error;
     } else if (tensor.shape[i] != view.getStaticDim(i)) {
       return fail(llvm::formatv("{0}: dimension {1} of the array is {2}, of the view {3} it is {4}",

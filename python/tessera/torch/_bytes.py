@@ -9,8 +9,8 @@ from .._program import Program
 from . import _op
 from ._types import TYPES
 
-#: The keys of a block that has one scale, for each head dimension, of which a step of the kernel takes all. Rotating 128
-#: columns leaves registers for 64 rows.
+#: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
+#: Rotating 128 columns leaves registers for 64 rows.
 _BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
 _ROTATED_BLOCKS = {64: 128, 128: 64}
 #: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
@@ -21,7 +21,7 @@ def attention_fp8(q, k, v, *, causal=False, scale=None, rotate=None, seed=0, lay
     """softmax(scale * q k^T) v with q, k and v rounded to 8 bits (e4m3), and with `return_lse` also the logarithm of the
     softmax' sums, [B, H, SQ] in float32. The output has the type of q.
 
-    q, k, v:  as for `attention`, with one head dimension: 64, 96, 128, 192 or 256. Each row of q has a scale of its own,
+    q, k, v:  as for `attention`, with head dimensions of 64, 96, 128, 192 or 256. Each row of q has a scale of its own,
               and each block of keys, of 64 to 192 rows.
     causal:   a row sees the keys up to its own. The last row is aligned with the last key.
     scale:    1 / sqrt(head dimension) when not given; not 0.
@@ -57,10 +57,10 @@ def _check(q, k, v, scale, rotate):
             "call tessera.torch.use_interpreter() to run tests on the CPU"
         )
     width = q.shape[3]
-    if v.shape[3] != width or width not in _BLOCKS:
+    if v.shape[3] not in _BLOCKS or width not in _BLOCKS:
         raise ValueError(
             f"arguments 'q' and 'v' have head dimensions {width} and {v.shape[3]}; attention of 8 bits takes one of "
-            f"{', '.join(map(str, _BLOCKS))} for both"
+            f"{', '.join(map(str, _BLOCKS))} for each"
         )
     if rotate and width not in _ROTATED_BLOCKS:
         raise ValueError(f"argument 'rotate' is true with head dimension {width}; only 64 and 128 are rotated")
@@ -75,16 +75,16 @@ def _check(q, k, v, scale, rotate):
 
 
 def _attend(q, k, v, out, lse, causal, scale, rotate, seed):
-    width, element_type = q.shape[3], TYPES[q.dtype]
-    block = step = (_ROTATED_BLOCKS if rotate else _BLOCKS)[width]
-    if causal and width in _CAUSAL:
-        block, step = _CAUSAL[width]
+    width, wider, element_type = q.shape[3], max(q.shape[3], v.shape[3]), TYPES[q.dtype]
+    block = step = min(_BLOCKS[wider], _ROTATED_BLOCKS[width] if rotate else _BLOCKS[width])
+    if causal and wider in _CAUSAL:
+        block, step = _CAUSAL[wider]
     rotation = _make_rotation(width, seed, q.dtype, q.device) if rotate else None
     q8, q_scale = _quantize(q, rotation)
     k8, k_scale = _quantize(k, rotation, BLOCKS=True, BM=block)
     v8, v_scale = _quantize(v, None, BLOCKS=True, BM=block, POWERS=True)
     parameters = {
-        "D": width, "OUT": element_type, "CAUSAL": bool(causal), "SCALES": "blocks", "V_TRANSPOSED": False, "BN": step,
+        "D": width, "DV": v.shape[3], "OUT": element_type, "CAUSAL": bool(causal), "SCALES": "blocks", "V_TRANSPOSED": False, "BN": step,
     }  # fmt: skip
     kernel = _find("attention_fp8", q.device.type, tuple(parameters.items()))
     kernel(q8, k8, v8, out, lse, scale / (width if rotate else 1), q_scale, k_scale, v_scale)

@@ -286,7 +286,7 @@ TEST_F(LaunchTest, RefusesDifferentExtentsOfOneName) {
   EXPECT_EQ(
       launchChecked(arguments),
       "kernel 'attend': argument 'o': dimension 2, 'SQ', has extent 301, but 'SQ' is 300 in an "
-      "earlier argument; the extents of one name are equal");
+      "earlier argument; the kernel takes [B, H, SQ, 128], which is [2, 4, 300, 128] here");
 }
 
 TEST_F(LaunchTest, RefusesExtentsThatNoDeviceHas) {

@@ -160,7 +160,8 @@ def fp8():
         yield ["quantize.tile", *defines, "--schedule", schedule, *shapes, "--sim-blocks", "2", "--seeds", "3"], None
     for defines in (
         [], ["-DT=f8E5M2", "-DOUT=f16"], ["-DBIAS=true", "-DACTIVATION=gelu"], ["-DBN=48", "-DBK=32"], ["-DBM=256", "-DBN=64"],
-        ["-DSCALES=tensor", "--set", "scale=0.5"], ["-DSCALES=rows", "-DBIAS=true"], ["-DSCALES=rows", "-DBM=64", "-DBN=64"],
+        ["-DSCALES=tensor", "--set", "scale=0.5"], ["-DSCALES=tensor", "--set", "scale=0.5", "-DPROMOTE=2"], ["-DPROMOTE=1"],
+        ["-DSCALES=rows", "-DBIAS=true"], ["-DSCALES=rows", "-DBIAS=true", "-DPROMOTE=3", "-DBK=64"], ["-DSCALES=rows", "-DBM=64", "-DBN=64"],
     ):  # fmt: skip
         yield [*gemm(["-DT=f8E4M3FN", *defines], [(300, 200, 112), (1, 8, 16), (129, 72, 400)]), "--sim-blocks", "3"], False
     for bm, bn in ((128, 128), (64, 96), (64, 32)):
@@ -170,7 +171,7 @@ def fp8():
 
 
 def attention_fp8():
-    """Attention of 8-bit numbers: dimensions, both forms of V, who transposes, tiles."""
+    """Attention of 8-bit numbers: dimensions, those of V apart, both forms of V, who transposes, sums in f32, tiles."""
 
     def attention8(defines, lengths, schedule=""):
         options = ["--set", "scale=0.125", "--set", "v_scale=0.5", "--schedule", schedule, "--sim-blocks", "2", "--seeds", "2"]
@@ -180,6 +181,12 @@ def attention_fp8():
     lengths = ((203, 112), (1, 400), (300, 16))
     for d, causal, transposed in itertools.product((64, 96, 128, 192, 256), ("false", "true"), ("false", "true")):
         yield attention8([f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], lengths), False
+    for (d, dv), transposed in itertools.product(((192, 128), (64, 256), (128, 64)), ("false", "true")):
+        yield attention8([f"-DD={d}", f"-DDV={dv}", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"], lengths), False
+    for promote, transposed, schedule in itertools.product((1, 3), ("false", "true"), ("", "speculate=false", "overlap=1")):
+        defines = ["-DD=64", "-DBN=32", f"-DPROMOTE={promote}", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
+        yield attention8(defines, lengths, schedule), False
+    yield attention8(["-DD=192", "-DDV=128", "-DPROMOTE=2"], lengths), False
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
         for transposed, by in (("false", "own"), ("false", "apart"), ("true", "own")):
