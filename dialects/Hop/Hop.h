@@ -23,14 +23,33 @@
 #include "dialects/Hop/HopDialect.h.inc"
 namespace tessera::hop {
 class TimelineOp;
-/// Refuses `op` in a role of one thread.
+/// Refuses `op` where hop.elected chooses one thread of its role.
+mlir::LogicalResult verifyOnAllThreads(mlir::Operation *op);
+
+/// Refuses `op` in a role of one thread, or where hop.elected chooses one.
 mlir::LogicalResult verifyOnWarpgroups(mlir::Operation *op);
+
+/// Refuses `op` where all threads of a role with warpgroups run it.
+mlir::LogicalResult verifyOnOneThread(mlir::Operation *op);
+
+/// Whether `condition` holds in at most one thread of its role, that of hop.elected.
+bool choosesOneThread(mlir::Value condition);
 
 /// See HopOpBase.td.
 template <typename Op>
 class OnWarpgroups : public mlir::OpTrait::TraitBase<Op, OnWarpgroups> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnWarpgroups(op); }
+};
+template <typename Op>
+class OnAllThreads : public mlir::OpTrait::TraitBase<Op, OnAllThreads> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnAllThreads(op); }
+};
+template <typename Op>
+class OnOneThread : public mlir::OpTrait::TraitBase<Op, OnOneThread> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnOneThread(op); }
 };
 template <typename Op>
 class FillsPipe : public mlir::OpTrait::TraitBase<Op, FillsPipe> {};

@@ -67,7 +67,7 @@ def Hop_BarrierWaitOp : Hop_Op<"barrier.wait"> {
     "$barriers `[` $index `]` `,` $parity (`cluster` $cluster^)? attr-dict `:` qualified(type($barriers))";
 }
 
-def Hop_BarrierExpectOp : Hop_Op<"barrier.expect"> {
+def Hop_BarrierExpectOp : Hop_Op<"barrier.expect", [Hop_OnOneThread]> {
   let summary = "Arrives and adds bytes to what the current phase waits for";
   let description = [{
     On the one thread that starts the copy: mbarrier.arrive.expect_tx (PTX ISA 9.7.13.15.13). The phase completes when
@@ -132,7 +132,7 @@ def Hop_SlotStoreOp : Hop_Op<"slot_store"> {
   let assemblyFormat = "$value `,` $buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
 }
 
-def Hop_SlotMulticastOp : Hop_Op<"slot_multicast"> {
+def Hop_SlotMulticastOp : Hop_Op<"slot_multicast", [Hop_OnOneThread]> {
   let summary = "Writes the one value of a slot in every block of the cluster";
   let description = [{
     Its 4 bytes are counted on the mbarrier of each block (st.async, PTX ISA 9.7.9.12). On the one thread of the
@@ -163,7 +163,7 @@ def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
   let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
 }
 
-def Hop_BulkLoadOp : Hop_Op<"bulk_load"> {
+def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread]> {
   let summary = "Starts a bulk tensor copy of a tile into shared memory";
   let description = [{
     Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With `multicast` the

@@ -43,7 +43,7 @@ def Hop_ClusterRankOp : Hop_GridValueOp<"cluster_rank", [Pure]> {
   }];
 }
 
-def Hop_NextTileOp : Hop_GridValueOp<"next_tile"> {
+def Hop_NextTileOp : Hop_GridValueOp<"next_tile", [Hop_OnOneThread]> {
   let summary = "Takes the number of a tile from the launch's counter";
   let description = [{
     Numbers from the number of thread blocks on, in order; each is given out once in a launch. In clusters the first
@@ -56,7 +56,7 @@ def Hop_NextTileOp : Hop_GridValueOp<"next_tile"> {
   }];
 }
 
-def Hop_ResetTilesOp : Hop_Op<"reset_tiles"> {
+def Hop_ResetTilesOp : Hop_Op<"reset_tiles", [Hop_OnOneThread]> {
   let summary = "Leaves the launch's counter at zero once every thread block is here";
   let description = [{
     In an elected role, after its last `hop.next_tile`: the last thread block to come sets the counter

@@ -4,6 +4,8 @@
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/TileBox.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -170,17 +172,70 @@ LogicalResult RoleOp::verify() {
 }
 
 /// Refuses tiles in registers where one thread runs.
-LogicalResult RoleOp::verifyRegions() {
-  if (!isElected())
-    return success();
-  WalkResult walk = getBody().walk([&](Operation *op) -> WalkResult {
+static LogicalResult verifyNoTiles(RoleOp role) {
+  WalkResult walk = role.getBody().walk([&](Operation *op) -> WalkResult {
     if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return success();
     return op->emitError("has a tile in registers, and @")
-           << getSymName() << " is one elected thread, which holds none; compute it in a role with "
-           << "warpgroups";
+           << role.getSymName()
+           << " is one elected thread, which holds none; compute it in a role with warpgroups";
   });
   return failure(walk.wasInterrupted());
+}
+
+/// Whether the thread that copied waits at `op` until all its copies have read shared memory.
+static bool waitsForReads(Operation &op) {
+  auto store = dyn_cast<BulkStoreOp>(op);
+  return isa<BulkReadWaitOp, BulkStoreWaitOp>(op) || (store && store.getInFlight() == 0);
+}
+
+/// Refuses copies that may still read shared memory when the role has ended.
+static LogicalResult verifyReadsDone(RoleOp role) {
+  WalkResult walk = role.getBody().walk([&](BulkStoreOp store) -> WalkResult {
+    if (store.getInFlight() == 0)
+      return success();
+    for (Operation *op = store; op != role; op = op->getParentOp())
+      if (llvm::any_of(llvm::make_range(std::next(op->getIterator()), op->getBlock()->end()),
+                       waitsForReads))
+        return success();
+    return store.emitOpError("may leave copies that read shared memory when @")
+           << role.getSymName()
+           << " ends; put hop.bulk_read_wait behind it, on every way to the end";
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult RoleOp::verifyRegions() {
+  if (isElected() && failed(verifyNoTiles(*this)))
+    return failure();
+  return verifyReadsDone(*this);
+}
+
+bool hop::choosesOneThread(Value condition) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>())
+    return choosesOneThread(both.getLhs()) || choosesOneThread(both.getRhs());
+  return condition.getDefiningOp<ElectedOp>() != nullptr;
+}
+
+/// The conditional around `op` that one thread of the role enters; null where all threads come.
+static scf::IfOp findElection(Operation *op) {
+  for (Operation *outer = op->getParentOp(); outer && !isa<RoleOp>(outer);
+       op = outer, outer = outer->getParentOp())
+    if (auto guard = dyn_cast<scf::IfOp>(outer);
+        guard && op->getBlock() == guard.thenBlock() && choosesOneThread(guard.getCondition()))
+      return guard;
+  return {};
+}
+
+LogicalResult hop::verifyOnAllThreads(Operation *op) {
+  scf::IfOp election = findElection(op);
+  if (!election)
+    return success();
+  InFlightDiagnostic diag =
+      op->emitOpError("runs on all threads of its role, and hop.elected chooses one here; move it "
+                      "out of the conditional");
+  diag.attachNote(election.getLoc()) << "the conditional";
+  return diag;
 }
 
 LogicalResult hop::verifyOnWarpgroups(Operation *op) {
@@ -188,7 +243,16 @@ LogicalResult hop::verifyOnWarpgroups(Operation *op) {
   if (role && role.isElected())
     return op->emitOpError("runs on all threads of a warpgroup, and @")
            << role.getSymName() << " is one elected thread; move it to a role with warpgroups";
-  return success();
+  return verifyOnAllThreads(op);
+}
+
+LogicalResult hop::verifyOnOneThread(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (!role || role.isElected() || findElection(op))
+    return success();
+  return op->emitOpError("runs on one thread, and all threads of @")
+         << role.getSymName()
+         << " come here; put it into an scf.if of hop.elected or into an elected role";
 }
 
 /// `warpgroup` is what the role around `op` says it is.

@@ -13,8 +13,19 @@ include "dialects/Hop/HopTypes.td"
 include "dialects/Tile/TileTypes.td"
 include "dialects/Tile/TileAttrs.td"
 
-/// Runs on all threads of a warpgroup: an elected role, which is one thread, cannot hold it.
+/// Runs on all threads of its role: an `scf.if` of `hop.elected`, where one comes, cannot hold it.
+def Hop_OnAllThreads : NativeOpTrait<"OnAllThreads"> {
+  let cppNamespace = "::tessera::hop";
+}
+
+/// Runs on all threads of a warpgroup: neither an elected role, which is one thread, nor an `scf.if` of `hop.elected` can
+/// hold it.
 def Hop_OnWarpgroups : NativeOpTrait<"OnWarpgroups"> {
+  let cppNamespace = "::tessera::hop";
+}
+
+/// Runs on one thread: that of an elected role, or the one that `hop.elected` chooses.
+def Hop_OnOneThread : NativeOpTrait<"OnOneThread"> {
   let cppNamespace = "::tessera::hop";
 }
 

@@ -28,12 +28,12 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe]> {
+def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread]> {
   let summary = "Acquires the next slot and starts the load of a tile into it";
   let description = [{
     Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
     the readers when its bytes have arrived. Runs on one thread: that of an elected role, or the one that `hop.elected`
-    chooses.
+    chooses, in an `scf.if` of it. All threads of a role with warpgroups are refused.
     Indices and `box` as for `tile.load`; the view, of rank 2 or more, is an argument of the kernel.
 
     `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
@@ -52,7 +52,7 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe]> {
+def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe, Hop_OnAllThreads]> {
   let summary = "Waits for the next slot to be filled";
   let description = [{
     In any role, on all its threads. The result is the tile in the slot, to be read until `hop.pipe.release`; its type
@@ -68,7 +68,7 @@ def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeReleaseOp : Hop_Op<"pipe.release"> {
+def Hop_PipeReleaseOp : Hop_Op<"pipe.release", [Hop_OnAllThreads]> {
   let summary = "Gives a slot back to the role that fills it";
   let description = [{
     `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for, and
@@ -124,12 +124,12 @@ def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarpgroups]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLendOp : Hop_Op<"pipe.lend", [Hop_FillsPipe]> {
+def Hop_PipeLendOp : Hop_Op<"pipe.lend", [Hop_FillsPipe, Hop_OnOneThread]> {
   let summary = "Acquires the next slot and hands it to the readers without a load";
   let description = [{
     Waits until every reader has released the slot. What the slot holds is undefined: the readers, who wait for it
     and release it as they do after a load, may write it meanwhile (`hop.overlay`). Of a multicast pipe each
-    block lends a slot of its own. Runs in an elected role.
+    block lends a slot of its own. On one thread, as `hop.pipe.load`.
 
     ```mlir
     hop.pipe.lend %v : !hop.pipe<tensor<128x64xbf16>, 2>
@@ -139,10 +139,10 @@ def Hop_PipeLendOp : Hop_Op<"pipe.lend", [Hop_FillsPipe]> {
   let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
 }
 
-def Hop_PipePutOp : Hop_Op<"pipe.put", [Hop_FillsPipe]> {
+def Hop_PipePutOp : Hop_Op<"pipe.put", [Hop_FillsPipe, Hop_OnOneThread]> {
   let summary = "Acquires the next slot and writes one value into it";
   let description = [{
-    Of a pipe of `tensor<1xi32>`, in an elected role. Of a multicast pipe those of all
+    Of a pipe of `tensor<1xi32>`, on one thread, as `hop.pipe.load`. Of a multicast pipe those of all
     blocks of the cluster take part, and the value of the first one counts.
 
     ```mlir
@@ -153,7 +153,7 @@ def Hop_PipePutOp : Hop_Op<"pipe.put", [Hop_FillsPipe]> {
   let assemblyFormat = "$pipe `,` $value attr-dict `:` qualified(type($pipe))";
 }
 
-def Hop_PipeGetOp : Hop_Op<"pipe.get", [Hop_ReadsPipe]> {
+def Hop_PipeGetOp : Hop_Op<"pipe.get", [Hop_ReadsPipe, Hop_OnAllThreads]> {
   let summary = "Waits for the next slot, reads its value and releases it";
   let description = [{
     Of a pipe of `tensor<1xi32>`, on all threads of a role, which all get the value.

@@ -121,7 +121,8 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
 
     With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of
     one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`. From `hop.staging`
-    alone, at most 7: a slot is given back as soon as its copy is done.
+    alone, at most 7: a slot is given back as soon as its copy is done. Before the role ends, a wait for the copies or a
+    copy without `in_flight` comes on every way; a role without is refused.
 
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>

@@ -1,6 +1,7 @@
 //===- SharedLayout.cpp - How a tile lies in shared memory ----------------===//
 
 #include "dialects/Hop/SharedLayout.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -33,6 +34,12 @@ int64_t tessera::hop::tilesInSlot(const SharedLayout &slot, const SharedLayout &
   bool aligned =
       slot.atomBytes() % layout.atomBytes() == 0 && layout.bytes() % layout.atomBytes() == 0;
   return aligned ? slot.bytes() / layout.bytes() : 0;
+}
+
+int64_t tessera::hop::slotsForTiles(const SharedLayout &slot, const SharedLayout &layout,
+                                    int64_t count) {
+  int64_t perSlot = tilesInSlot(slot, layout);
+  return perSlot ? llvm::divideCeil(count, perSlot) : 0;
 }
 
 std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, int64_t blocks) {

@@ -21,6 +21,13 @@ int64_t TileBox::getFirstRowDim() const {
   return first;
 }
 
+SmallVector<int64_t> TileBox::getCarries(int64_t dim) const {
+  SmallVector<int64_t> carries;
+  for (; dim > getFirstRowDim(); --dim)
+    carries.push_back(extents[dim]);
+  return carries;
+}
+
 std::optional<BoxSlice> TileBox::slice(int64_t parts) const {
   int64_t rows = 1;
   for (int64_t dim = getFirstRowDim(); dim <= getLastRowDim(); ++dim)

@@ -34,6 +34,10 @@ public:
   int64_t getFirstRowDim() const;
   int64_t getLastRowDim() const { return extents.size() - tileRank; }
 
+  /// The extents that the number of a row counts through before it reaches the next dimension: from
+  /// `dim` to the one after the first dimension of rows, the innermost first.
+  llvm::SmallVector<int64_t> getCarries(int64_t dim) const;
+
   /// `parts` boxes of as many rows each; nothing when a part would not be a box.
   std::optional<BoxSlice> slice(int64_t parts) const;
 
@@ -51,6 +55,21 @@ struct BoxSlice {
   TileBox part;
   int64_t dim, step;
 };
+
+/// Splits the number `row` of a row into its places along dimensions, the innermost first.
+/// `extents` are those of all dimensions but the outermost; `divide` makes remainder and quotient
+/// of a number, and `place` takes the place along each dimension.
+template <typename Value>
+void splitRow(Value row, llvm::ArrayRef<int64_t> extents,
+              llvm::function_ref<std::pair<Value, Value>(Value, int64_t)> divide,
+              llvm::function_ref<void(size_t, Value)> place) {
+  for (auto [i, extent] : llvm::enumerate(extents)) {
+    auto [digit, rest] = divide(row, extent);
+    place(i, digit);
+    row = rest;
+  }
+  place(extents.size(), row);
+}
 
 /// The most elements of a tile. A thread block has room for far fewer, and products of the numbers
 /// of elements of two tiles, of their bytes and of the slots of a ring fit 64 bits.

@@ -18,24 +18,19 @@ const char *tessera_version(void) { return TESSERA_VERSION; }
 //===----------------------------------------------------------------------===//
 
 static std::optional<EmitKind> convertEmit(int32_t emit) {
-  switch (emit) {
-  case TESSERA_EMIT_BUNDLE:
-    return EmitKind::Bundle;
-  case TESSERA_EMIT_CUBIN:
-    return EmitKind::Cubin;
-  case TESSERA_EMIT_PTX:
-    return EmitKind::PTX;
-  case TESSERA_EMIT_LLVM:
-    return EmitKind::LLVM;
-  case TESSERA_EMIT_BARRIERS:
-    return EmitKind::Barriers;
-  case TESSERA_EMIT_HOP:
-    return EmitKind::Hop;
-  case TESSERA_EMIT_SCHEDULED:
-    return EmitKind::Scheduled;
-  case TESSERA_EMIT_TILE:
-    return EmitKind::Tile;
-  }
+  static constexpr std::pair<int32_t, EmitKind> kinds[] = {
+      {TESSERA_EMIT_BUNDLE, EmitKind::Bundle},
+      {TESSERA_EMIT_CUBIN, EmitKind::Cubin},
+      {TESSERA_EMIT_PTX, EmitKind::PTX},
+      {TESSERA_EMIT_LLVM, EmitKind::LLVM},
+      {TESSERA_EMIT_BARRIERS, EmitKind::Barriers},
+      {TESSERA_EMIT_HOP, EmitKind::Hop},
+      {TESSERA_EMIT_SCHEDULED, EmitKind::Scheduled},
+      {TESSERA_EMIT_TILE, EmitKind::Tile},
+  };
+  for (auto [code, kind] : kinds)
+    if (code == emit)
+      return kind;
   return std::nullopt;
 }
 

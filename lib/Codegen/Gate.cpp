@@ -3,6 +3,7 @@
 #include "lib/Codegen/Gate.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/LowerToLLVM/KernelAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/Magic.h"
 

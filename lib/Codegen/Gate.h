@@ -10,10 +10,6 @@
 
 namespace tessera {
 
-/// Unit attribute on a kernel's function (or on the module, for all of its kernels): the schedule
-/// was chosen so that the registers suffice, so a spill is an error and not a warning.
-inline constexpr const char *noSpillsAttrName = "tessera.no_spills";
-
 enum class GateOutcome {
   Pass,
   Refused,      ///< a kernel would run slower than its schedule says

@@ -4,6 +4,7 @@
 #include "lib/Codegen/EmitPTX.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "passes/LowerToLLVM/KernelAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Base64.h"

@@ -14,10 +14,6 @@
 
 namespace tessera {
 
-/// Dictionary attribute that the lowering leaves on each kernel's function: the kernel's entry of
-/// the bundle, in attributes.
-inline constexpr const char *kernelAttrName = "tessera.kernel";
-
 enum class ImageKind { Cubin, PTX };
 
 /// `attribute` as JSON: dictionaries as objects, arrays and dense i32/i64 arrays as arrays,

@@ -197,11 +197,10 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
         kernel.getInteger("shared_memory").value_or(0),
         resources ? resources->getInteger("registers").value_or(0) : 0);
   }
-  auto schedule = dyn_cast_or_null<tile::ScheduleAttr>(
-      parseAttribute(kernel.getString("schedule").value_or(""), context));
-  model.section = schedule ? schedule.getSection().value_or(1) : 1;
-  switch (schedule ? schedule.getOrder().value_or(tile::OrderKind::Linear)
-                   : tile::OrderKind::Linear) {
+  // That of a compiled kernel, which sets every field.
+  auto schedule = cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString("schedule"), context));
+  model.section = *schedule.getSection();
+  switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
     model.order = runtime::TIME_LINEAR;
     break;

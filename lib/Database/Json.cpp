@@ -1,6 +1,7 @@
 //===- Json.cpp - Data of the tuner from and to JSON ----------------------===//
 
 #include "lib/Database/Json.h"
+#include "lib/Support/Fail.h"
 #include "lib/Support/Json.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -12,10 +13,6 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 namespace json = llvm::json;
-
-static Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef what, StringRef format,
                                                    const Versions &versions) {

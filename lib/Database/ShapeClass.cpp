@@ -1,6 +1,7 @@
 //===- ShapeClass.cpp - Classes of shapes that share a schedule -----------===//
 
 #include "lib/Database/ShapeClass.h"
+#include "lib/Support/Fail.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -32,10 +33,6 @@ SmallVector<std::string> tessera::tuning::getShapeClasses() {
     for (StringRef length : kLengths)
       classes.push_back((occupancy + "-" + length).str());
   return classes;
-}
-
-static Error fail(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
 namespace {

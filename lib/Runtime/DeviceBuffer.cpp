@@ -36,21 +36,22 @@ DeviceBuffer::~DeviceBuffer() {
     llvm::consumeError(scope.takeError());
 }
 
-llvm::Error DeviceBuffer::upload(llvm::ArrayRef<char> data) const {
-  if (data.size() != bytes)
-    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT, "{0} bytes for a buffer of {1}", data.size(),
+llvm::Expected<ContextScope> DeviceBuffer::enterForCopy(size_t size) const {
+  if (size != bytes)
+    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT, "{0} bytes for a buffer of {1}", size,
                      bytes);
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
+  return ContextScope::enter(*driver, device);
+}
+
+llvm::Error DeviceBuffer::upload(llvm::ArrayRef<char> data) const {
+  llvm::Expected<ContextScope> scope = enterForCopy(data.size());
   if (!scope)
     return scope.takeError();
   return driver->check(driver->memcpyHtoD(address, data.data(), bytes), "cuMemcpyHtoD");
 }
 
 llvm::Error DeviceBuffer::download(llvm::MutableArrayRef<char> data) const {
-  if (data.size() != bytes)
-    return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT, "{0} bytes for a buffer of {1}", data.size(),
-                     bytes);
-  llvm::Expected<ContextScope> scope = ContextScope::enter(*driver, device);
+  llvm::Expected<ContextScope> scope = enterForCopy(data.size());
   if (!scope)
     return scope.takeError();
   if (llvm::Error error = driver->check(driver->ctxSynchronize(), "cuCtxSynchronize"))

@@ -38,6 +38,9 @@ public:
   llvm::Error download(llvm::MutableArrayRef<char> data) const;
 
 private:
+  /// The context of the device, for a copy of `size` bytes.
+  llvm::Expected<cuda::ContextScope> enterForCopy(size_t size) const;
+
   DeviceBuffer(const cuda::Driver &driver, int device, uint64_t address, size_t bytes)
       : driver(&driver), device(device), address(address), bytes(bytes) {}
 

@@ -129,6 +129,8 @@ bool decodeFence(Decoder &, llvm::StringRef);
 bool decodeBulk(Decoder &, llvm::StringRef);
 bool decodeStoreAsync(Decoder &);
 bool decodeCpAsync(Decoder &, llvm::StringRef);
+/// The end of a group of copies or the wait for groups; nothing when the instruction is neither.
+std::optional<bool> decodeGroup(Decoder &, Handler commit, Handler wait);
 bool decodeMatrix(Decoder &, llvm::StringRef);
 bool decodeWgmma(Decoder &, llvm::StringRef);
 

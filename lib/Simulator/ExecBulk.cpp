@@ -366,15 +366,10 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
   d.take("async");
   d.take("bulk");
   d.inst.flags |= FlagCounted;
-  if (d.take("commit_group")) {
-    d.inst.fn = &commitGroup;
-    return d.count(0);
-  }
-  if (d.take("wait_group")) {
+  if (d.has("wait_group"))
     d.inst.select = d.take("read");
-    d.inst.fn = &waitGroup;
-    return d.count(1) && d.immediate(o[0], d.inst.imm);
-  }
+  if (std::optional<bool> decoded = decodeGroup(d, &commitGroup, &waitGroup))
+    return *decoded;
   bool isPrefetch = d.take("prefetch"), tensor = d.take("tensor");
   unsigned rank = 0;
   if (tensor) {

@@ -126,23 +126,28 @@ bool addressPair(Decoder &d, const Operand &o, Space space) {
 
 } // namespace
 
+std::optional<bool> tessera::sim::detail::decodeGroup(Decoder &d, Handler commit, Handler wait) {
+  if (d.take("commit_group")) {
+    d.inst.fn = commit;
+    return d.count(0);
+  }
+  if (!d.take("wait_group"))
+    return std::nullopt;
+  d.inst.fn = wait;
+  return d.count(1) && d.immediate(d.s->operands[0], d.inst.imm);
+}
+
 bool tessera::sim::detail::decodeCpAsync(Decoder &d, StringRef opcode) {
   if (opcode != "cp" || !d.take("async"))
     return false;
   const auto &o = d.s->operands;
   d.inst.flags |= FlagCounted;
-  if (d.take("commit_group")) {
-    d.inst.fn = &commit;
-    return d.count(0);
-  }
+  if (std::optional<bool> decoded = decodeGroup(d, &commit, &waitGroup))
+    return *decoded;
   if (d.take("wait_all")) {
     d.inst.select = 1;
     d.inst.fn = &waitGroup;
     return d.count(0);
-  }
-  if (d.take("wait_group")) {
-    d.inst.fn = &waitGroup;
-    return d.count(1) && d.immediate(o[0], d.inst.imm);
   }
   if (d.take("mbarrier")) {
     d.inst.select = d.take("arrive") ? d.take("noinc") : 0;

@@ -70,8 +70,9 @@ private:
 static uint64_t blocksPerMultiprocessor(const Run &run) {
   uint64_t threads = uint64_t(run.warpsPerCta) * kLanes;
   return std::max<uint64_t>(
-      1, std::min({uint64_t(32), 2048 / threads, 65536 / (threads * run.registersPerThread),
-                   uint64_t(233472 / (run.sharedBytes + kSharedBase))}));
+      1, std::min({kMultiprocessorCtas, kMultiprocessorThreads / threads,
+                   kMultiprocessorRegisters / (threads * run.registersPerThread),
+                   kMultiprocessorSharedBytes / (run.sharedBytes + kSharedBase)}));
 }
 
 uint64_t tessera::sim::detail::residentBlocks(const Run &run) {

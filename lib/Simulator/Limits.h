@@ -15,6 +15,9 @@ namespace tessera::sim {
 constexpr uint64_t kMaxMemoryBytes = 1024ull << 20;
 /// Dynamic and static, of a CTA (CUDA C++ Programming Guide, compute capability 9.0).
 constexpr uint64_t kMaxSharedBytes = 232448;
+/// What a multiprocessor has for the CTAs that it holds, and how many it holds (ibid.).
+constexpr uint64_t kMultiprocessorSharedBytes = 233472, kMultiprocessorRegisters = 65536;
+constexpr uint64_t kMultiprocessorThreads = 2048, kMultiprocessorCtas = 32;
 /// Of a thread (CUDA C++ Programming Guide, technical specifications).
 constexpr uint64_t kMaxLocalBytes = 512 << 10;
 /// Of a kernel's parameters (PTX ISA 5.1.6.1, from sm_70 on).
@@ -30,6 +33,8 @@ constexpr uint64_t kMaxAlign = 1 << 16;
 /// Grid, block and cluster (CUDA C++ Programming Guide, technical specifications).
 constexpr uint64_t kMaxGridX = (1ull << 31) - 1, kMaxGridYZ = 65535;
 constexpr uint64_t kMaxThreads = 1024, kMaxClusterCtas = 16, kMaxRegistersPerThread = 256;
+/// What ptxas gives a thread at most, and in which steps.
+constexpr uint32_t kMaxAssignedRegisters = 255, kRegisterStep = 8;
 
 /// Whether [at, at + bytes) lies in [0, size), without wrapping.
 constexpr bool isInside(uint64_t at, uint64_t bytes, uint64_t size) {

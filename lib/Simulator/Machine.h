@@ -10,6 +10,7 @@
 #define TESSERA_SIMULATOR_MACHINE_H
 
 #include "GlobalShadow.h"
+#include "Limits.h"
 #include "Program.h"
 #include "Shadow.h"
 #include "llvm/ADT/SmallVector.h"

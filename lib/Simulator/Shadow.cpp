@@ -76,6 +76,17 @@ void Shadow::addRead(Cell &c, uint32_t word, const Access &a, const Clock &order
   list.push_back(a);
 }
 
+/// Holds access `a` against the last write of the bytes.
+void Shadow::checkWrite(const Cell &c, uint32_t word, const Access &a, const Clock &order,
+                        Conflict &out) {
+  if (!(c.written & a.bytes) || out.hazard != Hazard::None || (c.write.strong && a.strong))
+    return;
+  if (!ordered(c.write, order))
+    out = {Hazard::Unordered, c.write, true, word * 4};
+  else if (a.async && !c.write.async && order.fenced(c.write.agent) < c.write.epoch)
+    out = {Hazard::Unfenced, c.write, true, word * 4};
+}
+
 Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, const Clock &order) {
   Conflict out;
   Access a = access;
@@ -88,12 +99,7 @@ Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, co
     c.init |= mask;
     if (!checking)
       continue;
-    if ((c.written & mask) && out.hazard == Hazard::None && !(c.write.strong && a.strong)) {
-      if (!ordered(c.write, order))
-        out = {Hazard::Unordered, c.write, true, w * 4};
-      else if (a.async && !c.write.async && order.fenced(c.write.agent) < c.write.epoch)
-        out = {Hazard::Unfenced, c.write, true, w * 4};
-    }
+    checkWrite(c, w, a, order, out);
     if (c.readers)
       checkReads(c, w, a, order, out);
     // A copy may write a word in two pieces, where its box leaves the tensor.
@@ -119,12 +125,7 @@ Conflict Shadow::read(uint32_t offset, uint32_t bytes, const Access &access, con
     }
     if (!checking)
       continue;
-    if ((c.written & mask) && out.hazard == Hazard::None && !(c.write.strong && a.strong)) {
-      if (!ordered(c.write, order))
-        out = {Hazard::Unordered, c.write, true, w * 4};
-      else if (a.async && !c.write.async && order.fenced(c.write.agent) < c.write.epoch)
-        out = {Hazard::Unfenced, c.write, true, w * 4};
-    }
+    checkWrite(c, w, a, order, out);
     addRead(c, w, a, order);
   }
   return out;

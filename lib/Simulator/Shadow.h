@@ -52,6 +52,8 @@ private:
     Access write;
     Access reads[kReaders];
   };
+  static void checkWrite(const Cell &c, uint32_t word, const Access &a, const Clock &order,
+                         Conflict &out);
   void checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order, Conflict &out);
   void addRead(Cell &c, uint32_t word, const Access &a, const Clock &order);
   std::vector<Cell> cells;

@@ -47,7 +47,8 @@ static Error launchError(const char *format, Args... args) {
 static uint32_t defaultRegisters(const KernelInfo &k, const Program &program, uint32_t threads) {
   if (k.maxnreg)
     return k.maxnreg;
-  uint32_t allowed = std::min(255u, 65536 / threads) / 8 * 8;
+  uint32_t allowed = llvm::alignDown(
+      std::min<uint64_t>(kMaxAssignedRegisters, kMultiprocessorRegisters / threads), kRegisterStep);
   return program.largestIncrease ? std::min(allowed, program.largestIncrease) : allowed;
 }
 
@@ -89,11 +90,11 @@ static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
                        static_cast<unsigned long long>(shared),
                        static_cast<unsigned long long>(kMaxSharedBytes));
   run.sharedBytes = uint32_t(shared);
-  uint32_t threads = (launch.block.count() + 31) / 32 * 32;
+  uint32_t threads = llvm::alignTo(launch.block.count(), kLanes);
   run.registersPerThread = launch.registersPerThread;
   if (!run.registersPerThread)
     run.registersPerThread = defaultRegisters(k, *run.program, threads);
-  if (uint64_t(run.registersPerThread) * threads > 65536)
+  if (uint64_t(run.registersPerThread) * threads > kMultiprocessorRegisters)
     return launchError("%u registers for each of %u threads are more than an SM has",
                        run.registersPerThread, threads);
   return Error::success();
@@ -135,7 +136,7 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
   run.params = launch.params;
   if (Error e = checkLaunch(run, *f, launch))
     return e;
-  run.warpsPerCta = (launch.block.count() + 31) / 32;
+  run.warpsPerCta = llvm::divideCeil(launch.block.count(), kLanes);
   uint64_t buffers = l.memory->totalBytes(), resident = residentClusters(run, buffers);
   if (!resident)
     return launchError("a cluster of %llu CTAs with %llu bytes of registers, local and shared "

@@ -1,6 +1,7 @@
 //===- Device.cpp - Tensors and timing on a GPU ---------------------------===//
 
 #include "lib/Tuning/Device.h"
+#include "lib/Support/Fail.h"
 #include "lib/Support/Gaussian.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,10 +20,6 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
-
-static Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 //===----------------------------------------------------------------------===//
 // Elements

@@ -4,6 +4,7 @@
 #include "lib/Compiler/LaunchTimes.h"
 #include "lib/Database/Json.h"
 #include "lib/Runtime/Launch.h"
+#include "lib/Support/Fail.h"
 #include "lib/Tuning/Device.h"
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -21,10 +22,6 @@ static constexpr double kMostDifference = 1e-2;
 /// Milliseconds of work before the first turn, so that the card is warm for it.
 static constexpr double kWarmUpMs = 200;
 static constexpr unsigned kMostRunsPerTurn = 100;
-
-static Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 Expected<Device> tessera::tuning::queryDevice(const cuda::Driver &driver, int ordinal) {
   int count = 0, major = 0, minor = 0, multiprocessors = 0;

@@ -5,6 +5,7 @@
 #include "lib/Database/Fingerprint.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
+#include "lib/Support/Fail.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -12,10 +13,6 @@ using namespace tessera;
 using namespace tessera::tuning;
 using llvm::Expected;
 using tile::KernelOp;
-
-static llvm::Error fail(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 Expected<std::string> tessera::tuning::identifyProgram(const std::string &source,
                                                        const std::string &fileName,

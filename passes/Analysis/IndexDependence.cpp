@@ -4,6 +4,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/TileBox.h"
+#include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,44 +32,23 @@ void IndexDependence::markAll(ValueRange values) {
 }
 
 void IndexDependence::follow(OpOperand &use) {
+  if (std::optional<Handover> handover = findHandoverOf(use))
+    return markAll(handover->to);
   Operation *op = use.getOwner();
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return followIntoLoop(loop, use.getOperandNumber());
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    // Another upper bound changes how often the body runs, but not what one iteration sees.
+    if (use.getOperandNumber() != upperBound)
+      mark(loop.getInductionVar());
+    return markAll(loop.getResults());
+  }
   if (op->hasTrait<OpTrait::IsTerminator>())
-    return followYield(op->getParentOp(), use.getOperandNumber());
+    op = op->getParentOp();
   markAll(op->getResults());
   // The results of a conditional come from regions that are entered or not; what other operations
   // pass to their regions is not known.
   if (isa<scf::IfOp>(op))
     return;
   for (Region &region : op->getRegions())
-    for (Block &block : region)
-      markAll(block.getArguments());
-}
-
-void IndexDependence::followIntoLoop(scf::ForOp loop, unsigned operand) {
-  unsigned bounds = loop.getNumControlOperands();
-  if (operand >= bounds) {
-    mark(loop.getRegionIterArg(operand - bounds));
-    mark(loop.getResult(operand - bounds));
-    return;
-  }
-  // Another upper bound changes how often the body runs, but not what one iteration sees.
-  if (operand != upperBound)
-    mark(loop.getInductionVar());
-  markAll(loop.getResults());
-}
-
-void IndexDependence::followYield(Operation *parent, unsigned operand) {
-  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-    mark(loop.getRegionIterArg(operand));
-    mark(loop.getResult(operand));
-    return;
-  }
-  if (isa<scf::IfOp>(parent))
-    return mark(parent->getResult(operand));
-  markAll(parent->getResults());
-  for (Region &region : parent->getRegions())
     for (Block &block : region)
       markAll(block.getArguments());
 }

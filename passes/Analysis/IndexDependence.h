@@ -30,8 +30,6 @@ private:
   void mark(mlir::Value value);
   void markAll(mlir::ValueRange values);
   void follow(mlir::OpOperand &use);
-  void followIntoLoop(mlir::scf::ForOp loop, unsigned operand);
-  void followYield(mlir::Operation *parent, unsigned operand);
 
   llvm::DenseSet<mlir::Value> dependent;
   llvm::SmallVector<mlir::Value> pending;

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,14 +27,15 @@ public:
 private:
   bool holds(Value value);
   bool derive(Value value);
-  bool carried(scf::ForOp loop, unsigned number);
+  bool isHandedOn(const Handover &handover);
   bool refuteOne();
 
   int64_t factor;
   /// Expressions share parts, so that their number of paths has no bound.
   llvm::DenseMap<Value, bool> known;
-  llvm::SetVector<std::pair<Operation *, unsigned>> assumed;
-  llvm::DenseSet<std::pair<Operation *, unsigned>> refuted;
+  /// Arguments of loops.
+  llvm::SetVector<Value> assumed;
+  llvm::DenseSet<Value> refuted;
 };
 } // namespace
 
@@ -49,17 +51,16 @@ bool Multiples::prove(Value index) {
 
 /// Whether an assumption that was made does not hold; it is not made again.
 bool Multiples::refuteOne() {
-  for (size_t i = 0; i < assumed.size(); ++i) { // holds() adds to them
-    auto [op, number] = assumed[i];
-    auto loop = cast<scf::ForOp>(op);
-    if (!holds(loop.getInitArgs()[number]) || !holds(loop.getYieldedValues()[number]))
+  for (size_t i = 0; i < assumed.size(); ++i) // holds() adds to them
+    if (!llvm::all_of(findHandoverTo(assumed[i])->from, [&](Value value) { return holds(value); }))
       return refuted.insert(assumed[i]).second;
-  }
   return false;
 }
 
-bool Multiples::carried(scf::ForOp loop, unsigned number) {
-  std::pair<Operation *, unsigned> place(loop, number);
+bool Multiples::isHandedOn(const Handover &handover) {
+  Value place = handover.to.front();
+  if (!isa<BlockArgument>(place)) // by a conditional, which comes back to nothing
+    return llvm::all_of(handover.from, [&](Value value) { return holds(value); });
   if (refuted.contains(place))
     return false;
   assumed.insert(place);
@@ -78,20 +79,13 @@ bool Multiples::derive(Value value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return *constant % factor == 0;
   auto both = [&](Value other) { return holds(other); };
+  if (std::optional<Handover> handover = findHandoverTo(value))
+    return isHandedOn(*handover);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (loop && argument == loop.getInductionVar())
-      return holds(loop.getLowerBound()) && holds(loop.getStep());
-    return loop && carried(loop, argument.getArgNumber() - loop.getNumInductionVars());
+    return loop && holds(loop.getLowerBound()) && holds(loop.getStep());
   }
-  Operation *op = value.getDefiningOp();
-  unsigned number = cast<OpResult>(value).getResultNumber();
-  return TypeSwitch<Operation *, bool>(op)
-      .Case([&](scf::ForOp loop) { return carried(loop, number); })
-      .Case([&](scf::IfOp branch) {
-        return holds(branch.thenYield().getOperand(number)) &&
-               holds(branch.elseYield().getOperand(number));
-      })
+  return TypeSwitch<Operation *, bool>(value.getDefiningOp())
       .Case([&](arith::MulIOp mul) { return llvm::any_of(mul->getOperands(), both); })
       .Case([&](arith::ShLIOp shift) {
         std::optional<int64_t> amount = getConstantIntValue(shift.getRhs());

@@ -1,7 +1,7 @@
 //===- OperandBuffers.cpp - Computed operands in shared memory ------------===//
 
 #include "passes/Analysis/OperandBuffers.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/ScfFlow.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -20,50 +20,6 @@ tile::TransposeOp tessera::computedTranspose(Value operand) {
 // Which values are one tile
 //===----------------------------------------------------------------------===//
 
-/// What a loop or a conditional hands on: what it takes, and what it makes of it.
-using Handover = SmallVector<Value, 4>;
-
-/// The values that iteration argument `i` of `loop` stands for.
-static Handover carriedBy(scf::ForOp loop, unsigned i) {
-  return {loop.getInitArgs()[i], loop.getRegionIterArg(i), loop.getYieldedValues()[i],
-          loop.getResult(i)};
-}
-
-static Handover chosenBy(scf::IfOp conditional, unsigned i) {
-  return {conditional.getResult(i), conditional.thenYield().getOperand(i),
-          conditional.elseYield().getOperand(i)};
-}
-
-/// What makes `value` from others without computing.
-static std::optional<Handover> sourceOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (!loop || argument == loop.getInductionVar())
-      return std::nullopt;
-    return carriedBy(loop, argument.getArgNumber() - loop.getNumInductionVars());
-  }
-  unsigned i = cast<OpResult>(value).getResultNumber();
-  if (auto loop = value.getDefiningOp<scf::ForOp>())
-    return carriedBy(loop, i);
-  if (auto conditional = value.getDefiningOp<scf::IfOp>())
-    return chosenBy(conditional, i);
-  return std::nullopt;
-}
-
-/// Where `use` hands its value on.
-static std::optional<Handover> targetOf(OpOperand &use) {
-  Operation *op = use.getOwner();
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return carriedBy(loop, use.getOperandNumber() - loop.getNumControlOperands());
-  if (!isa<scf::YieldOp>(op))
-    return std::nullopt;
-  if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()))
-    return carriedBy(loop, use.getOperandNumber());
-  if (auto conditional = dyn_cast<scf::IfOp>(op->getParentOp()))
-    return chosenBy(conditional, use.getOperandNumber());
-  return std::nullopt;
-}
-
 OperandBuffers::OperandBuffers(ArrayRef<OpOperand *> reads) {
   DenseMap<Value, size_t> tileOf;
   for (OpOperand *read : reads) {
@@ -79,7 +35,7 @@ OperandBuffers::OperandBuffers(ArrayRef<OpOperand *> reads) {
   for (Tile &tile : tiles)
     for (Value value : tile.values)
       for (OpOperand &use : value.getUses())
-        tile.isReadElsewhere |= !targetOf(use) && !llvm::is_contained(tile.reads, &use);
+        tile.isReadElsewhere |= !findHandoverOf(use) && !llvm::is_contained(tile.reads, &use);
   assignBuffers();
 }
 
@@ -88,13 +44,14 @@ void OperandBuffers::collect(Tile &tile, Value value) {
   tile.values.insert(value);
   for (size_t i = 0; i < tile.values.size(); ++i) {
     Value current = tile.values[i];
-    if (std::optional<Handover> source = sourceOf(current))
-      tile.values.insert(source->begin(), source->end());
+    auto add = [&](const Handover &handover) { tile.values.insert_range(handover.values()); };
+    if (std::optional<Handover> handover = findHandoverTo(current))
+      add(*handover);
     else
       tile.made.push_back(current);
     for (OpOperand &use : current.getUses())
-      if (std::optional<Handover> target = targetOf(use))
-        tile.values.insert(target->begin(), target->end());
+      if (std::optional<Handover> handover = findHandoverOf(use))
+        add(*handover);
   }
 }
 
@@ -132,7 +89,7 @@ std::optional<OperandBuffers::Conflict> OperandBuffers::findConflict(const Tile 
   for (Value made : written.made)
     for (Value value : kept.values)
       for (OpOperand &use : value.getUses()) {
-        bool matters = targetOf(use) || llvm::is_contained(kept.reads, &use);
+        bool matters = findHandoverOf(use) || llvm::is_contained(kept.reads, &use);
         if (value != made && matters && made.getDefiningOp() &&
             isUsedAfter(use, made.getDefiningOp()))
           return Conflict{made, value};

@@ -38,11 +38,11 @@ static bool holdsEvents(Operation *op) {
   return op->walk(find).wasInterrupted();
 }
 
-/// Whether one thread of a role with warpgroups starts loads there.
-static bool startsLoads(Operation *op) {
+/// Whether one thread of a role with warpgroups does `op`, for all of them.
+static bool isOfOneThread(Operation *op) {
   auto conditional = dyn_cast<scf::IfOp>(op);
-  return conditional && !op->getParentOfType<hop::RoleOp>().isElected() &&
-         !conditional.thenBlock()->getOps<hop::PipeLoadOp>().empty();
+  return conditional && !conditional.elseBlock() &&
+         hop::choosesOneThread(conditional.getCondition());
 }
 
 /// Whether a role only lets tiles pass in `op`, as tile-warp-specialize makes of tile.skip_loads.
@@ -58,7 +58,7 @@ static bool skipsTiles(Operation *op) {
 }
 
 static bool isControl(Operation *op) {
-  return op->getNumRegions() != 0 && !startsLoads(op) && !skipsTiles(op);
+  return op->getNumRegions() != 0 && !isOfOneThread(op) && !skipsTiles(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,7 +270,7 @@ unsigned RoleProgram::build(Operation *op, unsigned follow) {
 }
 
 unsigned RoleProgram::buildControl(Operation *op, unsigned follow) {
-  if (startsLoads(op))
+  if (isOfOneThread(op))
     return build(op->getRegion(0), follow);
   if (isa<scf::ForOp>(op))
     return buildLoop(op, op->getRegion(0), follow);

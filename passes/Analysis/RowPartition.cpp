@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -242,11 +243,8 @@ LogicalResult RowPartition::checkStart(OpOperand &operand) {
   bool starts = false;
   if (auto dot = dyn_cast<tile::DotOp>(op))
     starts = index == 2 && isPartialSum(dot.getResult());
-  else if (auto loop = dyn_cast<scf::ForOp>(op))
-    starts = isPartialSum(loop.getResult(index - loop.getNumControlOperands()));
-  else
-    starts = isa<scf::ForOp, scf::IfOp>(op->getParentOp()) &&
-             isPartialSum(op->getParentOp()->getResult(index));
+  else if (std::optional<Handover> handover = findHandoverOf(operand))
+    starts = isPartialSum(handover->to.back());
   if (!starts || matchPattern(value, m_AnyZeroFloat()))
     return success();
   return op->emitError("starts a partial sum with a tile that is not zero, and each of the ")
@@ -265,18 +263,9 @@ LogicalResult RowPartition::visit(Operation *op) {
       })
       .Case([&](tile::ReduceOp reduce) { return visitReduce(reduce); })
       .Case([&](tile::TransposeOp transpose) { return visitTranspose(transpose); })
-      .Case([&](scf::ForOp loop) {
-        for (auto [init, argument, yielded, result] :
-             llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
-                       loop.getResults()))
-          if (isTile(result) && failed(unify(op, {init, argument, yielded, result})))
-            return failure();
-        return success();
-      })
-      .Case([&](scf::IfOp conditional) {
-        for (auto [i, result] : llvm::enumerate(conditional.getResults()))
-          if (isTile(result) && failed(unify(op, {result, conditional.thenYield().getOperand(i),
-                                                  conditional.elseYield().getOperand(i)})))
+      .Case<scf::ForOp, scf::IfOp>([&](Operation *op) {
+        for (const Handover &handover : getHandovers(op))
+          if (isTile(handover.to.back()) && failed(unify(op, handover.values())))
             return failure();
         return success();
       })
@@ -290,6 +279,8 @@ LogicalResult RowPartition::visit(Operation *op) {
 bool RowPartition::wantsPartitioned(OpOperand &operand) const {
   if (parts == 1)
     return false;
+  if (std::optional<Handover> handover = findHandoverOf(operand))
+    return isPartitioned(handover->to.back());
   Operation *op = operand.getOwner();
   unsigned index = operand.getOperandNumber();
   return TypeSwitch<Operation *, bool>(op)
@@ -304,11 +295,6 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
       .Case([&](tile::TransposeOp transpose) {
         return partitioned.lookup(transpose.getResult()) == State::Columns;
       })
-      .Case([&](scf::ForOp loop) {
-        return isPartitioned(loop.getResult(index - loop.getNumControlOperands()));
-      })
-      .Case(
-          [&](scf::YieldOp yield) { return isPartitioned(yield->getParentOp()->getResult(index)); })
       .Default(
           [&](Operation *) { return op->getNumResults() > 0 && isPartitioned(op->getResult(0)); });
 }

@@ -4,37 +4,18 @@
 #include "dialects/Hop/Hop.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/ScfFlow.h"
 
 using namespace mlir;
 using namespace tessera;
 
 /// Values of an op that have one layout: groups of tiles that must agree.
 /// Calls `group` once for each.
-static void forEachGroup(Operation *op, function_ref<void(SmallVector<Value>)> group) {
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [init, argument, yielded, result] :
-         llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getYieldedValues(),
-                   loop.getResults()))
-      if (isTile(result))
-        group({init, argument, yielded, result});
-    return;
-  }
-  if (auto conditional = dyn_cast<scf::IfOp>(op)) {
-    for (auto [i, result] : llvm::enumerate(conditional.getResults()))
-      if (isTile(result))
-        group(
-            {result, conditional.thenYield().getOperand(i), conditional.elseYield().getOperand(i)});
-    return;
-  }
-  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [init, before, yielded] :
-         llvm::zip(loop.getInits(), loop.getBeforeArguments(), loop.getYieldedValues()))
-      if (isTile(init))
-        group({init, before, yielded});
-    for (auto [passed, after, result] :
-         llvm::zip(loop.getConditionOp().getArgs(), loop.getAfterArguments(), loop.getResults()))
-      if (isTile(result))
-        group({passed, after, result});
+static void forEachGroup(Operation *op, function_ref<void(ArrayRef<Value>)> group) {
+  if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op)) {
+    for (const Handover &handover : getHandovers(op))
+      if (isTile(handover.to.front()))
+        group(handover.values());
     return;
   }
   if (isa<scf::YieldOp, scf::ConditionOp, tile::BroadcastOp, tile::ReduceOp, tile::LoadOp,
@@ -83,7 +64,7 @@ LogicalResult VectorAxes::visit(Operation *op) {
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return set(op, reduce.getResult(), 1 - reduce.getAxis());
   LogicalResult result = success();
-  forEachGroup(op, [&](SmallVector<Value> values) {
+  forEachGroup(op, [&](ArrayRef<Value> values) {
     const auto *known =
         llvm::find_if(values, [&](Value v) { return isVector(v) && axes.contains(v); });
     if (known == values.end())

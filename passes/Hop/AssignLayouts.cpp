@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/TileLayout.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -44,12 +45,11 @@ public:
   /// The value by whose parts `use` goes on, if those of its operand are parts.
   static Value continuation(OpOperand &use) {
     Operation *op = use.getOwner();
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      return loop.getTiedLoopRegionIterArg(&use);
-    if (isa<scf::YieldOp>(op))
-      return isa<scf::ForOp, scf::IfOp>(op->getParentOp())
-                 ? op->getParentOp()->getResult(use.getOperandNumber())
-                 : Value();
+    // scf.while carries whole elements alone.
+    if (std::optional<Handover> handover = findHandoverOf(use))
+      return isa<scf::WhileOp>(handover->op) ? Value()
+             : isa<scf::YieldOp>(op)         ? handover->to.back()
+                                             : handover->to.front();
     return combinedKind(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
   }
 
@@ -79,8 +79,8 @@ private:
     });
     for (size_t i = 0; i < reached.size(); ++i) {
       Value value = reached[i];
-      if (auto loop = value.getDefiningOp<scf::ForOp>())
-        add(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()));
+      if (std::optional<Handover> handover = findHandoverTo(value))
+        add(handover->to.front());
       for (OpOperand &use : value.getUses())
         add(continuation(use));
     }
@@ -118,28 +118,22 @@ private:
   }
 
   static bool staysPartial(Value value, ReduceKind kind, const llvm::SetVector<Value> &partial) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      return partial.contains(loop.getYieldedValues()[argument.getArgNumber() - 1]);
+    auto isPart = [&](Value other) { return partial.contains(other); };
+    if (std::optional<Handover> handover = findHandoverTo(value)) {
+      // The result of a loop is what its body is given; of a conditional one branch suffices.
+      if (value != handover->to.front())
+        return isPart(handover->to.front());
+      return isa<BlockArgument>(value) ? isPart(handover->from.back())
+                                       : llvm::any_of(handover->from, isPart);
     }
-    Operation *op = value.getDefiningOp();
-    unsigned i = cast<OpResult>(value).getResultNumber();
-    return TypeSwitch<Operation *, bool>(op)
+    return TypeSwitch<Operation *, bool>(value.getDefiningOp())
         .Case([&](tile::ReduceOp reduce) { return reduce.getKind() == kind; })
         .Case([&](arith::MulFOp mul) {
-          return kind == ReduceKind::sum &&
-                 partial.contains(mul.getLhs()) != partial.contains(mul.getRhs());
-        })
-        .Case([&](scf::ForOp loop) { return partial.contains(loop.getRegionIterArg(i)); })
-        .Case([&](scf::IfOp conditional) {
-          return partial.contains(conditional.thenYield().getOperand(i)) ||
-                 partial.contains(conditional.elseYield().getOperand(i));
+          return kind == ReduceKind::sum && isPart(mul.getLhs()) != isPart(mul.getRhs());
         })
         // Partial as soon as one side is; the other side is then spread too.
         .Default([&](Operation *op) {
-          return combinedKind(op) == kind && llvm::any_of(op->getOperands(), [&](Value operand) {
-                   return partial.contains(operand);
-                 });
+          return combinedKind(op) == kind && llvm::any_of(op->getOperands(), isPart);
         });
   }
 

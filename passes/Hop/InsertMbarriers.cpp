@@ -144,14 +144,13 @@ private:
         advance(loc, ring, position);
       }
     };
-    if (!ring.isTile)
-      return inFirstBlock(loc, waitForAll);
+    auto waitWhereFilled = [&] { ring.isTile ? waitForAll() : inFirstBlock(loc, waitForAll); };
     if (role.isElected())
-      return waitForAll();
+      return waitWhereFilled();
     // One thread has filled the ring and knows its place.
     Value elected =
         hop::ElectedOp::create(rewriter, loc, rewriter.getI1Type(), role.getBody().getArgument(0));
-    onlyIf(loc, elected, waitForAll);
+    onlyIf(loc, elected, waitWhereFilled);
   }
 
   void onlyIf(Location loc, Value condition, function_ref<void()> write) {

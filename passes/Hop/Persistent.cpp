@@ -9,6 +9,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/ResourceModel.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PERSISTENT
@@ -146,8 +147,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       if (failed(findFetcher(kernel)))
         return signalPassFailure();
       OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-      auto type =
-          hop::PipeType::get(&getContext(), RankedTensorType::get({1}, builder.getI32Type()), 2);
+      auto type = hop::PipeType::get(
+          &getContext(), RankedTensorType::get({1}, builder.getI32Type()), slotsOfNumbers);
       numbers = hop::PipeCreateOp::create(builder, kernel.getLoc(), type, "tiles",
                                           /*multicast=*/kernel.getClusterSize() > 1);
     }

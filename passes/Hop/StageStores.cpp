@@ -54,14 +54,13 @@ Loan askFor(hop::PipeCreateOp pipe, hop::SharedType part, tile::StoreOp store, i
   Loan loan{pipe, 0, ""};
   llvm::raw_string_ostream refusal(loan.refusal);
   hop::PipeType type = pipe.getPipe().getType();
-  int64_t perSlot = hop::tilesInSlot(*hop::getSharedLayout(type.getTile()),
-                                     *hop::getSharedLayout(part.getTile()));
-  if (perSlot == 0) {
+  loan.slots = hop::slotsForTiles(*hop::getSharedLayout(type.getTile()),
+                                  *hop::getSharedLayout(part.getTile()), warpgroups);
+  if (loan.slots == 0) {
     refusal << "a slot of " << type.getTile() << " has no room for a warpgroup's "
             << part.getTile();
     return loan;
   }
-  loan.slots = llvm::divideCeil(warpgroups, perSlot);
   if (loan.slots > type.getSlots())
     refusal << "it has " << type.getSlots() << " slots of " << type.getTile() << ", and "
             << warpgroups << " warpgroups take " << loan.slots;

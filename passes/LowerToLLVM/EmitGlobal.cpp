@@ -138,21 +138,20 @@ Emitter::Place Emitter::placeOf(const Access &access, int64_t rowOffset, int64_t
   if (access.periods.empty())
     return place;
   // The digits of the row's number within the tile are the rows along each dimension.
-  Value rest =
+  Value number =
       access.row ? add(access.threadRow, rowOffset) : add(access.threadColumn, columnOffset);
-  auto takeDigit = [&](int64_t period) -> Value {
-    Value digit = LLVM::URemOp::create(builder, loc, rest, i32(period));
-    rest = LLVM::UDivOp::create(builder, loc, rest, i32(period));
-    return digit;
-  };
-  (access.row ? place.row : place.column) =
-      add(access.row ? access.row : access.column, takeDigit(access.periods.front()));
-  for (auto [i, stride] : llvm::enumerate(access.strides)) {
-    Value digit = i + 1 < access.periods.size() ? takeDigit(access.periods[i + 1]) : rest;
+  auto takeDigit = [&](size_t i, Value digit) {
+    if (i == 0) {
+      (access.row ? place.row : place.column) = add(access.row ? access.row : access.column, digit);
+      return;
+    }
     Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), digit);
-    Value distance = LLVM::MulOp::create(builder, loc, wide, stride);
+    Value distance = LLVM::MulOp::create(builder, loc, wide, access.strides[i - 1]);
     place.outer = place.outer ? add(place.outer, distance) : distance;
-  }
+  };
+  tile::splitRow<Value>(
+      number, access.periods, [&](Value rest, int64_t period) { return divideBy(rest, period); },
+      takeDigit);
   return place;
 }
 

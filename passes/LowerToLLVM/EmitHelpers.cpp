@@ -30,6 +30,11 @@ Value Emitter::mul(Value a, int64_t b) {
   return b == 1 ? a : Value(LLVM::MulOp::create(builder, loc, a, i32(b)));
 }
 
+std::pair<Value, Value> Emitter::divideBy(Value a, int64_t b) {
+  Value remainder = LLVM::URemOp::create(builder, loc, a, i32(b));
+  return {remainder, LLVM::UDivOp::create(builder, loc, a, i32(b))};
+}
+
 Value Emitter::intrinsic(StringRef name, Type type, ValueRange operands) {
   return LLVM::CallIntrinsicOp::create(builder, loc, type, builder.getStringAttr(name), operands)
       .getResult(0);

@@ -156,18 +156,18 @@ void Emitter::emitArrive(hop::BarrierArriveOp op) {
 
 /// Coordinates of a copy, innermost first. `chunk` counts chunks from the tile's first column.
 Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indices, int64_t chunk) {
-  Values coordinates;
-  int64_t rank = indices.size(), chunkColumns = map.layout.chunkColumns();
-  coordinates.push_back(map.chunked ? i32(0)
-                                    : add(scalar(indices[rank - 1]), chunk * chunkColumns));
-  int64_t firstRowDim = map.box.getFirstRowDim();
-  for (int64_t dim = rank - 2; dim >= firstRowDim; --dim)
-    coordinates.push_back(scalar(indices[dim]));
-  if (map.chunked)
-    coordinates.push_back(i32(*getConstantIntValue(indices.back()) / chunkColumns + chunk));
-  for (int64_t dim = firstRowDim - 1; dim >= 0; --dim)
-    coordinates.push_back(scalar(indices[dim]));
-  return coordinates;
+  int64_t chunkColumns = map.layout.chunkColumns();
+  return llvm::map_to_vector(map.dims(), [&](MapDim dim) -> Value {
+    switch (dim.kind) {
+    case MapDim::Columns:
+      return map.chunked ? i32(0) : add(scalar(indices.back()), chunk * chunkColumns);
+    case MapDim::Chunks:
+      return i32(*getConstantIntValue(indices.back()) / chunkColumns + chunk);
+    case MapDim::Outer:
+      return scalar(indices[dim.ofView]);
+    }
+    llvm_unreachable("a kind of dimension");
+  });
 }
 
 /// "{$first, ...}" for `count` operands.
@@ -190,17 +190,13 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
   chunkCoordinate =
       add(chunkCoordinate, map.chunked ? chunk : mul(chunk, map.layout.chunkColumns()));
   tile::BoxSlice slice = map.rows();
-  Value offset = mul(rowPart, slice.step);
-  for (int64_t dim = slice.dim; dim >= map.box.getFirstRowDim(); --dim) {
-    Value digit = offset;
-    if (dim > map.box.getFirstRowDim()) {
-      Value extent = i32(map.box.getExtent(dim));
-      digit = LLVM::URemOp::create(builder, loc, offset, extent);
-      offset = LLVM::UDivOp::create(builder, loc, offset, extent);
-    }
-    Value &coordinate = coordinates[map.rowPosition(dim)];
+  auto place = [&](size_t i, Value digit) {
+    Value &coordinate = coordinates[map.rowPosition(slice.dim - i)];
     coordinate = add(coordinate, digit);
-  }
+  };
+  tile::splitRow<Value>(
+      mul(rowPart, slice.step), map.box.getCarries(slice.dim),
+      [&](Value number, int64_t extent) { return divideBy(number, extent); }, place);
   address = add(add(address, mul(chunk, map.layout.chunkBytes())), mul(row, map.layout.swizzle));
 }
 

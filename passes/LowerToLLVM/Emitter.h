@@ -259,6 +259,8 @@ private:
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value add(mlir::Value a, int64_t b);
   mlir::Value mul(mlir::Value a, int64_t b);
+  /// Remainder and quotient of an unsigned number.
+  std::pair<mlir::Value, mlir::Value> divideBy(mlir::Value a, int64_t b);
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
   mlir::Value shuffle(llvm::StringRef mode, mlir::Value value, mlir::Value lane);
   mlir::Value toI32(mlir::Value flag);

@@ -203,26 +203,52 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   return entry.getDictionary(kernel.getContext());
 }
 
+SmallVector<MapDim> TensorMap::dims() const {
+  int64_t columns = static_cast<int64_t>(box.getExtents().size()) - 1;
+  SmallVector<MapDim> dims = {{MapDim::Columns, columns}};
+  for (int64_t dim = columns - 1; dim >= box.getFirstRowDim(); --dim)
+    dims.push_back({MapDim::Outer, dim});
+  if (chunked)
+    dims.push_back({MapDim::Chunks, columns});
+  for (int64_t dim = box.getFirstRowDim() - 1; dim >= 0; --dim)
+    dims.push_back({MapDim::Outer, dim});
+  return dims;
+}
+
+int64_t TensorMap::rowPosition(int64_t dim) const {
+  SmallVector<MapDim> all = dims();
+  return llvm::find_if(all, [&](MapDim own) { return own.ofView == dim; }) - all.begin();
+}
+
+int64_t TensorMap::chunkPosition() const {
+  SmallVector<MapDim> all = dims();
+  MapDim::Kind kind = chunked ? MapDim::Chunks : MapDim::Columns;
+  return llvm::find_if(all, [&](MapDim own) { return own.kind == kind; }) - all.begin();
+}
+
 ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMap &map,
                                             tile::ViewType view) const {
   Builder b(context);
-  auto strided = [&](int64_t dim) {
-    return b.getDictionaryAttr({b.getNamedAttr("extent", describeExtent(b, view, dim)),
-                                b.getNamedAttr("stride_of_dim", b.getI64IntegerAttr(dim))});
+  int64_t chunk = map.layout.chunkColumns();
+  auto describe = [&](MapDim dim) -> Attribute {
+    NamedAttrList entry;
+    switch (dim.kind) {
+    case MapDim::Columns:
+      entry.set("extent",
+                map.chunked ? b.getI64IntegerAttr(chunk) : describeExtent(b, view, dim.ofView));
+      break;
+    case MapDim::Chunks:
+      entry.set("extent", b.getI64IntegerAttr(view.getStaticDim(dim.ofView) / chunk));
+      entry.set("stride_bytes", b.getI64IntegerAttr(map.layout.swizzle));
+      break;
+    case MapDim::Outer:
+      entry.set("extent", describeExtent(b, view, dim.ofView));
+      entry.set("stride_of_dim", b.getI64IntegerAttr(dim.ofView));
+      break;
+    }
+    return entry.getDictionary(context);
   };
-  int64_t rank = view.getRank(), chunk = map.layout.chunkColumns();
-  SmallVector<Attribute> dims;
-  Attribute inner = map.chunked ? b.getI64IntegerAttr(chunk) : describeExtent(b, view, rank - 1);
-  dims.push_back(b.getDictionaryAttr(b.getNamedAttr("extent", inner)));
-  for (int64_t dim = rank - 2; dim >= map.box.getFirstRowDim(); --dim)
-    dims.push_back(strided(dim));
-  if (map.chunked)
-    dims.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("extent", b.getI64IntegerAttr(view.getStaticDim(rank - 1) / chunk)),
-         b.getNamedAttr("stride_bytes", b.getI64IntegerAttr(map.layout.swizzle))}));
-  for (int64_t dim = map.box.getFirstRowDim() - 1; dim >= 0; --dim)
-    dims.push_back(strided(dim));
-  return b.getArrayAttr(dims);
+  return b.getArrayAttr(llvm::map_to_vector(map.dims(), describe));
 }
 
 DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,

@@ -17,9 +17,17 @@
 
 namespace tessera {
 
-/// The tensor map through which bulk copies go; copies that need equal ones share one. Its
-/// dimensions, innermost first: the columns, or those of a chunk; the dimensions of the tile's
-/// rows; the chunks; the others.
+/// A dimension of a tensor map.
+struct MapDim {
+  enum Kind {
+    Columns, ///< of the view, or of one chunk of them
+    Chunks,  ///< of columns
+    Outer,   ///< any other dimension of the view
+  } kind;
+  int64_t ofView; ///< the dimension of the view
+};
+
+/// The tensor map through which bulk copies go; copies that need equal ones share one.
 struct TensorMap {
   unsigned argument; ///< the view
   mlir::RankedTensorType tile;
@@ -48,9 +56,14 @@ struct TensorMap {
   int64_t copies() const { return layout.chunks() / parts.ofChunks / boxChunks(); }
   /// The rows that one instruction copies.
   tile::BoxSlice rows() const { return *box.slice(parts.ofRows); }
-  /// The position of the view's dimension `dim`, one of the tile's rows, and of the chunks.
-  int64_t rowPosition(int64_t dim) const { return 1 + box.getLastRowDim() - dim; }
-  int64_t chunkPosition() const { return chunked ? rowPosition(box.getFirstRowDim()) + 1 : 0; }
+
+  /// The dimensions, innermost first: the columns, the dimensions of the tile's rows, the chunks
+  /// where there are any, the others.
+  llvm::SmallVector<MapDim> dims() const;
+  /// The position of the view's dimension `dim`, one of the tile's rows.
+  int64_t rowPosition(int64_t dim) const;
+  /// The position by which a chunk of columns is chosen.
+  int64_t chunkPosition() const;
 };
 
 /// One parameter of the machine kernel.

@@ -10,6 +10,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include "passes/LowerToLLVM/KernelAttributes.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_LOWERTOLLVM
@@ -200,11 +201,11 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     if (int64_t size = kernel.getClusterSize(); size > 1)
       function->setAttr("nvvm.cluster_dim",
                         b.getDenseI32ArrayAttr({static_cast<int32_t>(size), 1, 1}));
-    function->setAttr("tessera.kernel", description);
+    function->setAttr(kernelAttrName, description);
     // Every schedule has been checked against the register model, so a spill is an error (Gate.h).
     // The model does not know what a timeline takes.
     if (!kernel.getTimeline())
-      function->setAttr("tessera.no_spills", b.getUnitAttr());
+      function->setAttr(noSpillsAttrName, b.getUnitAttr());
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(
         b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));

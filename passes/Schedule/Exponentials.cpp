@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/ResourceModel.h"
@@ -147,12 +148,10 @@ Operation *tessera::findExactUse(Operation *op) {
 static void followUse(OpOperand &use, SmallVectorImpl<Value> &values) {
   Operation *op = use.getOwner(), *parent = op->getParentOp();
   unsigned operand = use.getOperandNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return values.push_back(loop.getTiedLoopRegionIterArg(&use));
+  if (std::optional<Handover> handover = findHandoverOf(use))
+    return values.append(handover->to);
   if (isa<YieldIfOp>(op)) // its first operand is the predicate
     return values.push_back(parent->getResult(operand - 1));
-  if (auto loop = dyn_cast<scf::ForOp>(parent); loop && isa<scf::YieldOp>(op))
-    values.push_back(loop.getRegionIterArg(operand));
   if (op->hasTrait<OpTrait::IsTerminator>())
     return values.push_back(parent->getResult(operand));
   // A comparison decides between results, of which each is followed from where it is made.

@@ -176,9 +176,41 @@ static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
   }
 }
 
+/// What stores take that leave in bulk: places of their own, or slots of a writer.
+static void addStores(KernelOp kernel, int64_t outerStages, const ScheduleFields &fields,
+                      SharedMemoryUse &use) {
+  auto bytesOf = [](Type tile) {
+    return llvm::alignTo(tileBytes(cast<RankedTensorType>(tile)), hopper::tileAlignment);
+  };
+  if (fields.store == StoreKind::writer) {
+    for (const StoredTile &tile : storedTiles(kernel)) {
+      use.staging += outerStages * bytesOf(tile.type);
+      use.barriers += outerStages * 2 * hopper::mbarrierBytes;
+    }
+  } else if (fields.store == StoreKind::tma && fields.staging != StagingKind::shared) {
+    kernel.walk([&](StoreOp store) {
+      Type type = store.getValue().getType();
+      if (leavesInBulk(type))
+        use.staging += bytesOf(type);
+    });
+  }
+}
+
+/// What thread blocks keep of the tiles that they walk over, in slots of one value.
+static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryUse &use) {
+  if (findSpeculation(kernel))
+    use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
+  if (fields.persistent == PersistentKind::Dynamic)
+    use.numbers = slotsOfNumbers * (sizeof(int32_t) + 2 * hopper::mbarrierBytes);
+  // Values lie before the rows that bulk copies fill, which start at a multiple of more bytes.
+  auto isRow = [](LoadOp load) { return !isMatrix(load); };
+  if ((use.retries || use.numbers) && fields.loads == LoadKind::pipe &&
+      llvm::any_of(fetchedPipes(kernel), isRow))
+    use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
+}
+
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
-                                         int64_t outerStages, StoreKind store,
-                                         PlacementKind placement, LoadKind loads) {
+                                         int64_t outerStages, const ScheduleFields &fields) {
   SharedMemoryUse use;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
@@ -186,24 +218,13 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 2 * hopper::mbarrierBytes;
   }
-  if (loads == LoadKind::pipe)
+  if (fields.loads == LoadKind::pipe)
     addFetched(kernel, stages, loopTiles, use);
-  if (findSpeculation(kernel))
-    use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
-  if (placement == PlacementKind::apart)
-    addSums(kernel, store, use);
-  else if (store == StoreKind::writer)
-    for (const StoredTile &tile : storedTiles(kernel)) {
-      use.staging += outerStages * llvm::alignTo(tileBytes(tile.type), hopper::tileAlignment);
-      use.barriers += outerStages * 2 * hopper::mbarrierBytes;
-    }
-  else if (store == StoreKind::tma)
-    kernel.walk([&](StoreOp op) {
-      Type type = op.getValue().getType();
-      if (leavesInBulk(type))
-        use.staging +=
-            llvm::alignTo(tileBytes(cast<RankedTensorType>(type)), hopper::tileAlignment);
-    });
+  if (fields.placement == PlacementKind::apart)
+    addSums(kernel, *fields.store, use);
+  else
+    addStores(kernel, outerStages, fields, use);
+  addWalk(kernel, fields, use);
   return use;
 }
 
@@ -212,8 +233,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
 static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t consumers) {
   std::optional<hop::SharedLayout> slot = hop::getSharedLayout(tile),
                                    layout = hop::getSharedLayout(part);
-  int64_t perSlot = slot && layout ? hop::tilesInSlot(*slot, *layout) : 0;
-  return perSlot ? llvm::divideCeil(consumers, perSlot) : 0;
+  return slot && layout ? hop::slotsForTiles(*slot, *layout, consumers) : 0;
 }
 
 std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const StageCounts &stages,

@@ -10,6 +10,7 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/VectorAxes.h"
@@ -20,6 +21,10 @@ namespace tessera {
 /// Grid points that a thread block runs before it comes back to those whose speculation failed: the
 /// length of the list that it keeps of them in shared memory.
 constexpr int64_t kRetryTiles = 512;
+
+/// Slots of the pipe by which the roles of a persistent kernel get the numbers of tiles that the
+/// launch's counter gives out: one that is read, one that is filled.
+constexpr int64_t slotsOfNumbers = 2;
 
 /// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
 /// filled.
@@ -69,7 +74,9 @@ struct SharedMemoryUse {
   int64_t barriers = 0;
   /// The list of the grid points that a speculation runs again, with its mbarrier.
   int64_t retries = 0;
-  int64_t total() const { return tiles + operands + staging + barriers + retries; }
+  /// The numbers of tiles that the roles get (persistent = dynamic), with their mbarriers.
+  int64_t numbers = 0;
+  int64_t total() const { return tiles + operands + staging + barriers + retries + numbers; }
 };
 
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
@@ -92,9 +99,9 @@ ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind opera
 
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
 /// tiles that are loaded in loops, and `outerStages` for each other one.
+/// Of `fields` those count that say what else lies in shared memory.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                int64_t outerStages, tile::StoreKind store,
-                                tile::PlacementKind placement, tile::LoadKind loads);
+                                int64_t outerStages, const tile::ScheduleFields &fields);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.

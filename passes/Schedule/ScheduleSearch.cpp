@@ -93,11 +93,8 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
 
 SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
                                           const ScheduleFields &fields) const {
-  SharedMemoryUse use =
-      sharedMemoryUse(kernel, stages, outerStages, *fields.store, *fields.placement, *fields.loads);
+  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, fields);
   use.operands += operandBytes;
-  if (fields.staging == StagingKind::shared)
-    use.staging = 0;
   return use;
 }
 
@@ -316,9 +313,12 @@ static std::string describe(const SharedMemoryUse &shared) {
       shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
   std::string operands =
       shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
-  return llvm::formatv(
-             "{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, mbarriers {4}{5})",
-             shared.total(), shared.tiles, operands, shared.staging, shared.barriers, retries)
+  std::string numbers =
+      shared.numbers ? llvm::formatv(", numbers of tiles {0}", shared.numbers).str() : "";
+  return llvm::formatv("{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, "
+                       "mbarriers {4}{5}{6})",
+                       shared.total(), shared.tiles, operands, shared.staging, shared.barriers,
+                       retries, numbers)
       .str();
 }
 
@@ -379,7 +379,7 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
 }
 
 /// Tiles of unequal work are handed out one by one, the longest first.
-void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
+void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
   Trend trend = workTrend(kernel, 0);
   bool varies = trend != Trend::Constant;
   // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
@@ -398,6 +398,9 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
                    : shortFirst                               ? OrderKind::Descending
                    : trend == Trend::Decreasing               ? OrderKind::Ascending
                                                               : OrderKind::Linear;
+}
+
+void ScheduleSearch::chooseOuterStages(ScheduleFields &fields) const {
   if (fields.outerStages)
     return;
   // A second slot lets the next tile's loads start before this tile's last reader is done.
@@ -409,15 +412,18 @@ void ScheduleSearch::chooseGrid(ScheduleFields &fields) const {
 }
 
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
-std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate) {
-  ScheduleFields fields = candidate.fields;
+std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
+  ScheduleFields &fields = candidate.fields;
+  chooseWalk(fields);
   operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
+  std::optional<StageCounts> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.
   if (candidate.choosesLoads && fields.loads == LoadKind::pipe &&
       (!fields.stages || fields.stages->of(0) == 1)) {
     Candidate direct = candidate;
+    direct.fields.stages = stagesAsked;
     direct.fields.loads = LoadKind::direct;
     std::optional<StageCounts> stages = findStages(direct);
     if (!fields.stages || (stages && stages->of(0) > 1)) {
@@ -427,7 +433,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(const Candidate &candidate)
   }
   if (!fields.stages)
     return std::nullopt;
-  chooseGrid(fields);
+  chooseOuterStages(fields);
   use = describeUse(candidate, fields);
   return fields.get(kernel.getContext());
 }

@@ -114,8 +114,9 @@ private:
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
   std::optional<tile::StageCounts> findStages(const Candidate &candidate);
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
-  void chooseGrid(tile::ScheduleFields &fields) const;
-  std::optional<tile::ScheduleAttr> complete(const Candidate &candidate);
+  void chooseWalk(tile::ScheduleFields &fields) const;
+  void chooseOuterStages(tile::ScheduleFields &fields) const;
+  std::optional<tile::ScheduleAttr> complete(Candidate candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);
   void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
 

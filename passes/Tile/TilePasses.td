@@ -140,7 +140,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     A kernel without a dot has no pipes: its tiles come from global memory straight into registers. Only the number of
     `consumers` is chosen there. Of those whose threads can share the tiles (`hop-assign-layouts`) and hold them in
     registers, the number is taken with which a multiprocessor has the most bytes on their way from memory, up to what
-    keeps memory busy, and then the one with the most threads. Fields that are about dots, their loads and their turns
+    keeps memory busy, and then the one with the fewest threads, of which fewer wait for each other in a row. Fields that are about dots, their loads and their turns
     are refused unless they have the value that means nothing.
 
     The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
@@ -182,7 +182,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
           outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers,
           polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct,
           staging = own, persistent = none, order = linear, section = 2, cluster = 1, pdl = false,
-          producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct> {
+          producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct,
+          transpose = own> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index
       %row = arith.muli %m, %c128 : index

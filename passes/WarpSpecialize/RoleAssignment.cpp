@@ -121,12 +121,8 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     return failure();
   // What nothing reads is handed on too; the clean-up removes it.
   walk = kernel.walk([&](Operation *op) -> WalkResult {
-    auto loop = dyn_cast<scf::ForOp>(op);
-    if (!loop && !isa<scf::IfOp>(op))
-      return success();
-    ValueRange carried = loop ? ValueRange(loop.getRegionIterArgs()) : ValueRange(op->getResults());
-    for (Value value : carried)
-      if (!values.contains(value) && failed(need(value, role)))
+    for (const Handover &handover : getHandovers(op))
+      if (!values.contains(handover.to.front()) && failed(need(handover.to.front(), role)))
         return failure();
     return success();
   });
@@ -171,32 +167,23 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
            << "the address of a " << (roles[role].loads ? "load" : "store")
            << " depends on the elements of this tile; a "
            << (roles[role].loads ? "producer" : "writer") << " has no tiles in registers";
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return needArgument(argument, role);
+  if (std::optional<Handover> handover = findHandoverTo(value))
+    return needHandover(*handover, role);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop ? assignControl(loop, role) : success();
+  }
   Operation *op = value.getDefiningOp();
   bool isLoaded = isa<tile::LoadOp>(op) && plan->isPiped(op);
   if (isLoaded || (plan->isHandedOver(op) && !fills(role, op)))
     return assignReads(op, role);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return need(loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()), role);
-  if (auto conditional = dyn_cast<scf::IfOp>(op)) {
-    unsigned i = cast<OpResult>(value).getResultNumber();
-    return success(succeeded(assignControl(op, role)) &&
-                   succeeded(need(conditional.thenYield().getOperand(i), role)) &&
-                   succeeded(need(conditional.elseYield().getOperand(i), role)));
-  }
   return assign(op, role);
 }
 
-LogicalResult RoleAssignment::needArgument(BlockArgument argument, unsigned role) {
-  auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-  if (!loop)
-    return success();
-  if (failed(assignControl(loop, role)))
-    return failure();
-  if (argument == loop.getInductionVar())
-    return success();
-  unsigned i = argument.getArgNumber() - loop.getNumInductionVars();
-  return success(succeeded(need(loop.getInitArgs()[i], role)) &&
-                 succeeded(need(loop.getYieldedValues()[i], role)));
+/// Gives `role` what a loop or conditional hands on: its control, and by the argument of the body
+/// the result too.
+LogicalResult RoleAssignment::needHandover(const Handover &handover, unsigned role) {
+  return success(succeeded(assignControl(handover.op, role)) &&
+                 succeeded(need(handover.to.front(), role)) &&
+                 succeeded(needAll(handover.from, role)));
 }

@@ -21,6 +21,7 @@
 #ifndef TESSERA_PASSES_WARPSPECIALIZE_ROLEASSIGNMENT_H
 #define TESSERA_PASSES_WARPSPECIALIZE_ROLEASSIGNMENT_H
 
+#include "passes/Analysis/ScfFlow.h"
 #include "passes/WarpSpecialize/PipePlan.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -86,7 +87,7 @@ private:
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);
-  mlir::LogicalResult needArgument(mlir::BlockArgument argument, unsigned role);
+  mlir::LogicalResult needHandover(const Handover &handover, unsigned role);
   mlir::LogicalResult needAll(mlir::ValueRange values, unsigned role);
 
   tile::KernelOp kernel;

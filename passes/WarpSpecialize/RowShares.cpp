@@ -34,15 +34,17 @@ std::pair<SmallVector<Value>, DenseI64ArrayAttr> Slicer::shareOf(OpBuilder &buil
   tile::TileBox box(op.getView().getType(), cast<RankedTensorType>(type), op.getBox());
   // RowPartition has checked that there are such boxes.
   tile::BoxSlice slice = *box.slice(rows.getParts());
-  Value offset = shareOffset(builder, loc, slice.step);
-  for (int64_t dim = slice.dim; dim >= box.getFirstRowDim(); --dim) {
-    bool carries = dim > box.getFirstRowDim();
-    Value digit = carries ? remainder(builder, loc, offset, box.getExtent(dim)) : offset;
-    indices[dim] = arith::AddIOp::create(builder, loc, indices[dim], digit);
-    if (carries)
-      offset = arith::DivUIOp::create(
-          builder, loc, offset, arith::ConstantIndexOp::create(builder, loc, box.getExtent(dim)));
-  }
+  auto divide = [&](Value number, int64_t extent) -> std::pair<Value, Value> {
+    Value digit = remainder(builder, loc, number, extent);
+    Value divisor = arith::ConstantIndexOp::create(builder, loc, extent);
+    return {digit, arith::DivUIOp::create(builder, loc, number, divisor)};
+  };
+  auto place = [&](size_t i, Value digit) {
+    Value &index = indices[slice.dim - i];
+    index = arith::AddIOp::create(builder, loc, index, digit);
+  };
+  tile::splitRow<Value>(shareOffset(builder, loc, slice.step), box.getCarries(slice.dim), divide,
+                        place);
   return {indices, op.getBox() ? builder.getDenseI64ArrayAttr(slice.part.getExtents())
                                : DenseI64ArrayAttr()};
 }

@@ -1,6 +1,7 @@
 # RUN: %python %s %source
 """Holds bench/results to what is of use: each record there is the latest of its benchmark, by the table of
-bench/results/README.md, or cited by a document or a source; and each record that is cited is there."""
+bench/results/README.md, or cited by a document or a source; each record that is cited is there; and the table has a row
+for each benchmark of bench that left a record."""
 
 import collections
 import pathlib
@@ -21,8 +22,8 @@ def list_texts(root, results):
         yield from (file for file in files if file.suffix in SUFFIXES and file.parent != results)
 
 
-def check_latest(table, stems):
-    """Says what is wrong with the table of the latest records."""
+def check_latest(table, stems, benchmarks):
+    """Says what is wrong with the table of the latest records of `benchmarks`."""
     newest = {}
     for stem in stems:
         if match := KIND.fullmatch(stem):
@@ -35,6 +36,9 @@ def check_latest(table, stems):
             listed[tuple(kind)].add(name)
             if date < newest.get(tuple(kind), ""):
                 yield f"{name} is listed as the latest, and there is one of {newest[tuple(kind)]}"
+    for machine, name in sorted(newest.keys() - listed.keys()):
+        if name in benchmarks:
+            yield f"there are records of {name} on {machine}, and the table lists none as the latest"
     for names in listed.values():
         if len(names) > 1:
             yield f"listed as the latest of one benchmark: {', '.join(sorted(names))}"
@@ -50,7 +54,8 @@ def main(root):
     problems = [f"{file.relative_to(root)} cites {name}, which is not there" for name, file in cited if name not in stems]
     unused = stems - {name for name, _ in cited}
     problems += [f"{stem} is neither the latest of its benchmark nor cited: cite it or remove it" for stem in unused]
-    problems += check_latest(table, stems)
+    benchmarks = {file.stem.replace("_", "-") for file in (root / "bench").glob("*.py")}
+    problems += check_latest(table, stems, benchmarks)
     print("\n".join(sorted(problems)))
     print(f"{len(stems)} records, {len(problems)} problems")
     return bool(problems) or not stems

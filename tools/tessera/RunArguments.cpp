@@ -1,6 +1,7 @@
 //===- RunArguments.cpp - The tensors and scalars of one run --------------===//
 
 #include "tools/tessera/RunArguments.h"
+#include "lib/Support/Fail.h"
 #include "lib/Support/Gaussian.h"
 #include "lib/Support/Npy.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,10 +17,6 @@ using namespace tessera;
 using llvm::Error;
 using llvm::Expected;
 using llvm::Twine;
-
-static Error fail(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 static std::string join(ArrayRef<StringRef> names) {
   return names.empty() ? "none" : llvm::join(names, ", ");

@@ -85,7 +85,7 @@ hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile
   %b = hop.buffer "k" at 0 : !hop.buffer<tensor<64x64xbf16>, 2>
   // CHECK: %[[FULL:.*]] = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
   %full = hop.barriers "k.full" count 1 at 16384 : !hop.barriers<2>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0 : i32
@@ -99,6 +99,9 @@ hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile
     hop.barrier.wait %full[%zero], %zero : !hop.barriers<2>
     // CHECK: hop.barrier.arrive %[[FULL]][%{{.*}}] : !hop.barriers<2>
     hop.barrier.arrive %full[%zero] : !hop.barriers<2>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
     // CHECK: arith.constant dense<0> : tensor<8xi32, #hop.layout<column>>
     %columns = arith.constant dense<0> : tensor<8xi32, #hop.layout<column>>
   }
@@ -140,7 +143,7 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
     // CHECK: hop.pipe.load %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [4, 16, 64] : !hop.pipe

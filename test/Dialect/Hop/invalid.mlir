@@ -411,7 +411,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c = arith.constant true
     %v = arith.select %c, %x, %x : !tile.view<[M, 64], bf16>
@@ -426,7 +426,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %x[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
@@ -439,7 +439,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %y[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N], f32>
@@ -452,7 +452,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf16>, 1>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
     hop.pipe.load %kp, %x[%m, %m] : !hop.pipe<tensor<64x64xf16>, 1>, !tile.view<[M, 64], bf16>
@@ -479,7 +479,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.barriers "b" count 1 : !hop.barriers<1>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c = arith.constant 0 : i32
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 3 for}}
@@ -1109,7 +1109,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 1>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{'hop.pipe.load' op has the box [4, 8, 64], which does not make up 'tensor<64x64xbf16>'}}
     hop.pipe.load %kp, %x[%m, %m, %m] box [4, 8, 64] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[H, M, 64], bf16>

@@ -59,6 +59,37 @@ tile.kernel @twice(%y: !tile.view<[M, 64], f32>, %z: !tile.view<[M, 64], f32>) g
 
 // -----
 
+tile.kernel @in_a_region(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  %yes = arith.constant true
+  // expected-note@+1 {{the speculation}}
+  %r = tile.speculate -> tensor<64x64xf32> {
+    // expected-error@+1 {{adds to 'y' in a kernel that speculates}}
+    tile.store %t, %y[%m, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    tile.yield_if %yes, %t : i1, tensor<64x64xf32>
+  } exact {
+    tile.yield %t : tensor<64x64xf32>
+  }
+}
+
+// -----
+
+tile.kernel @of_elements(%y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
+  %t = arith.constant dense<1.0> : tensor<64xf32>
+  %yes = arith.constant true
+  // expected-note@+1 {{the speculation}}
+  %r = tile.speculate -> tensor<64xf32> {
+    tile.yield_if %yes, %t : i1, tensor<64xf32>
+  } exact {
+    // expected-error@+1 {{adds to 'y' in a kernel that speculates}}
+    tile.scatter_add %t, %y[%m] : tensor<64xf32>, !tile.view<[M], f32>, index
+    tile.yield %t : tensor<64xf32>
+  }
+}
+
+// -----
+
 // Additions of elements.
 
 tile.kernel @types(%x: !tile.view<[M], f32>, %i: i32) grid(%m = M) {

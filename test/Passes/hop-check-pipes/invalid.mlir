@@ -685,3 +685,26 @@ hop.kernel @region attributes {argument_names = ["x"], argument_types = [!V],
     }
   }
 }
+
+// -----
+
+// One thread of a role with warpgroups loads only sometimes what the role always waits for.
+hop.kernel @sometimes attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %more = arith.cmpi ne, %m, %c0 : index
+    %elected = hop.elected %wg
+    scf.if %elected {
+      scf.if %more {
+        hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+      }
+    }
+    // expected-error@+1 {{waits for a tile of 'p', for which @rows needs something of this role first}}
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}

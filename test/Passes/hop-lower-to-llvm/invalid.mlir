@@ -56,7 +56,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
-  hop.role @consumer warpgroups(1) {
+  hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     // expected-error@+1 {{cannot be lowered to machine code; run the passes before this one}}

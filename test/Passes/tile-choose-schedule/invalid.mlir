@@ -25,7 +25,7 @@
 
 // OPERANDS: consumers = 2: no dot of the kernel multiplies a computed tile; use operands = registers
 // OPERANDS: note: this would work: {{.*}}operands = registers,
-// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}), and a CTA can have 232448
+// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}, numbers of tiles 40), and a CTA can have 232448
 // FULL: note: this would work:
 
 // DIRECT: consumers = 2: staging = shared is for results that leave through shared memory; use store = tma or staging = own

@@ -7,10 +7,13 @@ in the kernel as it is compiled.
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 
 KEYS = 320  # 5 steps of the loop
+ONE = b"\x80\x3f"  # in bf16
+WAIT = r"mbarrier\.try_wait\.parity\.shared::cta\.b64 done, \[%r\d+\], %r\d+;\n@!done bra again;"
 
 
 def compile_kernel(source, case, directory):
@@ -51,6 +54,9 @@ def attention_buffers(kind, inputs="bf16"):
 
 
 def write_launch(case, directory, shared):
+    for name, data in case.get("files", {}).items():
+        with open(os.path.join(directory, name), "wb") as f:
+            f.write(data)
     launch = {"grid": case["blocks"], "shared": shared, "buffers": case["buffers"], "params": case["params"]}
     with open(os.path.join(directory, "launch.json"), "w") as f:
         json.dump(launch, f, indent=1)
@@ -89,11 +95,40 @@ def read_late(text):
     return changed
 
 
+def each_for_itself(text):
+    """What all threads decide together each of them decides alone."""
+    changed = re.sub(r"barrier\.cta\.red\.aligned\.or\.pred q, %r\d+, \d+, p;", "mov.pred q, p;", text)
+    assert changed != text
+    return changed
+
+
+def half_of_role(text):
+    """One warpgroup alone decides."""
+    changed = re.sub(r"(barrier\.cta\.red\.aligned\.or\.pred q, %r\d+), 256, p;", r"\1, 128, p;", text)
+    assert changed != text
+    return changed
+
+
+def without_role_barrier(number):
+    """The threads of both warpgroups do not meet between two uses of the same elements."""
+
+    def damage(text):
+        barrier = list(re.finditer(r"bar\.sync\s+%r\d+, 256;", text))[number]
+        return text[: barrier.start()] + text[barrier.end() :]
+
+    return damage
+
+
+def without_last_wait(text):
+    """The producer loads into the last of its pipes without a look at the slot."""
+    wait = list(re.finditer(WAIT, text))[-1]
+    return text[: wait.start()] + text[wait.end() :]
+
+
 def lend_early(text):
     """A slot is lent while others still read it: the producer does not wait before it arrives without bytes."""
     arrival = r"(?<!@leads )mbarrier\.arrive\.release\.cta\.shared::cta\.b64 _, \[%r\d+\];"
-    wait = r"mbarrier\.try_wait\.parity\.shared::cta\.b64 done, \[%r\d+\], %r\d+;\n@!done bra again;"
-    changed = re.sub(rf"{wait}(?=(?:(?!try_wait).)*?{arrival})", "", text, flags=re.S)
+    changed = re.sub(rf"{WAIT}(?=(?:(?!try_wait).)*?{arrival})", "", text, flags=re.S)
     assert changed != text
     return changed
 
@@ -114,6 +149,7 @@ def without_wait(before, number=1):
 FENCE = (without(r"fence\.proxy\.async\.shared::cta;"), {"missing-proxy-fence"})
 STALE = {"race", "missing-proxy-fence", "stale-data"}
 BARRIER = (without(r"bar(rier)?\.sync\s+%r\d+, 128;"), STALE)
+TAKEN = {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}
 ATTENTION = [tensor("q", 128), tensor("k", 64), tensor("v", 64)]
 BYTES = {
     "defines": ["-DT=f32", "-DIN=f8E4M3FN"],
@@ -153,7 +189,7 @@ CASES = {
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
-            "taken": (without_wait("ldmatrix"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "taken": (without_wait("ldmatrix"), TAKEN),
             "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
         },
     },
@@ -213,7 +249,8 @@ CASES = {
             "barrier": BARRIER,
             "sum fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v2"), {"missing-proxy-fence"}),
             "read": (read_late, {"slot-overwritten", "race"}),
-            "taken": (without_wait("stmatrix"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "last": (release_early, {"pending-at-exit"}),
+            "taken": (without_wait("stmatrix"), TAKEN),
             "row": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
         },
     },
@@ -235,8 +272,74 @@ CASES = {
             "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v2"), {"missing-proxy-fence"}),
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v2"), STALE),
             "read": (release_early, {"slot-overwritten", "race"}),
-            "taken": (without_wait("st.shared.v2"), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "taken": (without_wait("st.shared.v2"), TAKEN),
             "filled": (without_wait("cp.reduce"), {*STALE, "over-arrival", "uninitialised-shared"}),
+        },
+    },
+    # A matrix that arithmetic reads, which each thread reads from its slot: 128 rows against 320 in steps of 64.
+    "fetched": {
+        "defines": [],
+        "schedule": "loads=pipe,persistent=none,consumers=2,stages=[3, 2]",
+        "blocks": 1,
+        "buffers": {
+            "q": {"type": "bf16", "shape": [128, 64], "fill": "random", "seed": 1},
+            "k": {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": 2},
+            "b": {"type": "f32", "shape": [128, KEYS], "fill": "iota", "modulus": 7},
+            "y": {"type": "f32", "shape": [128], "fill": "nan"},
+        },
+        "params": [
+            tensor("q", 128, 64, (64, 128, 1)), tensor("k", 64), tensor("b", 128, 32, (KEYS, 128), 4), {"buffer": "y"},
+            {"value": 128}, {"value": KEYS},
+        ],
+        "damages": {
+            "filled": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_last_wait, TAKEN),
+        },
+    },
+    # Elements of one view that different warpgroups store, load and store again.
+    "ordered": {
+        "defines": ["-DBM=128"],
+        "schedule": "consumers=2,persistent=none",
+        "blocks": 1,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [128, 64], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [64, 64], "fill": "random", "seed": 2},
+            **{name: {"type": "f32", "shape": [128, 64], "fill": "nan"} for name in "co"},
+            "s": {"type": "f32", "shape": [128], "fill": "nan"},
+        },
+        "params": [
+            tensor("a", 128, 64, (64, 128, 1)), tensor("b", 64, 64, (64, 64, 1)), {"buffer": "c"}, {"buffer": "s"},
+            {"buffer": "o"}, {"value": 128}, {"value": 64}, {"value": 64},
+        ],
+        "damages": {
+            "stored again": (without_role_barrier(0), {"race"}),
+            "stored": (without_role_barrier(1), {"race", "stale-data"}),
+            "loaded": (without_role_barrier(2), {"race"}),
+        },
+    },
+    # Whether any element of a tile is large: of three blocks of Y only those of the second are, with the last row of X.
+    "any": {
+        "defines": ["-DDOT=true"],
+        "schedule": "consumers=2,persistent=none",
+        "blocks": 1,
+        "files": {
+            "x.bin": bytes(127 * 128) + ONE * 64,
+            "y.bin": bytes(64 * 128) + ONE * 64 * 64 + bytes(64 * 128),
+            "counts.bin": struct.pack("<4i", 1, 2, 1, 1),
+        },
+        "buffers": {
+            "x": {"raw": "x.bin", "type": "bf16", "shape": [128, 64]},
+            "y": {"raw": "y.bin", "type": "bf16", "shape": [192, 64]},
+            "counts": {"type": "s32", "shape": [1, 4], "fill": "zero", "expect": "counts.bin"},
+            "sums": {"type": "f32", "shape": [2], "fill": "zero"},
+        },
+        "params": [
+            tensor("x", 128, 64, (64, 128, 1)), tensor("y", 64, 64, (64, 192, 1)), {"buffer": "counts"}, {"buffer": "sums"},
+            {"value": 192}, {"value": 4},
+        ],
+        "damages": {
+            "alone": (each_for_itself, {"wrong-result"}),
+            "half": (half_of_role, {"named-barrier-count", "wrong-result"}),
         },
     },
 }  # fmt: skip
