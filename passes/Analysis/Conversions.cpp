@@ -2,7 +2,7 @@
 
 #include "passes/Analysis/Conversions.h"
 #include "dialects/Hop/SharedLayout.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -13,8 +13,9 @@ using namespace tessera;
 /// Whether each role makes `value` for itself, of numbers alone.
 static bool isMadeOfNumbers(Value value) {
   Operation *op = value.getDefiningOp();
-  return !isa<RankedTensorType>(value.getType()) ||
-         (op && isa<arith::ConstantOp, tile::SplatOp>(op));
+  DenseElementsAttr elements;
+  return !isa<RankedTensorType>(value.getType()) || (op && isa<tile::SplatOp>(op)) ||
+         (matchPattern(value, m_Constant(&elements)) && elements.isSplat());
 }
 
 namespace {

@@ -8,7 +8,6 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
-#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/MemoryOrder.h"
 #include "passes/Schedule/ResourceModel.h"
 
@@ -53,17 +52,17 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
 
 FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loads) {
   PipePlan plan;
-  llvm::DenseSet<Operation *> fetched;
+  llvm::DenseSet<Operation *> fetched, converted;
   for (const Conversion &conversion : findConversions(kernel))
-    fetched.insert(conversion.load);
+    converted.insert(conversion.load);
   if (loads == tile::LoadKind::pipe)
     for (tile::LoadOp load : fetchedLoads(kernel))
       fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
-    bool isFetched = fetched.contains(load);
-    if (!isFetched && !feedsDot(load.getResult()))
+    bool isFetched = fetched.contains(load), isKnown = isFetched || converted.contains(load);
+    if (!isKnown && !feedsDot(load.getResult()))
       return success();
-    if (!isFetched && failed(checkPipedUses(load, load.getResult())))
+    if (!isKnown && failed(checkPipedUses(load, load.getResult())))
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
@@ -105,8 +104,8 @@ public:
   Reloader(tile::KernelOp kernel, PipePlan &plan)
       : plan(plan), conversions(conversionOperations(kernel)) {
     kernel.walk([&](Operation *op) {
-      // What registers take leaves its slot at once, and what is made of it goes round another ring.
-      if (plan.isPiped(op) && (!plan.pipeOf(op).isFetched || isConverted(op)))
+      // What registers take leaves its slot at once.
+      if (plan.isPiped(op) && !plan.pipeOf(op).isFetched)
         loads.push_back(cast<tile::LoadOp>(op));
       else if (auto store = dyn_cast<tile::StoreOp>(op))
         stored.insert(store.getView());
@@ -129,9 +128,6 @@ private:
   };
   bool isBetween(Operation *op) const {
     return isa<tile::TransposeOp>(op) || conversions.contains(op);
-  }
-  bool isConverted(Operation *load) const {
-    return llvm::any_of(load->getUsers(), [&](Operation *user) { return conversions.contains(user); });
   }
   void findUses(Value tile, SmallVector<Use> &uses) const;
   void collectBetween(Value tile, SmallVector<Operation *> &between) const;
@@ -285,6 +281,7 @@ void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
     PipeKey key = known.try_emplace({source, counts[conversion.load]++}, own).first->second;
     std::string label = plan.pipes[source].label + ".converted";
     plan.accesses[last] = key;
+    plan.conversions[last] = conversion;
     PipeInfo &info = plan.pipes[key];
     if (info.tile)
       continue;

@@ -12,6 +12,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/Conversions.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -52,6 +53,8 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
+  /// What a role of its own converts, by the last operation of each.
+  llvm::DenseMap<mlir::Operation *, Conversion> conversions;
 
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }

@@ -8,7 +8,6 @@
 #include "dialects/Hop/Machine.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/PipeProtocol.h"
-#include "passes/Analysis/Conversions.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"

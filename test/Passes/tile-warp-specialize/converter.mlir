@@ -42,26 +42,27 @@ tile.kernel @k(%q: !Q, %x: !View, %y: !View, %z: !Out, %scale: f32) grid(%m = M 
 // CHECK: hop.role @producer elected registers(24)
 // CHECK-NOT: arith.extf
 // CHECK: hop.role @converter warpgroups(1) registers(72)
-// CHECK: tile.splat
 // CHECK: scf.for
 // CHECK-NEXT: %[[T:.*]] = hop.pipe.wait %[[X]]
-// CHECK-NEXT: %[[B8:.*]] = hop.fetch %[[T]]
-// CHECK-NEXT: hop.pipe.release %[[X]], %[[T]]
-// CHECK-NEXT: %[[B:.*]] = arith.extf %[[B8]]
 // CHECK-NEXT: %[[OWN:.*]] = hop.pipe.acquire %[[XC]]
+// CHECK-NEXT: %[[B8:.*]] = hop.fetch %[[T]]
+// CHECK-NEXT: %[[B:.*]] = arith.extf %[[B8]]
 // CHECK-NEXT: hop.stage %[[B]], %[[OWN]]
 // CHECK-NEXT: hop.warpgroup_sync
+// CHECK-NEXT: hop.pipe.release %[[X]], %[[T]]
 // CHECK-NEXT: hop.pipe.commit %[[XC]], %[[OWN]]
 // CHECK-NEXT: hop.pipe.wait %[[Y]]
+// CHECK: hop.pipe.acquire %[[YC]]
+// CHECK: tile.splat
 // CHECK: arith.mulf
 // CHECK: arith.truncf
-// CHECK: hop.pipe.acquire %[[YC]]
+// CHECK: hop.stage
 // CHECK-NOT: hop.mma
 // CHECK: hop.role @consumer warpgroups(2) registers(208)
 // CHECK-NOT: arith.extf
 // CHECK: %[[CB:.*]] = hop.pipe.wait %[[XC]]
-// CHECK-NEXT: hop.mma %{{.*}}, %[[CB]] {transpose_b}
+// CHECK: hop.mma %{{.*}}, %[[CB]] {transpose_b}
 // CHECK-NEXT: hop.pipe.release %[[XC]], %[[CB]]
 // CHECK: %[[CV:.*]] = hop.pipe.wait %[[YC]]
-// CHECK-NEXT: hop.mma %{{.*}}, %[[CV]] acc
+// CHECK: hop.mma %{{.*}}, %[[CV]] acc
 // CHECK-NEXT: hop.pipe.release %[[YC]], %[[CV]]
