@@ -257,11 +257,9 @@ void Slicer::releaseSlots() {
     };
     extend(wait.getTile(), extend);
     // One thread of a converter gives the slot back for all, when they have met.
-    for (Operation *op = last; spec.converts && op; op = op->getNextNode())
-      if (isa<hop::WarpgroupSyncOp>(op)) {
-        last = op;
-        break;
-      }
+    if (spec.converts && isa<hop::FetchOp>(last))
+      while (!isa<hop::WarpgroupSyncOp>(last))
+        last = last->getNextNode();
     OpBuilder builder(last->getBlock(), std::next(last->getIterator()));
     hop::PipeReleaseOp::create(builder, wait.getLoc(), wait.getPipe(), wait.getTile());
   }

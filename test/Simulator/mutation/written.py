@@ -45,8 +45,11 @@ def row(name, extent, box):
     return {"tensor_map": view}
 
 
-def attention_buffers(kind, inputs="bf16"):
-    inputs = {name: {"type": inputs, "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
+def attention_buffers(kind, *inputs):
+    """Q, K and V of one type, or of three."""
+    kinds = inputs * 3 if len(inputs) == 1 else inputs or ["bf16"] * 3
+    inputs = {name: {"type": of, "shape": [KEYS, 64], "fill": "random", "seed": seed}
+              for seed, (name, of) in enumerate(zip("qkv", kinds), 1)}  # fmt: skip
     return {**inputs, "o": {"type": kind, "shape": [KEYS, 64], "fill": "nan"}}
 
 
