@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/attention_fp8.tile %t
-"""Compares attention of 8-bit numbers on the interpreter with the definition: scales, both forms of V, masks, head groups
-and awkward lengths."""
+"""Compares attention of 8-bit numbers on the interpreter with the definition: scales, both forms of V, queries of 16 bits,
+masks, head groups and awkward lengths."""
 
 import math
 import os
@@ -85,6 +85,10 @@ def main(kernel, folder):
             check(kernel, folder, 1, 1, 70, 33, True, scales, transposed)
         check(kernel, folder, 1, 1, 1, 1, False, scales, True, "-DOUT=f16")
         check(kernel, folder, 2, 1, 67, 130, True, scales, False, "-DSHIFT=0")
+        for wide, transposed in (("bf16", True), ("f16", False)):
+            check(kernel, folder, 4, 2, 5, 70, False, scales, transposed, f"-DTQ={wide}")
+            check(kernel, folder, 2, 1, 67, 130, True, scales, transposed, f"-DTQ={wide}")
+            check(kernel, folder, 1, 1, 1, 1, True, scales, transposed, f"-DTQ={wide}")
 
 
 main(*sys.argv[1:])
