@@ -43,12 +43,12 @@ def main(kernel, folder):
 
 
 def check_weights(kernel, folder, a, b):
-    """B of 8 bits beside A of 16."""
+    """B of 8 bits, which the numbers of `draw` are, beside A of 16."""
     expected = [sum(a[m * K + k] * b[k * N + n] for k in range(K)) for m in range(M) for n in range(N)]
-    for transposed, narrow in itertools.product((False, True), ("f8E4M3FN", "f8E5M2")):
+    for transposed in (False, True):
         save(f"{folder}/b.npy", [b[k * N + n] for n in range(N) for k in range(K)] if transposed else b,
              (N, K) if transposed else (K, N))  # fmt: skip
-        defines = [f"-DB_TRANSPOSED={str(transposed).lower()}", f"-DTB={narrow}", "-DBM=64", "-DBN=32", "-DBK=32"]
+        defines = [f"-DB_TRANSPOSED={str(transposed).lower()}", "-DTB=f8E4M3FN", "-DBM=64", "-DBN=32", "-DBK=32"]
         inputs = ["--input", f"a={folder}/a.npy", "--input", f"b={folder}/b.npy"]
         run(kernel, *defines, *inputs, "--precision", "exact", "--output", f"c={folder}/c.npy")
         compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
