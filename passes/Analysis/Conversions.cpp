@@ -79,8 +79,9 @@ private:
     for (Value value : onTheWay)
       for (Operation *user : value.getUsers())
         if (!operations.contains(user))
-          return refuse(user->getNumResults() ? Value(user->getResult(0)) : value,
-                        "reads a tile that is converted on its way to a dot; load it again for this");
+          return refuse(
+              user->getNumResults() ? Value(user->getResult(0)) : value,
+              "reads a tile that is converted on its way to a dot; load it again for this");
     return isReadByDots(tile);
   }
 

@@ -48,8 +48,8 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
     for (Value tile : isa<hop::StageOp>(op)   ? op->getOperands().take_front()
                       : isa<hop::FetchOp>(op) ? ValueRange(op->getResults())
                                               : ValueRange())
-      extents.sharedBytes =
-          std::max<int64_t>(extents.sharedBytes, getElementTypeOrSelf(tile).getIntOrFloatBitWidth() / 8);
+      extents.sharedBytes = std::max<int64_t>(
+          extents.sharedBytes, getElementTypeOrSelf(tile).getIntOrFloatBitWidth() / 8);
     if (isa<tile::LoadOp, tile::GatherOp>(op))
       addAccess(op->getResult(0), op->getOperand(0));
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
@@ -98,17 +98,16 @@ private:
 };
 } // namespace
 
-/// The layout of a warpgroup's tiles that come from shared memory and go there. Eight lanes are rows
-/// of one repeat of the swizzle, which puts their neighbours into different banks; those beside each
-/// other stay within its span.
+/// The layout of a warpgroup's tiles that come from shared memory and go there. Eight lanes are
+/// rows of one repeat of the swizzle, which puts their neighbours into different banks; those
+/// beside each other stay within its span.
 static hop::LayoutAttr chooseSharedLayout(MLIRContext *context, const TileExtents &extents,
                                           std::string &refusal) {
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
   for (int64_t unit : {hopper::widestAccess, hopper::widestAccess / 2}) {
     int64_t inSpan = std::max<int64_t>(hopper::widestSwizzle / (unit * extents.sharedBytes), 1),
             most = std::min(inSpan, hopper::warpThreads / hopper::swizzleRows),
-            lanes = powerOf2In(extents.columns / unit, most),
-            rows = hopper::warpThreads / lanes;
+            lanes = powerOf2In(extents.columns / unit, most), rows = hopper::warpThreads / lanes;
     if (extents.columns % unit != 0 || extents.rows % (rows * warps) != 0)
       continue;
     SmallVector<LayoutDigit> ofLanes = {{rows, {1, 0}}};

@@ -62,7 +62,8 @@ bool isFetched(Value shared) {
 
 /// Whether the threads of the warpgroup have met between the last `Access` before `op` and `op`:
 /// they read and write slots one by one.
-template <typename Access> bool haveMetSince(Operation *op) {
+template <typename Access>
+bool haveMetSince(Operation *op) {
   while ((op = op->getPrevNode())) {
     if (isa<hop::WarpgroupSyncOp>(op))
       return true;

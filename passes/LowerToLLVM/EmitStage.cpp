@@ -215,8 +215,7 @@ void Emitter::forEachRun(RankedTensorType type, const SharedPlace &place, PlaceV
   int64_t inRegister = hop::elementsPerRegister(type);
   Value column = mul(firstPlace(layout.getLayoutAttr(), 1), bytes);
   Value inUnit = LLVM::AndOp::create(builder, loc, column, i32(hopper::swizzleUnit - 1));
-  Value first =
-      add(swizzledAddress(place, firstPlace(layout.getLayoutAttr(), 0), column), inUnit);
+  Value first = add(swizzledAddress(place, firstPlace(layout.getLayoutAttr(), 0), column), inUnit);
   for (int64_t i = 0; i < layout.size(); i += hop::wordsOfRun(type) * inRegister) {
     int64_t offset = layout.offset(i, 1) * bytes;
     visit(first, offset % swizzle,
@@ -243,12 +242,11 @@ void Emitter::fetchRuns(hop::FetchOp op, const SharedPlace &source) {
     constraints += isFloat ? "=f," : "=r,";
   Values results;
   forEachRun(type, source, [&](Value address, int64_t flips, int64_t offset, int64_t) {
-    llvm::append_range(
-        results,
-        assembly("{\n.reg .b32 from;\nxor.b32 from, $" + Twine(words) + ", " + Twine(flips) +
-                     ";\nld.shared.v" + Twine(words) + ".b32 " + vectorOf(words, 0) + ", [from+" +
-                     Twine(offset) + "];\n}",
-                 constraints + "r", {address}, SmallVector<Type>(words, word)));
+    llvm::append_range(results,
+                       assembly("{\n.reg .b32 from;\nxor.b32 from, $" + Twine(words) + ", " +
+                                    Twine(flips) + ";\nld.shared.v" + Twine(words) + ".b32 " +
+                                    vectorOf(words, 0) + ", [from+" + Twine(offset) + "];\n}",
+                                constraints + "r", {address}, SmallVector<Type>(words, word)));
   });
   bind(op, std::move(results));
 }

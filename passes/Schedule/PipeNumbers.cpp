@@ -10,8 +10,8 @@ using namespace tessera::tile;
 
 using OpSet = llvm::DenseSet<Operation *>;
 
-/// The last operation of `block` in which the loaded tile is used, or a transpose of it, or what one
-/// of `conversions` makes of it.
+/// The last operation of `block` in which the loaded tile is used, or a transpose of it, or what
+/// one of `conversions` makes of it.
 static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions) {
   Operation *last = block->findAncestorOpInBlock(*op);
   // What is loaded in a nested region is used there.
@@ -19,9 +19,8 @@ static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions)
     return last;
   for (Operation *user : op->getUsers()) {
     bool handsOn = isa<TransposeOp>(user) || conversions.contains(user);
-    Operation *use = handsOn && user->getBlock() == block
-                         ? lastUse(user, block, conversions)
-                         : block->findAncestorOpInBlock(*user);
+    Operation *use = handsOn && user->getBlock() == block ? lastUse(user, block, conversions)
+                                                          : block->findAncestorOpInBlock(*user);
     if (last->isBeforeInBlock(use))
       last = use;
   }

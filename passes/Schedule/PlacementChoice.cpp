@@ -22,8 +22,8 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
     return {*requested.placement};
   if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !converts)
     return {PlacementKind::apart};
-  bool isOpen = !sums.empty() && !converts && warpSpecialize && requested.overlap.value_or(1) == 1 &&
-                !findSpeculation(kernel);
+  bool isOpen = !sums.empty() && !converts && warpSpecialize &&
+                requested.overlap.value_or(1) == 1 && !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
                 : SmallVector<PlacementKind>{PlacementKind::rows};
 }
@@ -59,10 +59,10 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
   if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(hopper::leastRoleRegisters);
-  fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart    ? reducerRegisters(kernel, model)
-      : transposes ? model.transposerRegisters
-                   : model.converterRegisters);
+  fields.reducerRegisters =
+      fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model)
+                                       : transposes ? model.transposerRegisters
+                                                    : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
   split.consumer =

@@ -284,9 +284,9 @@ int64_t tessera::convertedBytes(KernelOp kernel) {
     ++counts[{conversion.load.getPipeAttr(), conversion.getTile().getType()}][conversion.load];
   int64_t bytes = 0;
   for (auto &[key, ofLoads] : counts)
-    bytes += llvm::max_element(ofLoads, llvm::less_second())->second * slotsOfConverted *
-             (llvm::alignTo(tileBytes(key.second), hopper::tileAlignment) +
-              2 * hopper::mbarrierBytes);
+    bytes +=
+        llvm::max_element(ofLoads, llvm::less_second())->second * slotsOfConverted *
+        (llvm::alignTo(tileBytes(key.second), hopper::tileAlignment) + 2 * hopper::mbarrierBytes);
   return bytes;
 }
 

@@ -106,7 +106,8 @@ void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &bui
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
-/// The rows of a part of a conversion: as many as leave a thread of the warpgroup with few elements.
+/// The rows of a part of a conversion: as many as leave a thread of the warpgroup with few
+/// elements.
 static int64_t rowsOfPart(RankedTensorType tile) {
   constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32;
   int64_t rows = tile.getDimSize(0);

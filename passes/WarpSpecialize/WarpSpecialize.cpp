@@ -171,8 +171,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
-  /// through pipes; a warpgroup that makes sums, one that transposes or one that converts; and those
-  /// that compute, or do all of this. The role of all else is last.
+  /// through pipes; a warpgroup that makes sums, one that transposes or one that converts; and
+  /// those that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize)
