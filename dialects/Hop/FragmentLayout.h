@@ -9,6 +9,7 @@
 #define TESSERA_DIALECTS_HOP_FRAGMENTLAYOUT_H
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Hop/SharedLayout.h"
 
 namespace tessera::hop {
 
@@ -73,6 +74,20 @@ inline int64_t elementsPerRegister(mlir::RankedTensorType type) {
     return 4;
   return type.getElementTypeBitWidth() == 16 ? 2 : 1;
 }
+/// Words of neighbours, 2 or 4, that a thread moves at once between registers and shared memory: of
+/// tiles of rank 2 whose threads have runs of neighbours, those of a warp within a span of the
+/// swizzle, in rows that are apart by its repeat. 0 of others.
+inline int64_t wordsOfRun(mlir::RankedTensorType type) {
+  LayoutAttr layout = getLayout(type);
+  std::optional<SharedLayout> shared = getSharedLayout(type);
+  if (layout.getRank() != 2 || !shared || layout.getRegisters().size() != 1 ||
+      !layout.getWarpgroups().empty() || layout.getExtent(0) % hopper::swizzleRows != 0 ||
+      layout.getExtent(1) * shared->elementBytes > shared->swizzle)
+    return 0;
+  int64_t words = layout.getRun() * shared->elementBytes / hopper::registerBytes;
+  return words >= 2 ? std::min(words, hopper::widestAccess / hopper::registerBytes) : 0;
+}
+
 inline bool isPacked(mlir::RankedTensorType type) { return elementsPerRegister(type) > 1; }
 
 } // namespace tessera::hop

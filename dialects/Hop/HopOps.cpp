@@ -246,8 +246,10 @@ LogicalResult FetchOp::verify() {
   RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
   if (source.getShape() != tile.getShape() || source.getElementType() != tile.getElementType())
     return emitOpError("reads a tile as it is in shared memory, ") << source << ", got " << tile;
-  if (unsigned bits = tile.getElementTypeBitWidth(); bits != 16 && bits != 32)
-    return emitOpError("reads elements of 2 or 4 bytes, got ") << tile;
+  bool isBytes = tile.getRank() == 2 && tile::isByteFloat(tile.getElementType());
+  if (unsigned bits = tile.getElementTypeBitWidth(); !isBytes && bits != 16 && bits != 32)
+    return emitOpError("reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got ")
+           << tile;
   return success();
 }
 

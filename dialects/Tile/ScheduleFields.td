@@ -192,7 +192,7 @@ defvar Tile_ScheduleFields = [
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
   ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
-    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer or a transposer what it leaves; without dots "
+    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
            "those with which the most thread blocks run side by side">,
     "registers per thread of each consumer. Without a producer those of all threads of the block, and a multiprocessor "
     "holds as many blocks at a time as they leave room for">,
@@ -203,8 +203,10 @@ defvar Tile_ScheduleFields = [
     "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. "
     "`apart` takes `warp_specialize = true` and `overlap = 1`">,
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
-    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, else 24">,
-    "registers per thread of the reducer, or of the transposer">,
+    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, 56 beside operands that are "
+           "converted, else 24">,
+    "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
+    "dots from loaded tiles, on their way">,
   ScheduleField<"loads", CaseOf<Tile_LoadKind>,
     Chosen<"`pipe` with `placement = apart` and where a tile of rank 2 can come so, else `direct`">,
     "how a tile that a loop with dots loads for arithmetic comes: each thread loads what it needs, or a producer loads it "

@@ -2,6 +2,7 @@
 
 #include "passes/Analysis/TileLayout.h"
 #include "dialects/Hop/Machine.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
@@ -44,6 +45,11 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
   };
   program->walk([&](Operation *op) {
     llvm::for_each(op->getResults(), add);
+    for (Value tile : isa<hop::StageOp>(op)   ? op->getOperands().take_front()
+                      : isa<hop::FetchOp>(op) ? ValueRange(op->getResults())
+                                              : ValueRange())
+      extents.sharedBytes = std::max<int64_t>(
+          extents.sharedBytes, getElementTypeOrSelf(tile).getIntOrFloatBitWidth() / 8);
     if (isa<tile::LoadOp, tile::GatherOp>(op))
       addAccess(op->getResult(0), op->getOperand(0));
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
@@ -92,8 +98,35 @@ private:
 };
 } // namespace
 
+/// The layout of a warpgroup's tiles that come from shared memory and go there. Eight lanes are
+/// rows of one repeat of the swizzle, which puts their neighbours into different banks; those
+/// beside each other stay within its span.
+static hop::LayoutAttr chooseSharedLayout(MLIRContext *context, const TileExtents &extents,
+                                          std::string &refusal) {
+  constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
+  for (int64_t unit : {hopper::widestAccess, hopper::widestAccess / 2}) {
+    int64_t inSpan = std::max<int64_t>(hopper::widestSwizzle / (unit * extents.sharedBytes), 1),
+            most = std::min(inSpan, hopper::warpThreads / hopper::swizzleRows),
+            lanes = powerOf2In(extents.columns / unit, most), rows = hopper::warpThreads / lanes;
+    if (extents.columns % unit != 0 || extents.rows % (rows * warps) != 0)
+      continue;
+    SmallVector<LayoutDigit> ofLanes = {{rows, {1, 0}}};
+    if (lanes > 1)
+      ofLanes.push_back({lanes, {0, unit}});
+    return hop::LayoutAttr::get(context, 2, {{unit, {0, 1}}}, ofLanes, {{warps, {rows, 0}}}, {},
+                                /*partial=*/false);
+  }
+  refusal = llvm::formatv("128 threads that take tiles from shared memory cannot share {0}x{1} "
+                          "ones; multiples of 32 rows and 32 columns would work",
+                          extents.rows, extents.columns)
+                .str();
+  return {};
+}
+
 hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtents &extents,
                                           int64_t warpgroups, std::string &refusal) {
+  if (extents.sharedBytes)
+    return chooseSharedLayout(context, extents, refusal);
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
   Divider divider(extents);
   std::optional<SmallVector<LayoutDigit>> ofLanes, ofWarps, ofGroups;

@@ -2,7 +2,8 @@
 //
 // Where no wgmma says which thread holds which element, the threads of a role share
 // its tiles so that each moves 16 bytes of neighbours, lanes lie side by side in
-// memory, and warps and warpgroups take rows of their own as far as there are rows.
+// memory, and warps and warpgroups take rows of their own as far as there are rows. Of tiles that
+// come from shared memory lanes lie below each other, so that they meet in no bank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,8 @@ namespace tessera {
 struct TileExtents {
   int64_t rows = 1, columns = 0; ///< what divides those of all tiles
   int64_t unit = 1;              ///< elements that an access of the narrowest ones moves at once
+  /// Bytes of the widest elements that move between registers and shared memory, or 0.
+  int64_t sharedBytes = 0;
 };
 
 /// What a thread moves at once of rows of `view` for a tile of `rank`, in bytes: 16, or less where

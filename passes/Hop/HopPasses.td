@@ -109,6 +109,30 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
+    A second operand of a dot that is computed element by element from one loaded tile and numbers is made by a role of one
+    warpgroup, the converter. It waits for the loaded tile, takes it into registers in parts of 64 elements a thread or
+    fewer, and writes what it makes into a pipe of two slots, which the consumers read. Each conversion of the loads of a
+    pipe has a pipe of its own. Refused without a producer, and beside a reducer or a transposer.
+
+    ```mlir
+    !V = !hop.pipe<tensor<64x64xf8E4M3FN>, 2>
+    !W = !hop.pipe<tensor<64x64xbf16>, 2>
+    %v8 = tile.load %values[%j, %c0] : !tile.view<[N, 64], f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+    %v = arith.extf %v8 : tensor<64x64xf8E4M3FN> to tensor<64x64xbf16>
+    // becomes in this role, and a wait on %wide in the consumers
+    hop.role @converter warpgroups(1) registers(56) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %loaded : !V -> !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+      %own = hop.pipe.acquire %wide : !W -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+      %v8 = hop.fetch %slot : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+      %v = arith.extf %v8 : tensor<64x64xf8E4M3FN> to tensor<64x64xbf16>
+      hop.stage %v, %own : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+      hop.warpgroup_sync
+      hop.pipe.release %loaded, %slot : !V, !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+      hop.pipe.commit %wide, %own : !W, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    }
+    ```
+
     With `placement = apart` a role of one warpgroup, the reducer, makes the sums over grid points: a dot of a computed tile
     whose result only leaves by a store that adds it, that store, and the loops around them. The consumers write the
     computed operand into a slot where they make it, and the reducer multiplies it from there, transposed or not. It makes
@@ -156,7 +180,9 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     All tiles of rank 2 of a role have one layout. In a role with products it is the accumulator of wgmma, which is also
     its 16-bit A operand; elements of 8 bits stay with the threads that have them there, four to a register
     (`hop.rearrange`). In others a thread has 16 bytes of neighbours, the lanes of a warp lie side by side along the
-    columns, and warps and warpgroups have rows of their own as far as there are rows; the rest shares the columns.
+    columns, and warps and warpgroups have rows of their own as far as there are rows; the rest shares the columns. In a
+    role that takes tiles from shared memory and writes them there a thread has 16 or 8 neighbours, and 8 lanes lie below each
+    other: rows of one repeat of the swizzle, which keeps them in different banks. That takes multiples of 32 rows and columns.
     Tiles that the threads cannot share so are an error that says which extents would work.
 
     Tiles of rank 1 follow the rows or the columns, as their uses ask; one that would need both is an error. A reduction

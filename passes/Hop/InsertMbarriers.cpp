@@ -60,15 +60,29 @@ bool isFetched(Value shared) {
   });
 }
 
+/// Whether the threads of the warpgroup have met between the last `Access` before `op` and `op`:
+/// they read and write slots one by one.
+template <typename Access>
+bool haveMetSince(Operation *op) {
+  while ((op = op->getPrevNode())) {
+    if (isa<hop::WarpgroupSyncOp>(op))
+      return true;
+    if (isa<Access>(op) || op->getNumRegions() != 0)
+      return false;
+  }
+  return false;
+}
+
 /// Whether every warp of the warpgroup has waited for the slot when one of its threads releases it:
 /// a product that all of them issued after the wait is complete, or they have met since. Only what
 /// is on the straight way from the wait to the release counts, as a loop or a conditional may do
 /// nothing.
 bool isJoined(hop::PipeReleaseOp release) {
   Operation *wait = release.getTile().getDefiningOp();
-  // What threads read themselves, they have read one by one.
-  if (!wait || isFetched(wait->getResult(0)))
+  if (!wait)
     return false;
+  if (isFetched(wait->getResult(0)))
+    return haveMetSince<hop::FetchOp>(release);
   DenseSet<Value> issued;
   SmallVector<Operation *> way = {release};
   while (way.back()->getBlock() != wait->getBlock())
@@ -91,15 +105,7 @@ bool isJoined(hop::PipeReleaseOp release) {
 }
 
 /// Whether the threads of each warpgroup have met since they wrote the slot that `commit` hands on.
-bool isJoined(hop::PipeCommitOp commit) {
-  for (Operation *op = commit->getPrevNode(); op; op = op->getPrevNode()) {
-    if (isa<hop::WarpgroupSyncOp>(op))
-      return true;
-    if (isa<hop::StageOp>(op) || op->getNumRegions() != 0)
-      return false;
-  }
-  return false;
-}
+bool isJoined(hop::PipeCommitOp commit) { return haveMetSince<hop::StageOp>(commit); }
 
 /// Rewrites one role, carrying its positions through loops and conditionals.
 class RoleRewriter {

@@ -163,14 +163,10 @@ Value Emitter::joinHalves(Value low, Value high) {
   return LLVM::InsertElementOp::create(builder, loc, vector, high, i32(1));
 }
 
-/// The elements of registers in f32; those of 8 bits by way of f16, which has them all.
+/// The elements of registers in f32 or 16 bits; those of 8 bits by way of f16, which has them all.
 LogicalResult Emitter::emitUnpack(Operation *op) {
   auto tile = cast<RankedTensorType>(op->getOperand(0).getType());
-  Type element = tile.getElementType();
-  if (isPackedTile(op->getResult(0).getType()))
-    return op->emitError("extends ")
-           << element << " to " << getElementTypeOrSelf(op->getResult(0).getType())
-           << "; extend to f32 and round with arith.truncf";
+  Type element = tile.getElementType(), wide = getElementTypeOrSelf(op->getResult(0).getType());
   Values words = elements(op->getOperand(0));
   if (tile::isByteFloat(element)) {
     StringRef name = isa<Float8E4M3FNType>(element) ? "llvm.nvvm.e4m3x2.to.f16x2.rn"
@@ -183,11 +179,24 @@ LogicalResult Emitter::emitUnpack(Operation *op) {
   }
   auto pair = VectorType::get(2, element);
   Values unpacked;
+  auto addWord = [&](Value vector) {
+    unpacked.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), vector));
+  };
   for (Value word : words) {
     Value vector = LLVM::BitcastOp::create(builder, loc, pair, word);
+    if (wide.isF16()) {
+      addWord(vector);
+      continue;
+    }
+    size_t first = unpacked.size();
     for (int64_t i = 0; i < 2; ++i) {
       Value half = LLVM::ExtractElementOp::create(builder, loc, vector, i32(i));
       unpacked.push_back(LLVM::FPExtOp::create(builder, loc, builder.getF32Type(), half));
+    }
+    if (!wide.isF32()) {
+      Value rounded = roundPair(wide, unpacked[first], unpacked[first + 1]);
+      unpacked.truncate(first);
+      addWord(rounded);
     }
   }
   bind(op->getResult(0), std::move(unpacked));

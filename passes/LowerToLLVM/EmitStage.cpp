@@ -3,7 +3,7 @@
 // How the threads of a warpgroup write a tile in the accumulator layout where bulk
 // copies and products read it, and read one that a bulk copy has written. 16-bit tiles go
 // as 8x8 matrices (stmatrix, ldmatrix), by rows or transposed; words go two neighbours at a
-// time.
+// time. In another layout a thread moves as many neighbours as it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,10 @@ using namespace tessera;
 
 void Emitter::emitStage(hop::StageOp op) {
   const SharedPlace target = sharedTiles.find(op.getDestination())->second;
-  if (op.getTransposed())
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  if (!hop::getLayout(type).isAccumulator())
+    stageRuns(op, target);
+  else if (op.getTransposed())
     stageColumns(op, target);
   else if (target.layout.elementBytes == 2)
     stageRows(op, target);
@@ -27,6 +30,10 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
   auto accumulator = hop::LayoutAttr::getAccumulator(op.getContext());
   bool isVector = type.getRank() == 1;
+  if (!isVector && hop::wordsOfRun(type)) {
+    fetchRuns(op, sharedTiles.find(op.getSource())->second);
+    return success();
+  }
   if (hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
     return op.emitError("reads a tile ")
            << (isVector ? "of rank 1 for the columns of accumulators" : "for accumulators")
@@ -197,4 +204,66 @@ void Emitter::fetchWords(hop::FetchOp op, const SharedPlace &source) {
                                          constraint, {address}, {element, element}));
   });
   bind(op, std::move(results));
+}
+
+/// Calls `visit` for each of the runs of neighbours that a thread moves at once, of which `element`
+/// is the number of the first word; addresses as for matrices. What the lanes span is within a
+/// swizzle's span, and the rows of a thread are apart by multiples of its repeat.
+void Emitter::forEachRun(RankedTensorType type, const SharedPlace &place, PlaceVisitor visit) {
+  hop::FragmentLayout layout(type);
+  int64_t bytes = place.layout.elementBytes, swizzle = place.layout.swizzle;
+  int64_t inRegister = hop::elementsPerRegister(type);
+  Value column = mul(firstPlace(layout.getLayoutAttr(), 1), bytes);
+  Value inUnit = LLVM::AndOp::create(builder, loc, column, i32(hopper::swizzleUnit - 1));
+  Value first = add(swizzledAddress(place, firstPlace(layout.getLayoutAttr(), 0), column), inUnit);
+  for (int64_t i = 0; i < layout.size(); i += hop::wordsOfRun(type) * inRegister) {
+    int64_t offset = layout.offset(i, 1) * bytes;
+    visit(first, offset % swizzle,
+          layout.offset(i, 0) * swizzle + offset / swizzle * place.layout.chunkBytes(),
+          i / inRegister);
+  }
+}
+
+/// "{$2, $3}" of the operands of inline assembly from number `first` on.
+static std::string vectorOf(int64_t words, int64_t first) {
+  std::string text;
+  for (int64_t i = 0; i < words; ++i)
+    text += (i ? ", $" : "{$") + std::to_string(first + i);
+  return text + "}";
+}
+
+void Emitter::fetchRuns(hop::FetchOp op, const SharedPlace &source) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  int64_t words = hop::wordsOfRun(type);
+  bool isFloat = type.getElementType().isF32();
+  Type word = isFloat ? Type(builder.getF32Type()) : Type(builder.getI32Type());
+  std::string constraints;
+  for (int64_t i = 0; i < words; ++i)
+    constraints += isFloat ? "=f," : "=r,";
+  Values results;
+  forEachRun(type, source, [&](Value address, int64_t flips, int64_t offset, int64_t) {
+    llvm::append_range(results,
+                       assembly("{\n.reg .b32 from;\nxor.b32 from, $" + Twine(words) + ", " +
+                                    Twine(flips) + ";\nld.shared.v" + Twine(words) + ".b32 " +
+                                    vectorOf(words, 0) + ", [from+" + Twine(offset) + "];\n}",
+                                constraints + "r", {address}, SmallVector<Type>(words, word)));
+  });
+  bind(op, std::move(results));
+}
+
+void Emitter::stageRuns(hop::StageOp op, const SharedPlace &target) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  int64_t words = hop::wordsOfRun(type);
+  const Values all = elements(op.getTile());
+  std::string constraints = "r";
+  for (int64_t i = 0; i < words; ++i)
+    constraints += ",r";
+  forEachRun(type, target, [&](Value address, int64_t flips, int64_t offset, int64_t first) {
+    Values operands = {address};
+    for (Value word : ArrayRef(all).slice(first, words))
+      operands.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word));
+    assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) + ";\nst.shared.v" + Twine(words) +
+                 ".b32 [to+" + Twine(offset) + "], " + vectorOf(words, 1) + ";\n}",
+             constraints, operands, {});
+  });
 }

@@ -235,12 +235,15 @@ private:
       llvm::function_ref<void(mlir::Value address, int64_t flips, int64_t offset, int64_t element)>;
   void forEachMatrices(mlir::RankedTensorType type, const SharedPlace &place, PlaceVisitor visit);
   void forEachPair(mlir::RankedTensorType type, const SharedPlace &place, PlaceVisitor visit);
+  void forEachRun(mlir::RankedTensorType type, const SharedPlace &place, PlaceVisitor visit);
   void stageRows(hop::StageOp op, const SharedPlace &target);
   void stageColumns(hop::StageOp op, const SharedPlace &target);
   void stageWords(hop::StageOp op, const SharedPlace &target);
+  void stageRuns(hop::StageOp op, const SharedPlace &target);
   void fetchVector(hop::FetchOp op, const SharedPlace &source);
   void fetchRows(hop::FetchOp op, const SharedPlace &source);
   void fetchWords(hop::FetchOp op, const SharedPlace &source);
+  void fetchRuns(hop::FetchOp op, const SharedPlace &source);
   void storeMatrices(mlir::Value address, int64_t flips, int64_t offset,
                      llvm::ArrayRef<mlir::Value> matrices, bool transposed);
   mlir::Value warpRow();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -94,6 +95,10 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
         issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))
       return !issue.getAcc() || isFragment(issue.getAcc());
+    if (auto stage = dyn_cast<hop::StageOp>(op); stage && !stage.getTransposed()) {
+      auto tile = cast<RankedTensorType>(stage.getTile().getType());
+      return isFragment(stage.getTile()) || hop::wordsOfRun(tile);
+    }
     if (isa<hop::MmaIssueOp, hop::StageOp>(op))
       return llvm::all_of(op->getOperands(), isFragment) &&
              llvm::all_of(op->getResults(), isFragment);

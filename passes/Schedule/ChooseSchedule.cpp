@@ -3,6 +3,7 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/PipeNumbers.h"
@@ -85,11 +86,23 @@ static LogicalResult checkByteOperands(DotOp dot) {
          << (isA ? "it is" : "the transpose of a tile that has its rows innermost");
 }
 
+/// Refuses an operand b that is neither loaded nor converted on its way.
+static LogicalResult checkB(DotOp dot) {
+  ConversionRefusal refusal;
+  if (loadedOperand(dot.getB()) || findConversion(dot.getB(), refusal))
+    return success();
+  InFlightDiagnostic error =
+      dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads it "
+                    "from shared memory; this one is computed, and not of one loaded tile and "
+                    "numbers, element by element; exchange the operands, or store it and load it "
+                    "in a second kernel");
+  error.attachNote(refusal.op->getLoc()) << refusal.reason;
+  return error;
+}
+
 static LogicalResult checkOperands(DotOp dot) {
-  if (!loadedOperand(dot.getB()))
-    return dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads "
-                         "it from shared memory; this one is computed; exchange the operands, or "
-                         "store it and load it in a second kernel");
+  if (failed(checkB(dot)))
+    return failure();
   TransposeOp transpose = computedTranspose(dot.getA());
   if (transpose && transpose.getSource().getDefiningOp<TransposeOp>())
     return transpose.emitError("transposes what is transposed; use the tile as it is computed");
@@ -133,8 +146,8 @@ static LogicalResult checkDots(KernelOp kernel) {
     any = true;
     if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)))
       return failure();
-    for (Value operand : {dot.getA(), dot.getB()})
-      if (LoadOp load = loadedOperand(operand); load && failed(checkColumns(load)))
+    for (LoadOp load : {loadedOperand(dot.getA()), loadOfB(dot)})
+      if (load && failed(checkColumns(load)))
         return failure();
     return success();
   });

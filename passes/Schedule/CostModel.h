@@ -142,6 +142,8 @@ struct CostModel {
   int64_t besideSums = 40;
   /// Registers of a thread of a transposer: ptxas -v of kernels/attention_fp8.tile.
   int64_t transposerRegisters = 48;
+  /// Likewise of a converter, with parts of 64 elements a thread: none spills within 48.
+  int64_t converterRegisters = 56;
 };
 
 /// What the passes ask when nobody gives them another one.

@@ -6,6 +6,7 @@
 #include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/Utils/InferIntRangeCommon.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Schedule/ResourceModel.h"
 #include <vector>
 
@@ -19,7 +20,8 @@ using OpSet = llvm::DenseSet<Operation *>;
 /// The operations of one loop body and how they depend on each other.
 class BodyGraph {
 public:
-  explicit BodyGraph(scf::ForOp loop) : body(loop.getBody()) {
+  explicit BodyGraph(scf::ForOp loop)
+      : body(loop.getBody()), conversions(conversionOperations(loop)) {
     for (Operation &op : body->without_terminator())
       ops.push_back(&op);
   }
@@ -59,9 +61,13 @@ public:
     return found.takeVector();
   }
 
+  /// Whether a converter runs the operation, of those that make an operand of a dot.
+  bool isConversion(Operation *op) const { return conversions.contains(op); }
+
   Block *const body;
 
 private:
+  OpSet conversions;
   SmallVector<Operation *> ops;
 };
 
@@ -86,10 +92,10 @@ OpSet dependentDots(const BodyGraph &graph) {
   return dependent;
 }
 
-/// Loads, transposes and index arithmetic: what may run late when only late
-/// operations use it.
-bool followsItsUsers(Operation *op) {
-  if (isa<LoadOp, TransposeOp>(op))
+/// Loads, transposes, conversions of operands and index arithmetic: what may run late when only
+/// late operations use it.
+bool followsItsUsers(const BodyGraph &graph, Operation *op) {
+  if (isa<LoadOp, TransposeOp>(op) || graph.isConversion(op))
     return true;
   return isPure(op) && op->getNumRegions() == 0 &&
          llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
@@ -100,7 +106,7 @@ OpSet lateOps(const BodyGraph &graph, const OpSet &dependent) {
   OpSet late = dependent;
   graph.closeOverUsers(late);
   for (Operation *op : llvm::reverse(graph.getOps())) {
-    if (!followsItsUsers(op))
+    if (!followsItsUsers(graph, op))
       continue;
     SmallVector<Operation *> users = graph.users(op);
     if (!users.empty() && llvm::all_of(users, [&](Operation *user) { return late.contains(user); }))
@@ -176,7 +182,7 @@ void appendLazily(const BodyGraph &graph, const OpSet &ops, SmallVectorImpl<Oper
     order.push_back(op);
   };
   for (Operation *op : graph.getOps())
-    if (!followsItsUsers(op))
+    if (!followsItsUsers(graph, op))
       append(append, op);
   for (Operation *op : graph.getOps())
     append(append, op);
@@ -278,9 +284,8 @@ LogicalResult OverlapPlanner::checkStages() {
       if (shape.separatesLate() && sources.contains(source) && joining.contains(source))
         return refuse(source, "the operands of a dot need the result of that dot in the iteration "
                               "before, so its work cannot run under the next iteration's");
-    for (Value operand : {dot.getA(), dot.getB()})
-      if (LoadOp load = loadedOperand(operand);
-          load && load->getBlock() == graph.body && !late.contains(load))
+    for (LoadOp load : {loadedOperand(dot.getA()), loadOfB(dot)})
+      if (load && load->getBlock() == graph.body && !late.contains(load))
         return refuse(load, "the tile feeds dots of both stages and would have to be kept from one "
                             "iteration to the next; load it again for the later dot");
   }

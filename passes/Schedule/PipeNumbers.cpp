@@ -1,22 +1,26 @@
 //===- PipeNumbers.cpp - Which loads share the slots of a pipe ------------===//
 
 #include "passes/Schedule/PipeNumbers.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Schedule/ResourceModel.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// The last operation of `block` in which the loaded tile, or a transpose of it, is used.
-static Operation *lastUse(Operation *op, Block *block) {
+using OpSet = llvm::DenseSet<Operation *>;
+
+/// The last operation of `block` in which the loaded tile is used, or a transpose of it, or what
+/// one of `conversions` makes of it.
+static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions) {
   Operation *last = block->findAncestorOpInBlock(*op);
   // What is loaded in a nested region is used there.
   if (last != op)
     return last;
   for (Operation *user : op->getUsers()) {
-    Operation *use = isa<TransposeOp>(user) && user->getBlock() == block
-                         ? lastUse(user, block)
-                         : block->findAncestorOpInBlock(*user);
+    bool handsOn = isa<TransposeOp>(user) || conversions.contains(user);
+    Operation *use = handsOn && user->getBlock() == block ? lastUse(user, block, conversions)
+                                                          : block->findAncestorOpInBlock(*user);
     if (last->isBeforeInBlock(use))
       last = use;
   }
@@ -24,7 +28,7 @@ static Operation *lastUse(Operation *op, Block *block) {
 }
 
 /// Whether one of the loads is done with its tile before the other one loads.
-static bool mayShare(LoadOp a, LoadOp b) {
+static bool mayShare(LoadOp a, LoadOp b, const OpSet &conversions) {
   if (a.getView() != b.getView() || a.getType() != b.getType() || a->getBlock() == b->getBlock())
     return false;
   Block *block = a->getBlock();
@@ -34,15 +38,16 @@ static bool mayShare(LoadOp a, LoadOp b) {
   // Different regions of one operation exclude each other.
   if (inA == inB)
     return true;
-  return inA->isBeforeInBlock(inB) ? lastUse(a, block)->isBeforeInBlock(inB)
-                                   : lastUse(b, block)->isBeforeInBlock(inA);
+  return inA->isBeforeInBlock(inB) ? lastUse(a, block, conversions)->isBeforeInBlock(inB)
+                                   : lastUse(b, block, conversions)->isBeforeInBlock(inA);
 }
 
 void tessera::numberPipes(KernelOp kernel) {
   SmallVector<SmallVector<LoadOp>> pipes;
+  OpSet conversions = conversionOperations(kernel);
   auto add = [&](LoadOp load) {
     auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOp> others) {
-      return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other); });
+      return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other, conversions); });
     });
     if (pipe == pipes.end()) {
       pipes.emplace_back();

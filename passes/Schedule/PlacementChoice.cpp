@@ -1,8 +1,8 @@
 //===- PlacementChoice.cpp - What runs in roles of its own -----------------===//
 //
 // The part of ScheduleSearch that decides whether sums have a role of their own
-// (placement = apart), or transpositions (transpose = apart), and what that
-// leaves to the others.
+// (placement = apart), or transpositions (transpose = apart), or conversions,
+// and what that leaves to the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
                                                       bool warpSpecialize) const {
   if (requested.placement)
     return {*requested.placement};
-  if (requested.reducerRegisters && loadsToTranspose(kernel).empty())
+  if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !converts)
     return {PlacementKind::apart};
-  bool isOpen = !sums.empty() && warpSpecialize && requested.overlap.value_or(1) == 1 &&
-                !findSpeculation(kernel);
+  bool isOpen = !sums.empty() && !converts && warpSpecialize &&
+                requested.overlap.value_or(1) == 1 && !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
                 : SmallVector<PlacementKind>{PlacementKind::rows};
 }
@@ -41,25 +41,28 @@ SmallVector<TransposeKind> ScheduleSearch::transposes(const ScheduleFields &requ
                                                       bool warpSpecialize) const {
   if (requested.transpose)
     return {*requested.transpose};
-  bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows &&
+  bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !converts &&
                 !loadsToTranspose(kernel).empty();
   return isOpen ? SmallVector<TransposeKind>{TransposeKind::apart, TransposeKind::own}
                 : SmallVector<TransposeKind>{TransposeKind::own};
 }
 
-/// Gives the role of the sums or of the transpositions what it needs, and takes it from the
-/// consumers of `split`.
+/// Gives the role of the sums, the transpositions or the conversions what it needs, and takes it
+/// from the consumers of `split`.
 void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
   bool sumsApart = fields.placement == PlacementKind::apart;
-  if (!sumsApart && fields.transpose != TransposeKind::apart) {
+  bool transposes = fields.transpose == TransposeKind::apart;
+  if (!sumsApart && !transposes && !converts) {
     fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
     return;
   }
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
   if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(hopper::leastRoleRegisters);
-  fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart ? reducerRegisters(kernel, model) : model.transposerRegisters);
+  fields.reducerRegisters =
+      fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model)
+                                       : transposes ? model.transposerRegisters
+                                                    : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
   split.consumer =
@@ -119,5 +122,21 @@ std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &can
     return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
   if (candidate.hasReducer())
     return "a kernel has a reducer or a transposer; use placement = rows or transpose = own";
+  return std::nullopt;
+}
+
+/// Why `candidate` cannot have the role that converts operands on their way.
+std::optional<std::string> ScheduleSearch::rejectConverter(const Candidate &candidate) const {
+  if (!candidate.hasConverter)
+    return std::nullopt;
+  if (!candidate.isSpecialized())
+    return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
+           "use warp_specialize = true";
+  if (candidate.hasReducer())
+    return "operand b of a dot is converted on its way, and beside a reducer no role can; use "
+           "placement = rows";
+  if (candidate.hasTransposer())
+    return "operand b of a dot is converted on its way, and beside a transposer no role can; use "
+           "transpose = own";
   return std::nullopt;
 }

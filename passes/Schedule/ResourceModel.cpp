@@ -8,6 +8,7 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/MapVector.h"
@@ -35,6 +36,8 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
       if (LoadOp load = loadedOperand(operand))
         loads.insert(load);
   });
+  for (const Conversion &conversion : findConversions(kernel))
+    loads.insert(conversion.load);
   SmallVector<PipedTile> tiles;
   llvm::DenseMap<Attribute, size_t> byPipe;
   kernel.walk([&](LoadOp load) {
@@ -93,9 +96,12 @@ SmallVector<LoadOp> tessera::fetchedLoads(KernelOp kernel) {
     return loop.getBody()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   };
   SmallVector<LoadOp> possible;
+  llvm::DenseSet<Operation *> converted;
+  for (const Conversion &conversion : findConversions(kernel))
+    converted.insert(conversion.load);
   llvm::DenseSet<std::pair<Value, Type>> matrices;
   kernel.walk([&](LoadOp load) {
-    if (!canComeInBulk(load))
+    if (converted.contains(load) || !canComeInBulk(load))
       return;
     auto loop = load->getParentOfType<scf::ForOp>();
     bool isInLoop = loop && multiplies(loop);
@@ -288,6 +294,19 @@ int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKi
     bytes += isApart ? slotsOfTransposed *
                            (llvm::alignTo(size, hopper::tileAlignment) + 2 * hopper::mbarrierBytes)
                      : llvm::alignTo(consumers * size, hopper::tileAlignment);
+  return bytes;
+}
+
+int64_t tessera::convertedBytes(KernelOp kernel) {
+  // Copies of a load share its pipe, and what is made of them one behind it.
+  llvm::MapVector<std::pair<Attribute, Type>, llvm::SmallDenseMap<Operation *, int64_t>> counts;
+  for (Conversion &conversion : findConversions(kernel))
+    ++counts[{conversion.load.getPipeAttr(), conversion.getTile().getType()}][conversion.load];
+  int64_t bytes = 0;
+  for (auto &[key, ofLoads] : counts)
+    bytes +=
+        llvm::max_element(ofLoads, llvm::less_second())->second * slotsOfConverted *
+        (llvm::alignTo(tileBytes(key.second), hopper::tileAlignment) + 2 * hopper::mbarrierBytes);
   return bytes;
 }
 
@@ -540,6 +559,13 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
   DenseSet<Value> inSharedMemory;
   DenseSet<Operation *> elsewhere = apartOperations(kernel, placement);
   OperandBuffers buffers(findStagedOperands(kernel, operands, elsewhere));
+  for (const Conversion &conversion : findConversions(kernel)) {
+    elsewhere.insert_range(conversion.operations);
+    inSharedMemory.insert(conversion.getTile());
+    for (Operation *user : conversion.getTile().getUsers())
+      if (isa<TransposeOp>(user))
+        inSharedMemory.insert(user->getResult(0));
+  }
   for (const OperandBuffers::Tile &tile : buffers.getTiles())
     if (!tile.isReadElsewhere)
       inSharedMemory.insert(tile.values.begin(), tile.values.end());

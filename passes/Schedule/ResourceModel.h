@@ -31,6 +31,8 @@ constexpr int64_t slotsOfNumbers = 2;
 constexpr int64_t slotsOfSums = 2;
 /// Slots of the pipes of a role that transposes (transpose = apart), likewise.
 constexpr int64_t slotsOfTransposed = 2;
+/// And of those of a role that converts operands.
+constexpr int64_t slotsOfConverted = 2;
 
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
@@ -42,7 +44,7 @@ struct PipedTile {
   bool inLoop = false;
 };
 
-/// The tiles of `kernel` that live in shared memory, in program order.
+/// The tiles of `kernel` that are loaded into shared memory for dots, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
 /// The tiles that loops with dots of `kernel` load for arithmetic and that can come through a pipe
@@ -86,6 +88,9 @@ llvm::SmallVector<tile::LoadOp> loadsToTranspose(tile::KernelOp kernel);
 /// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
 /// warpgroups for itself, or on their way from a role of its own.
 int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::TransposeKind transpose);
+
+/// Shared memory of what a converter hands on.
+int64_t convertedBytes(tile::KernelOp kernel);
 
 /// Whether the computed operands of the dots of `kernel` that are in shared memory with `operands`
 /// can be there, and their bytes: with `shared` all of them, else those that are transposed.

@@ -2,6 +2,7 @@
 
 #include "passes/Schedule/ScheduleSearch.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
@@ -47,6 +48,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
   fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
+  converts = !findConversions(kernel).empty();
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -148,7 +150,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
-  return {fields, shape, split, choosesLoads};
+  return {fields, shape, split, choosesLoads, /*hasConverter=*/converts};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -217,9 +219,11 @@ static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidat
   SmallVector<hop::RegisterRequest> requests = {
       {"the producer", 1, split.producer},
       {"the consumers", candidate.consumers(), split.consumer}};
-  if (candidate.hasReducer() || candidate.hasTransposer())
-    requests.push_back({candidate.hasReducer() ? "the reducer" : "the transposer", 1,
-                        candidate.fields.reducerRegisters});
+  if (candidate.hasHelper())
+    requests.push_back({candidate.hasReducer()      ? "the reducer"
+                        : candidate.hasTransposer() ? "the transposer"
+                                                    : "the converter",
+                        1, candidate.fields.reducerRegisters});
   if (candidate.isSpecialized())
     return hop::whyPoolTooSmall(requests);
   if (split.consumer <= candidate.entryRegisters())
@@ -261,6 +265,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (std::optional<std::string> reason = rejectReducer(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectTransposer(candidate))
+    return reason;
+  if (std::optional<std::string> reason = rejectConverter(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectLoads(candidate))
     return reason;
@@ -417,6 +423,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   chooseWalk(fields);
   operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
+  operandBytes += convertedBytes(kernel);
   std::optional<StageCounts> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.

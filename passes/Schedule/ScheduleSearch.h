@@ -49,16 +49,17 @@ public:
     RegisterSplit registers;
     /// How tiles are loaded for arithmetic is a choice.
     bool choosesLoads = false;
+    /// A role of its own converts operands.
+    bool hasConverter = false;
     /// Of a thread that computes.
     int64_t registersNeeded = 0;
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     bool hasReducer() const { return fields.placement == tile::PlacementKind::apart; }
     bool hasTransposer() const { return fields.transpose == tile::TransposeKind::apart; }
-    /// Those that compute, load, and make sums or transpose.
-    int64_t warpgroups() const {
-      return consumers() + isSpecialized() + (hasReducer() || hasTransposer());
-    }
+    bool hasHelper() const { return hasReducer() || hasTransposer() || hasConverter; }
+    /// Those that compute, load, and make sums, transpose or convert.
+    int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelper(); }
     int64_t consumers() const { return *fields.consumers; }
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
@@ -91,6 +92,7 @@ private:
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
   std::optional<std::string> rejectReducer(const Candidate &candidate) const;
   std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
+  std::optional<std::string> rejectConverter(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   int64_t neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
@@ -126,6 +128,8 @@ private:
   bool multiplies = false, worksBetweenDots = false, canTakeTurns = false, turnsPay = false,
        turnsPayBesideTransposer = false, severalDots = false;
   bool scalesWideTiles = false;
+  /// Whether dots read tiles that are converted on their way.
+  bool converts = false;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;
   /// What a role of its own can sum up.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
@@ -105,6 +106,69 @@ void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &bui
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
+/// The rows of a part of a conversion: as many as leave a thread of the warpgroup with few
+/// elements.
+static int64_t rowsOfPart(RankedTensorType tile) {
+  constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32;
+  int64_t rows = tile.getDimSize(0);
+  while (rows % (2 * leastRows) == 0 && rows * tile.getDimSize(1) > mostElements)
+    rows /= 2;
+  return rows;
+}
+
+static RankedTensorType withRows(Type type, int64_t rows) {
+  auto tile = cast<RankedTensorType>(type);
+  return RankedTensorType::get({rows, tile.getDimSize(1)}, tile.getElementType());
+}
+
+/// Makes an operand of a loaded tile part by part, so that few registers hold it, and hands it over
+/// when all threads have written.
+void Slicer::writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder) {
+  Operation *last = conversion.operations.back();
+  Location loc = last->getLoc();
+  Value source = operands.find(tile::LoadOp(conversion.load).getResult())->second.tile;
+  Value target = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
+  int64_t parts = info.tile.getDimSize(0) / rowsOfPart(info.tile);
+  for (int64_t i = 0; i < parts; ++i) {
+    Value number = arith::ConstantIndexOp::create(builder, loc, i);
+    writePart(conversion, partOf(source, /*ofColumns=*/false, parts, number, loc, builder),
+              partOf(target, /*ofColumns=*/false, parts, number, loc, builder), builder);
+  }
+  hop::WarpgroupSyncOp::create(builder, loc);
+  hop::PipeCommitOp::create(builder, loc, info.pipe, target);
+}
+
+/// Computes the rows of `target` from those of `source`.
+void Slicer::writePart(const Conversion &conversion, Value source, Value target,
+                       OpBuilder &builder) {
+  tile::LoadOp load = conversion.load;
+  RankedTensorType type = cast<hop::SharedType>(source.getType()).getTile();
+  IRMapping part;
+  part.map(load.getResult(), hop::FetchOp::create(builder, load.getLoc(), type, source).getTile());
+  for (Operation *op : conversion.operations) {
+    OperationState state(op->getLoc(), op->getName());
+    for (Value operand : op->getOperands())
+      state.operands.push_back(partOfNumbers(operand, type.getDimSize(0), part, builder));
+    state.addTypes(withRows(op->getResult(0).getType(), type.getDimSize(0)));
+    state.addAttributes(op->getAttrs());
+    part.map(op->getResult(0), builder.create(state)->getResult(0));
+  }
+  Operation *last = conversion.operations.back();
+  hop::StageOp::create(builder, last->getLoc(), part.lookup(last->getResult(0)), target);
+}
+
+/// What `part` has of `value`, or `rows` of a tile of numbers, made anew.
+Value Slicer::partOfNumbers(Value value, int64_t rows, const IRMapping &part, OpBuilder &builder) {
+  if (part.contains(value) || !isa<RankedTensorType>(value.getType()))
+    return part.lookupOrDefault(value);
+  RankedTensorType type = withRows(value.getType(), rows);
+  Location loc = value.getLoc();
+  if (auto splat = value.getDefiningOp<tile::SplatOp>())
+    return tile::SplatOp::create(builder, loc, type, whole.lookupOrDefault(splat.getSource()));
+  auto dense = cast<DenseElementsAttr>(value.getDefiningOp<arith::ConstantOp>().getValue());
+  return arith::ConstantOp::create(builder, loc, dense.resizeSplat(type));
+}
+
 SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   SumParts parts = partsOf(sum);
@@ -193,6 +257,10 @@ void Slicer::releaseSlots() {
       }
     };
     extend(wait.getTile(), extend);
+    // One thread of a converter gives the slot back for all, when they have met.
+    if (spec.converts && isa<hop::FetchOp>(last))
+      while (!isa<hop::WarpgroupSyncOp>(last))
+        last = last->getNextNode();
     OpBuilder builder(last->getBlock(), std::next(last->getIterator()));
     hop::PipeReleaseOp::create(builder, wait.getLoc(), wait.getPipe(), wait.getTile());
   }

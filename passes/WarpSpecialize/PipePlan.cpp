@@ -52,15 +52,17 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
 
 FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loads) {
   PipePlan plan;
-  llvm::DenseSet<Operation *> fetched;
+  llvm::DenseSet<Operation *> fetched, converted;
+  for (const Conversion &conversion : findConversions(kernel))
+    converted.insert(conversion.load);
   if (loads == tile::LoadKind::pipe)
     for (tile::LoadOp load : fetchedLoads(kernel))
       fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
-    bool isFetched = fetched.contains(load);
-    if (!isFetched && !feedsDot(load.getResult()))
+    bool isFetched = fetched.contains(load), isKnown = isFetched || converted.contains(load);
+    if (!isKnown && !feedsDot(load.getResult()))
       return success();
-    if (!isFetched && failed(checkPipedUses(load, load.getResult())))
+    if (!isKnown && failed(checkPipedUses(load, load.getResult())))
       return failure();
     auto tile = cast<RankedTensorType>(load.getType());
     if (!hop::getSharedLayout(tile))
@@ -99,7 +101,8 @@ namespace {
 /// Finds the uses of the tiles of a plan that need another load, and loads there.
 class Reloader {
 public:
-  Reloader(tile::KernelOp kernel, PipePlan &plan) : plan(plan) {
+  Reloader(tile::KernelOp kernel, PipePlan &plan)
+      : plan(plan), conversions(conversionOperations(kernel)) {
     kernel.walk([&](Operation *op) {
       // What registers take leaves its slot at once.
       if (plan.isPiped(op) && !plan.pipeOf(op).isFetched)
@@ -118,15 +121,19 @@ public:
   }
 
 private:
-  /// A product that reads the tile, and the transposes on the way to it.
+  /// A product that reads the tile, and the transposes and conversions on the way to it.
   struct Use {
     OpOperand *operand;
-    SmallVector<Operation *> transposes;
+    SmallVector<Operation *> between;
   };
-  static void findUses(Value tile, SmallVector<Operation *> transposes, SmallVector<Use> &uses);
-  static SmallVector<Use> usesOf(tile::LoadOp load) {
+  bool isBetween(Operation *op) const {
+    return isa<tile::TransposeOp>(op) || conversions.contains(op);
+  }
+  void findUses(Value tile, SmallVector<Use> &uses) const;
+  void collectBetween(Value tile, SmallVector<Operation *> &between) const;
+  SmallVector<Use> usesOf(tile::LoadOp load) const {
     SmallVector<Use> uses;
-    findUses(load.getResult(), {}, uses);
+    findUses(load.getResult(), uses);
     return uses;
   }
   bool goesRound(Operation *op, PipeKey pipe) const;
@@ -135,21 +142,34 @@ private:
   void loadAt(tile::LoadOp load, Operation *position);
 
   PipePlan &plan;
+  DenseSet<Operation *> conversions;
   SmallVector<tile::LoadOp> loads;
   DenseSet<Value> stored; ///< views, of which a later load may be of other elements
 };
 } // namespace
 
-void Reloader::findUses(Value tile, SmallVector<Operation *> transposes, SmallVector<Use> &uses) {
+void Reloader::findUses(Value tile, SmallVector<Use> &uses) const {
   for (OpOperand &operand : tile.getUses()) {
-    if (!isa<tile::TransposeOp>(operand.getOwner())) {
-      uses.push_back({&operand, transposes});
+    if (isBetween(operand.getOwner())) {
+      findUses(operand.getOwner()->getResult(0), uses);
       continue;
     }
-    SmallVector<Operation *> longer = transposes;
-    longer.push_back(operand.getOwner());
-    findUses(operand.getOwner()->getResult(0), longer, uses);
+    bool isNew = llvm::none_of(uses, [&](const Use &use) { return use.operand == &operand; });
+    if (!isNew)
+      continue;
+    uses.push_back({&operand, {}});
+    collectBetween(operand.get(), uses.back().between);
   }
+}
+
+/// Adds the transposes and conversions that make `tile` of a loaded one, in their order.
+void Reloader::collectBetween(Value tile, SmallVector<Operation *> &between) const {
+  Operation *op = tile.getDefiningOp();
+  if (!op || !isBetween(op) || llvm::is_contained(between, op))
+    return;
+  for (Value operand : op->getOperands())
+    collectBetween(operand, between);
+  between.push_back(op);
 }
 
 /// Whether a loop in `op`, or `op` itself, takes any number of slots of `pipe`.
@@ -213,13 +233,11 @@ void Reloader::loadAt(tile::LoadOp load, Operation *position) {
     Operation *user = position->getBlock()->findAncestorOpInBlock(*use.operand->getOwner());
     if (!user || user->isBeforeInBlock(position))
       continue;
-    Value tile = again.getResult();
-    for (Operation *transpose : use.transposes) {
-      IRMapping mapping;
-      mapping.map(transpose->getOperand(0), tile);
-      tile = builder.clone(*transpose, mapping)->getResult(0);
-    }
-    use.operand->set(tile);
+    IRMapping mapping;
+    mapping.map(load.getResult(), again.getResult());
+    for (Operation *op : use.between)
+      conversions.insert(builder.clone(*op, mapping));
+    use.operand->set(mapping.lookup(use.operand->get()));
   }
   InFlightDiagnostic remark = load.emitRemark("the tile is loaded again for a use behind a loop "
                                               "that goes round the slots of its pipe");
@@ -250,6 +268,30 @@ static LogicalResult checkOrder(tile::KernelOp kernel, const PipePlan &plan) {
     diag.attachNote(earlier->getLoc()) << "stored here";
   });
   return success(refused.empty());
+}
+
+void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
+  // Copies of a load share its pipe, so that of each one conversion goes through a pipe behind it.
+  llvm::DenseMap<Operation *, int64_t> counts;
+  llvm::DenseMap<std::pair<PipeKey, int64_t>, PipeKey> known;
+  for (const Conversion &conversion : findConversions(kernel)) {
+    Operation *last = conversion.operations.back();
+    auto tile = cast<RankedTensorType>(last->getResult(0).getType());
+    PipeKey source = plan.accesses.lookup(conversion.load), own(last, 0);
+    PipeKey key = known.try_emplace({source, counts[conversion.load]++}, own).first->second;
+    std::string label = plan.pipes[source].label + ".converted";
+    plan.accesses[last] = key;
+    plan.conversions[last] = conversion;
+    PipeInfo &info = plan.pipes[key];
+    if (info.tile)
+      continue;
+    info.tile = tile;
+    info.label = label;
+    info.isComputed = info.isConverted = true;
+    info.slots = slotsOfConverted;
+    last->emitRemark("is made by a role of its own, a converter, and goes on to the consumers as '")
+        << label << "', in " << slotsOfConverted << " slots of " << tile;
+  }
 }
 
 /// The pipe of the operands of the sums that are added to the view of `sum`.

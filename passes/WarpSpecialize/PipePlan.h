@@ -1,7 +1,8 @@
 //===- PipePlan.h - Which loads and stores share which pipe -----------------===//
 //
 // The pipes that join the roles of a kernel: the loads that fill them, the stores that a
-// role of its own makes of what others fill in, and the computed tiles that a reducer multiplies.
+// role of its own makes of what others fill in, and the computed tiles that a reducer multiplies or
+// that a converter makes for products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/Conversions.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -28,8 +30,9 @@ struct PipeInfo {
   /// Results go through it, which a role of its own stores: that one, by number.
   bool isStored = false;
   unsigned writer = 0;
-  /// Computed tiles go through it, to the role that makes sums of them.
-  bool isComputed = false;
+  /// Computed tiles go through it: to the role that makes sums of them, or from the role that
+  /// converts what is loaded.
+  bool isComputed = false, isConverted = false;
   /// A role of its own transposes its tiles, that one by number, and hands them on through a pipe.
   bool isTransposed = false;
   unsigned transposer = 0;
@@ -50,6 +53,8 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
+  /// What a role of its own converts, by the last operation of each.
+  llvm::DenseMap<mlir::Operation *, Conversion> conversions;
 
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
@@ -83,6 +88,9 @@ mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
 /// Marks the pipes whose tiles a role of its own transposes; reports tiles that have other uses
 /// too.
 mlir::LogicalResult planTransposes(tile::KernelOp kernel, PipePlan &plan);
+
+/// Adds the pipes of the operands that a role of its own converts.
+void planConversions(tile::KernelOp kernel, PipePlan &plan);
 
 /// Adds the pipes of the operands of the sums that a role of its own makes.
 mlir::LogicalResult planSums(tile::KernelOp kernel, PipePlan &plan);

@@ -25,7 +25,8 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     return failure();
   for (auto [number, role] : llvm::enumerate(roles))
     if ((role.sums && failed(assignment.assignSums(number))) ||
-        (role.transposes && failed(assignment.assignTransposes(number))))
+        (role.transposes && failed(assignment.assignTransposes(number))) ||
+        (role.converts && failed(assignment.assignConversions(number))))
       return failure();
   if (failed(assignment.assignRest(rest)))
     return failure();
@@ -80,6 +81,13 @@ LogicalResult RoleAssignment::assignTransposes(unsigned role) {
   return failure(walk.wasInterrupted());
 }
 
+LogicalResult RoleAssignment::assignConversions(unsigned role) {
+  for (auto [access, pipe] : plan->accesses)
+    if (plan->pipes.find(pipe)->second.isConverted && failed(assign(access, role)))
+      return failure();
+  return success();
+}
+
 /// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are
 /// loaded for other grid points.
 LogicalResult RoleAssignment::assignReads(Operation *access, unsigned role) {
@@ -103,8 +111,9 @@ LogicalResult RoleAssignment::assignReads(Operation *access, unsigned role) {
 /// Gives `role` what no role has yet.
 LogicalResult RoleAssignment::assignRest(unsigned role) {
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    // Where another role makes the tile, this one waits for it if it needs it.
     if (plan->isHandedOver(op))
-      return assign(op, role);
+      return fills(role, op) ? assign(op, role) : success();
     // Where another role reads the tiles, this one does if it needs them.
     if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
       return readers.contains(plan->accesses.lookup(load)) ? success() : assignReads(load, role);

@@ -8,6 +8,7 @@
 //   * a role that makes sums apart runs their dots and stores, and what they need. There what makes
 //     the computed operand is a wait;
 //   * a role that transposes tiles takes part in their loads alone;
+//   * a role that converts operands runs what makes them of a loaded tile, for which it waits;
 //   * every other operation is of the computing role, with what it needs in turn. There a
 //     load through a pipe is a wait, and a store through one a fill: neither needs an address;
 //   * a loop or conditional is of each role that runs something in it. A role that fills or
@@ -40,6 +41,8 @@ struct RoleSpec {
   bool sums = false;
   /// It transposes the tiles of the plan's pipes that are to be transposed.
   bool transposes = false;
+  /// It converts operands.
+  bool converts = false;
 
   bool isElected() const { return !warpgroups; }
 };
@@ -84,6 +87,7 @@ private:
   mlir::LogicalResult assignReads(mlir::Operation *access, unsigned role);
   mlir::LogicalResult assignSums(unsigned role);
   mlir::LogicalResult assignTransposes(unsigned role);
+  mlir::LogicalResult assignConversions(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);

@@ -10,6 +10,8 @@
 //   | load, transposed      | hop.pipe.load              | hop.transpose to another pipe   |
 //   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
 //   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
+//   | operand, converted    | hop.fetch, what computes   | an operand of hop.mma           |
+//   |                       | it, hop.stage, in parts    |                                 |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
 //   | common bound          | the longest of the cluster | the block's own                |
 //
@@ -33,7 +35,11 @@ public:
          unsigned role, const RowPartition &rows, mlir::Value warpgroup,
          const mlir::IRMapping &arguments)
       : plan(plan), assignment(assignment), role(role), spec(roles[role]), rows(rows),
-        warpgroup(warpgroup), whole(arguments) {}
+        warpgroup(warpgroup), whole(arguments) {
+    for (auto &[last, conversion] : plan.conversions)
+      if (spec.converts)
+        steps.insert_range(conversion.operations);
+  }
 
   mlir::LogicalResult slice(mlir::Block &program, mlir::OpBuilder &builder);
 
@@ -73,6 +79,9 @@ private:
   void writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
+  void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);
+  Value partOfNumbers(Value value, int64_t rows, const mlir::IRMapping &part, OpBuilder &builder);
+  void writePart(const Conversion &conversion, Value source, Value target, OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
   /// The indices from which `number`, one of the parts of a sum, is stored.
   llvm::SmallVector<Value> placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder);
@@ -107,6 +116,7 @@ private:
   mlir::IRMapping share; ///< the share of tiles that are made anew for each use
   llvm::DenseMap<Value, Operand> operands;
   llvm::SmallVector<hop::PipeWaitOp> waits;
+  llvm::DenseSet<mlir::Operation *> steps; ///< of the conversions that this role makes
 };
 
 } // namespace tessera

@@ -78,9 +78,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
-  /// Adds the pipes of what a role of its own transposes, stores or sums up.
+  /// Adds the pipes of what a role of its own converts, transposes, stores or sums up.
   LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                             PipePlan &plan) {
+    if (failed(checkConverter(kernel, schedule)))
+      return failure();
+    planConversions(kernel, plan);
     if (schedule.transpose == tile::TransposeKind::apart &&
         (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
       return failure();
@@ -109,6 +112,26 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return kernel.emitError("has rotated loops, and a reducer (placement = apart) takes the "
                               "operands of its dots in their own steps; use overlap = 1 or "
                               "placement = rows");
+    return success();
+  }
+
+  /// Refuses a role that converts where no producer loads for it, or another helper is.
+  LogicalResult checkConverter(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    SmallVector<Conversion> conversions = findConversions(kernel);
+    if (conversions.empty())
+      return success();
+    Operation *first = conversions.front().operations.back();
+    if (!*schedule.warpSpecialize)
+      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
+                              "and no producer loads for one; use warp_specialize = true");
+    if (schedule.placement == tile::PlacementKind::apart)
+      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
+                              "and a reducer (placement = apart) leaves no room for one; use "
+                              "placement = rows");
+    if (schedule.transpose == tile::TransposeKind::apart)
+      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
+                              "and a transposer (transpose = apart) leaves no room for one; use "
+                              "transpose = own");
     return success();
   }
 
@@ -148,8 +171,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
-  /// through pipes; a warpgroup that makes sums, or one that transposes; and those that compute, or
-  /// do all of this. The role of all else is last.
+  /// through pipes; a warpgroup that makes sums, one that transposes or one that converts; and
+  /// those that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize) {
@@ -177,11 +200,15 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (schedule.transpose == tile::TransposeKind::apart)
       roles.push_back({"transposer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
                        /*transposes=*/true});
+    unsigned converter = roles.size();
+    if (llvm::any_of(plan.pipes, [](auto &pipe) { return pipe.second.isConverted; }))
+      roles.push_back({"converter", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
+                       /*transposes=*/false, /*converts=*/true});
     for (auto &[key, pipe] : plan.pipes) {
       pipe.transposer = transposer;
       pipe.writer = writer;
       if (pipe.isStored || pipe.isComputed)
-        pipe.filler = roles.size();
+        pipe.filler = pipe.isConverted ? converter : roles.size();
     }
     roles.push_back(consumer);
     return roles;
@@ -230,8 +257,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    // One warpgroup has all rows of a sum or of a tile to transpose, which cannot fail.
-    RowPartition divided = spec.sums || spec.transposes ? *RowPartition::get(kernel, 1) : rows;
+    // One warpgroup has all rows of a sum, or of a tile to transpose or convert, which cannot fail.
+    bool isAlone = spec.sums || spec.transposes || spec.converts;
+    RowPartition divided = isAlone ? *RowPartition::get(kernel, 1) : rows;
     return Slicer(plan, assignment, roles, number, divided, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);
   }

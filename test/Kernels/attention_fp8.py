@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/attention_fp8.tile %t
-"""Compares attention of 8-bit numbers on the interpreter with the definition: scales, both forms of V, masks, scores, head
-groups and awkward lengths."""
+"""Compares attention of 8-bit numbers on the interpreter with the definition: scales, both forms of V, queries of 16
+bits, masks, scores, head groups and awkward lengths."""
 
 import math
 import os
@@ -123,6 +123,10 @@ def main(kernel, folder):
         for promote in (1, 3):
             check(kernel, folder, 1, 1, 3, 300, scales, True, f"-DPROMOTE={promote}")
         check_variants(os.path.dirname(kernel), folder, scales, scales == "tensor")
+        for wide, transposed in (("bf16", True), ("f16", False)):
+            check(kernel, folder, 4, 2, 5, 70, scales, transposed, f"-DTQ={wide}")
+            check(kernel, folder, 2, 1, 67, 130, scales, transposed, f"-DTQ={wide}", "-DCAUSAL=true", **causal)
+            check(kernel, folder, 1, 1, 1, 1, scales, transposed, f"-DTQ={wide}")
 
 
 main(*sys.argv[1:])

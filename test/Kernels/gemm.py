@@ -38,7 +38,20 @@ def main(kernel, folder):
             for n in range(N)
         ]
         compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
+    check_weights(kernel, folder, a, b)
     check_scales(kernel, folder, a, b)
+
+
+def check_weights(kernel, folder, a, b):
+    """B of 8 bits, which the numbers of `draw` are, beside A of 16."""
+    expected = [sum(a[m * K + k] * b[k * N + n] for k in range(K)) for m in range(M) for n in range(N)]
+    for transposed in (False, True):
+        save(f"{folder}/b.npy", [b[k * N + n] for n in range(N) for k in range(K)] if transposed else b,
+             (N, K) if transposed else (K, N))  # fmt: skip
+        defines = [f"-DB_TRANSPOSED={str(transposed).lower()}", "-DTB=f8E4M3FN", "-DBM=64", "-DBN=32", "-DBK=32"]
+        inputs = ["--input", f"a={folder}/a.npy", "--input", f"b={folder}/b.npy"]
+        run(kernel, *defines, *inputs, "--precision", "exact", "--output", f"c={folder}/c.npy")
+        compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
 
 
 def check_scales(kernel, folder, a, b):

@@ -1,5 +1,5 @@
 """Checks attention of 8-bit numbers on the GPU against f64, kernels/attention_fp8.tile and kernels/variants: the error of O
-at most twice that of the same computation with P rounded to the type of V, plus a unit of the last place of O.
+at most twice that of the same computation with P rounded to the type of Q, plus a unit of the last place of O.
 
     fp8_check.py [--bundles DIR] [--quick]
     fp8_check.py --list FILE               the kernels, for build_bundles.py --groups= --extra FILE
@@ -17,6 +17,7 @@ import cases
 import kernels
 import torch
 
+WIDE = {"f16": torch.float16, "bf16": torch.bfloat16}
 TYPES = {"f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
 INPUTS = ("normal", "large", "sink", "zero")
 LENGTHS = ((1, 1), (63, 113), (203, 208), (203, 1023), (1023, 203), (600, 4224))
@@ -43,20 +44,23 @@ def slopes():
     return torch.logspace(-1, -9, HEADS, base=2, device="cuda")
 
 
-def configuration(name, dims, mask, transposed, scales, promote=0):
+def configuration(name, dims, mask, transposed, scales, promote=0, queries=None):
     """Of a mask, which attention_fp8.tile has, or of a variant."""
     d, dv = dims
     parameters = {"T": name, "D": d, "DV": dv, "V_TRANSPOSED": transposed, "SCALES": scales, "PROMOTE": promote}
+    if queries:
+        parameters["TQ"] = queries
     if scales == "blocks":
-        parameters["BN"] = block_of(dims, mask, promote)
+        parameters["BN"] = block_of(dims, mask, promote, queries)
     if mask in VARIANTS:
         return cases.configuration(mask, parameters)
     return cases.configuration("attention_fp8", {**parameters, "CAUSAL": mask == "causal"})
 
 
-def block_of(dims, mask, promote):
-    """Rows of a block of K and V: two sums, and what variants compute, leave registers for fewer keys in a step."""
-    return 64 if promote or mask in VARIANTS else BLOCKS[max(dims)]
+def block_of(dims, mask, promote, queries):
+    """Rows of a block of K and V: two sums, and what variants compute, leave registers for fewer keys in a step, and
+    converted tiles memory."""
+    return 64 if promote or mask in VARIANTS or (queries and max(dims) > 128) else BLOCKS[max(dims)]
 
 
 def configurations(quick):
@@ -71,13 +75,15 @@ def configurations(quick):
     for variant, dims in itertools.product(VARIANTS, ((64, 64), (128, 128))):
         yield "f8E4M3FN", dims, variant, True, "tensor"
         yield "f8E4M3FN", dims, variant, False, "blocks"
+    for (d, mask), transposed, queries in itertools.product(itertools.product((64, 128, 256), ("full", "causal")), (False, True), WIDE):
+        yield "f8E4M3FN", (d, d), mask, transposed, "tensor" if queries == "f16" else "blocks", 0, queries
 
 
 def draw(heads, rows, d, name):
-    """Numbers of [B, H, S, D] in 8 bits, in memory with NaN behind the last row."""
+    """Numbers of [B, H, S, D] in the type `name`, in memory with NaN behind the last row."""
     x = torch.full((BATCH, heads, rows + 3, d), float("nan"), device="cuda")
     x[:, :, :rows] = torch.randn(BATCH, heads, rows, d, device="cuda") * 8
-    return x.to(TYPES[name])[:, :, :rows]
+    return x.to({**TYPES, **WIDE}[name])[:, :, :rows]
 
 
 def turned(v):
@@ -126,11 +132,11 @@ def attend(q, k, v, scale, mask, dtype=None):
 
 
 def check(source, parameters, lengths, inputs):
-    name, (d, dv), mask, transposed, scales, promote = (*parameters, 0)[:6]
+    name, (d, dv), mask, transposed, scales, promote, queries = (*parameters, 0, None)[:7]
     sq, sk = lengths
     kernel = source.load(configuration(*parameters))
     torch.manual_seed(sq * 1000 + sk)
-    q, k, v = draw(HEADS, sq, d, name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, dv, name)
+    q, k, v = draw(HEADS, sq, d, queries or name), draw(KV_HEADS, sk, d, name), draw(KV_HEADS, sk, dv, name)
     if inputs == "zero":
         q.zero_()
     scale = d**-0.5 / 64 * (6.0 if inputs == "large" else 1.0)
@@ -143,7 +149,7 @@ def check(source, parameters, lengths, inputs):
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        rows = block_of((d, dv), mask, promote)
+        rows = block_of((d, dv), mask, promote, queries)
         own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])
@@ -156,7 +162,7 @@ def check(source, parameters, lengths, inputs):
         exact[2] = exact[2] * 0.75
     kernel(*arguments, *VARIANTS.get(mask, list)())
     expected, expected_lse = attend(*exact, scale, mask)
-    rounded, _ = attend(*exact, scale, mask, TYPES[name])
+    rounded, _ = attend(*exact, scale, mask, {**TYPES, **WIDE}[queries or name])
     norm = expected.norm().clamp(min=1e-30)
     error, allowed = ((x - expected).norm().div(norm).item() for x in (o.double(), rounded.bfloat16().double()))
     finite = expected_lse.isfinite()
@@ -165,7 +171,7 @@ def check(source, parameters, lengths, inputs):
     most = (exact[0].norm(dim=-1).amax() * exact[1].norm(dim=-1).amax() * scale).item()
     lse_error = (lse.double() - expected_lse)[finite].abs().amax().item() if finite.any() else 0.0
     holds = error <= 2 * allowed + 2**-9 and same and lse_error <= 2**-12 * most + 1e-3
-    text = f"{' '.join(map(str, parameters))} {sq}x{sk} {inputs}: o {error:.2e} ({allowed:.2e} in 8 bits) lse {lse_error:.1e}"
+    text = f"{' '.join(map(str, parameters))} {sq}x{sk} {inputs}: o {error:.2e} ({allowed:.2e} with P rounded alone) lse {lse_error:.1e}"
     print(("ok   " if holds else "FAIL ") + text, flush=True)
     return holds
 

@@ -137,7 +137,8 @@ tile.kernel @computed_b(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f3
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %b = arith.addf %a, %a : tensor<64x64xf16>
-  // expected-error@+1 {{operand b of a dot is a loaded tile, transposed or not, for wgmma reads it from shared memory; this one is computed}}
+  // expected-error@+2 {{operand b of a dot is a loaded tile, transposed or not, for wgmma reads it from shared memory; this one is computed}}
+  // expected-note@+1 {{reads a tile that is converted on its way to a dot; load it again for this}}
   %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }

@@ -48,8 +48,11 @@ def row(name, extent, box):
     return {"tensor_map": view}
 
 
-def attention_buffers(kind, inputs="bf16"):
-    inputs = {name: {"type": inputs, "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("qkv", 1)}
+def attention_buffers(kind, *inputs):
+    """Q, K and V of one type, or of three."""
+    kinds = inputs * 3 if len(inputs) == 1 else inputs or ["bf16"] * 3
+    inputs = {name: {"type": of, "shape": [KEYS, 64], "fill": "random", "seed": seed}
+              for seed, (name, of) in enumerate(zip("qkv", kinds), 1)}  # fmt: skip
     return {**inputs, "o": {"type": kind, "shape": [KEYS, 64], "fill": "nan"}}
 
 
@@ -125,6 +128,19 @@ def without_last_wait(text):
     return text[: wait.start()] + text[wait.end() :]
 
 
+def give_back_early(text):
+    """A slot is given back before it is read: the first arrival after a conversion comes before its first load."""
+    arrival = re.compile(
+        r"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n\t// begin inline asm\n\t\{\n\.reg \.pred leads;\n[^\n]*\n"
+        r"@leads mbarrier\.arrive[^\n]*\[\1\];\n\}\n\t// end inline asm\n"
+    )  # fmt: skip
+    found = arrival.search(text, text.index("st.shared.v4"))
+    met = text.rindex("bar.sync", 0, found.start())
+    load = text.index("ld.shared.v4", max(text.rfind("bar.sync", 0, met), 0))
+    place = text.rindex("\t// begin inline asm", 0, load)
+    return text[:place] + found[0] + text[place : found.start()] + text[found.end() :]
+
+
 def lend_early(text):
     """A slot is lent while others still read it: the producer does not wait before it arrives without bytes."""
     arrival = r"(?<!@leads )mbarrier\.arrive\.release\.cta\.shared::cta\.b64 _, \[%r\d+\];"
@@ -133,11 +149,13 @@ def lend_early(text):
     return changed
 
 
-def without_wait(before, number=1):
-    """Goes on without the last wait before the first `before`, or the one of this number from there."""
+def without_wait(before, number=1, skipped=0):
+    """Goes on without the last wait before the first `before`, behind as many as are skipped, or the one of this number from
+    there."""
 
     def damage(text):
-        head, behind = text.split(before, 1)
+        parts = text.split(before)
+        head, behind = before.join(parts[: skipped + 1]), before.join(parts[skipped + 1 :])
         place = len(head)
         for _ in range(number):
             place = head.rindex("@!done bra again;", 0, place)
@@ -191,6 +209,24 @@ CASES = {
             "barrier": BARRIER,
             "taken": (without_wait("ldmatrix"), TAKEN),
             "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+        },
+    },
+    # Loaded operands that a role of its own converts to the type of Q.
+    "converter": {
+        "defines": ["-DT=f32", "-DKV=f8E4M3FN"],
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true",
+        "blocks": -(-KEYS // 128),
+        "buffers": attention_buffers("f32", "bf16", "e4m3", "e4m3"),
+        "params": [
+            tensor("q", 128), tensor("k", 64, element=1), tensor("v", 64, element=1), {"buffer": "o"}, {"value": KEYS}, {"value": 64},
+        ],
+        "damages": {
+            "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v4"), {"missing-proxy-fence"}),
+            "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v4"), STALE),
+            # The first tile, of two loads, finds an empty slot.
+            "taken": (without_wait("ld.shared.v4", 1, 2), {"slot-overwritten", "race", "over-arrival", "parity-aliasing"}),
+            "filled": (without_wait("ld.shared.v4", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "given back": (give_back_early, {*STALE, "slot-overwritten"}),
         },
     },
     # A result in slots that the producer lends, in a block with several tiles.

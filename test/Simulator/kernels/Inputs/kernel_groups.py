@@ -164,6 +164,13 @@ def fp8():
         ["-DSCALES=rows", "-DBIAS=true"], ["-DSCALES=rows", "-DBIAS=true", "-DPROMOTE=3", "-DBK=64"], ["-DSCALES=rows", "-DBM=64", "-DBN=64"],
     ):  # fmt: skip
         yield [*gemm(["-DT=f8E4M3FN", *defines], [(300, 200, 112), (1, 8, 16), (129, 72, 400)]), "--sim-blocks", "3"], False
+    # B of 8 bits beside A of 16, converted on its way.
+    for wide, narrow, defines in (
+        ("bf16", "f8E4M3FN", []), ("f16", "f8E5M2", ["-DBM=64", "-DBN=256"]), ("bf16", "f8E4M3FN", ["-DB_TRANSPOSED=false"]),
+        ("f16", "f8E4M3FN", ["-DBN=96", "-DBK=32"]), ("bf16", "f8E4M3FN", ["-DSCALES=rows", "-DBIAS=true"]),
+    ):  # fmt: skip
+        shapes = [(300, 208, 112), (1, 16, 16), (129, 80, 400)]
+        yield [*gemm([f"-DT={wide}", f"-DTB={narrow}", *defines], shapes), "--sim-blocks", "3"], False
     for bm, bn in ((128, 128), (64, 96), (64, 32)):
         shapes = [part for k in (112, 128, 400) for part in ("--shape", f"M=200,N=72,K={k},KB={-(-k // 128)}")]
         defines = ["-DT=f8E4M3FN", "-DSCALES=blocks", f"-DBM={bm}", f"-DBN={bn}"]
@@ -187,6 +194,14 @@ def attention_fp8():
         defines = ["-DD=64", "-DBN=32", f"-DPROMOTE={promote}", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
         yield attention8(defines, lengths, schedule), False
     yield attention8(["-DD=192", "-DDV=128", "-DPROMOTE=2"], lengths), False
+    # Q of 16 bits.
+    odd = ((1, 112), (113, 16), (203, 304))
+    for d, causal, transposed in itertools.product((64, 96, 128, 192, 256), ("false", "true"), ("false", "true")):
+        wide = "f16" if causal == transposed else "bf16"
+        yield attention8([f"-DTQ={wide}", f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], odd), False
+    yield attention8(["-DTQ=bf16", "-DD=128", "-DV_TRANSPOSED=false"], ((113, 1), (1, 1023), (203, 113))), False
+    for schedule in ("overlap=1", "overlap=3", "stages=1", "cluster=2", "persistent=static,store=tma", "operands=shared"):
+        yield attention8(["-DTQ=bf16", "-DD=64", "-DBN=32", "-DV_TRANSPOSED=false"], odd[::2], schedule), None
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
         for transposed, by in (("false", "own"), ("false", "apart"), ("true", "own")):

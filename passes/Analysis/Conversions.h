@@ -1,0 +1,48 @@
+//===- Conversions.h - Operands that are converted on their way ------------===//
+//
+// A dot reads its second operand from shared memory. Where that is computed element by
+// element from a loaded tile and numbers, and so waits for no product, a role of its own
+// can make it between the role that loads and those that multiply: a converter.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_CONVERSIONS_H
+#define TESSERA_PASSES_ANALYSIS_CONVERSIONS_H
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace tessera {
+
+struct Conversion {
+  tile::LoadOp load;
+  /// What makes the tile of the loaded one, in the order of the program.
+  llvm::SmallVector<mlir::Operation *> operations;
+
+  /// The tile that dots read, transposed or not.
+  mlir::Value getTile() const { return operations.back()->getResult(0); }
+};
+
+/// Why an operand is not made by a conversion.
+struct ConversionRefusal {
+  mlir::Operation *op = nullptr;
+  std::string reason;
+};
+
+/// The conversion that makes the computed operand of a dot; nothing where none does, for the reason
+/// in `refusal`.
+std::optional<Conversion> findConversion(mlir::Value operand, ConversionRefusal &refusal);
+
+/// The load behind the second operand of `dot`, converted on its way or not; null for others.
+tile::LoadOp loadOfB(tile::DotOp dot);
+
+/// The conversions of the second operands of the dots in `program`, in program order.
+llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);
+
+/// The operations of all of them.
+llvm::DenseSet<mlir::Operation *> conversionOperations(mlir::Operation *program);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_CONVERSIONS_H
