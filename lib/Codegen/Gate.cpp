@@ -96,6 +96,9 @@ void Gate::checkSpills(const PtxasFunction &function) {
   if (function.spillStoreBytes == 0 && function.spillLoadBytes == 0)
     return;
   Operation *op = kernel(function.name);
+  auto tolerated = op ? op->getAttrOfType<IntegerAttr>(toleratedSpillsAttrName) : IntegerAttr();
+  if (tolerated && function.spillStoreBytes + function.spillLoadBytes <= tolerated.getInt())
+    return;
   bool promised = promisesFit(op);
   if (promised)
     outcome = std::max(outcome, GateOutcome::Refused);

@@ -146,5 +146,13 @@ llvm::DenseSet<Operation *> tessera::conversionOperations(Operation *program) {
   llvm::DenseSet<Operation *> operations;
   for (const Conversion &conversion : findConversions(program))
     operations.insert_range(conversion.operations);
+  SmallVector<Operation *> splats;
+  for (Operation *op : operations)
+    for (Value operand : op->getOperands())
+      if (auto splat = operand.getDefiningOp<tile::SplatOp>();
+          splat && llvm::all_of(splat->getUsers(),
+                                [&](Operation *user) { return operations.contains(user); }))
+        splats.push_back(splat);
+  operations.insert_range(splats);
   return operations;
 }

@@ -40,7 +40,7 @@ tile::LoadOp loadOfB(tile::DotOp dot);
 /// The conversions of the second operands of the dots in `program`, in program order.
 llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);
 
-/// The operations of all of them.
+/// The operations of all of them, with the splats that only they read.
 llvm::DenseSet<mlir::Operation *> conversionOperations(mlir::Operation *program);
 
 } // namespace tessera

@@ -17,6 +17,9 @@ inline constexpr const char *kernelAttrName = "tessera.kernel";
 /// registers suffice, so a spill is an error and not a warning.
 inline constexpr const char *noSpillsAttrName = "tessera.no_spills";
 
+/// Integer, of a function: so many bytes of spills of a thread are no error.
+inline constexpr const char *toleratedSpillsAttrName = "tessera.tolerated_spills";
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_LOWERTOLLVM_KERNELATTRIBUTES_H

@@ -86,10 +86,6 @@ struct CostModel {
   /// functions, and these less than so many times those of the dots. `tessera tune --fields
   /// pingpong`, record 2026-11-21-nvidia-h200-d54605e-tuning (docs/lab/schedules.md).
   double mostDotsForTurns = 3.0, mostFunctionsForTurns = 2.5;
-  /// The same of the special functions beside a transposer, which fills the gaps of the others too:
-  /// kernels/attention_fp8.tile at d = 64 and 128, record
-  /// 2026-11-23-nvidia-h200-6bf1e89-schedules-fp8 (docs/lab/fp8.md).
-  double mostFunctionsBesideTransposer = 1.5;
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
   /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
   /// dimension.

@@ -42,8 +42,6 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   CycleBudget all = cycleBudget(loopsWithDots(kernel), model);
   turnsPay = all.dots < model.mostDotsForTurns * all.functions &&
              all.functions < model.mostFunctionsForTurns * all.dots;
-  turnsPayBesideTransposer =
-      turnsPay && all.functions < model.mostFunctionsBesideTransposer * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel), model);
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
   fetchedMatrices = countFetchedMatrices(kernel);
@@ -140,7 +138,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     fields.pingpong =
         warpSpecialize && consumers > 1 && canTakeTurns && shape.lead == 0 &&
         fields.placement == PlacementKind::rows &&
-        (fields.transpose == TransposeKind::apart ? turnsPayBesideTransposer : turnsPay);
+        fields.transpose == TransposeKind::own && turnsPay;
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
                    : fields.placement == PlacementKind::apart

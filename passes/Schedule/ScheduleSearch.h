@@ -126,7 +126,7 @@ private:
   const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool multiplies = false, worksBetweenDots = false, canTakeTurns = false, turnsPay = false,
-       turnsPayBesideTransposer = false, severalDots = false;
+       severalDots = false;
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;
