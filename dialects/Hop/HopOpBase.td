@@ -18,8 +18,8 @@ def Hop_OnAllThreads : NativeOpTrait<"OnAllThreads"> {
   let cppNamespace = "::tessera::hop";
 }
 
-/// Runs on all threads of a warpgroup: neither an elected role, which is one thread, nor an `scf.if` of `hop.elected` can
-/// hold it.
+/// Runs on all threads of a warpgroup: neither an elected role, which is one thread, nor an `scf.if` of `hop.elected`
+/// can hold it.
 def Hop_OnWarpgroups : NativeOpTrait<"OnWarpgroups"> {
   let cppNamespace = "::tessera::hop";
 }

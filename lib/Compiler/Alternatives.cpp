@@ -4,6 +4,7 @@
 #include "dialects/Tile/Entries.h"
 #include "lib/Compiler/Bundle.h"
 #include "passes/Schedule/CostModel.h"
+#include "tessera/BundleKeys.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -123,7 +124,7 @@ void Alternatives::merge(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
 /// The entry of a name.
 static const json::Object *findByName(const json::Array &entries, StringRef name) {
   for (const json::Value &entry : entries)
-    if (entry.getAsObject()->getString("name") == name)
+    if (entry.getAsObject()->getString(key::name) == name)
       return entry.getAsObject();
   return nullptr;
 }
@@ -156,13 +157,13 @@ FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
         toJSON(alternative.parameters, UnknownLoc::get(alternative.parameters.getContext()));
     if (failed(parameters))
       return failure();
-    described.push_back(json::Object{{"kernel", alternative.name},
-                                     {"parameters", std::move(*parameters)},
-                                     {"model", own.describe()}});
+    described.push_back(json::Object{{key::kernel, alternative.name},
+                                     {key::parameters, std::move(*parameters)},
+                                     {key::model, own.describe()}});
   }
   const json::Object &first = *findByName(kernels, alternatives.front().name);
-  return json::Object{{"name", kernel},
-                      {"arguments", json::Array(*first.getArray("arguments"))},
-                      {"dims", json::Array(*first.getArray("dims"))},
-                      {"alternatives", std::move(described)}};
+  return json::Object{{key::name, kernel},
+                      {key::arguments, json::Array(*first.getArray(key::arguments))},
+                      {key::dims, json::Array(*first.getArray(key::dims))},
+                      {key::alternatives, std::move(described)}};
 }

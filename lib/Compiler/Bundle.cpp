@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "passes/LowerToLLVM/KernelAttributes.h"
+#include "tessera/BundleKeys.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Base64.h"
@@ -88,11 +89,11 @@ FailureOr<json::Value> toJSON(Attribute attribute, Location loc) {
 //===----------------------------------------------------------------------===//
 
 static json::Object resourcesToJSON(const PtxasFunction &function) {
-  return json::Object{{"registers", function.registers},
-                      {"barriers", function.barriers},
-                      {"stack_bytes", function.stackBytes},
-                      {"spill_store_bytes", function.spillStoreBytes},
-                      {"spill_load_bytes", function.spillLoadBytes}};
+  return json::Object{{key::registers, function.registers},
+                      {key::barriers, function.barriers},
+                      {key::stackBytes, function.stackBytes},
+                      {key::spillStoreBytes, function.spillStoreBytes},
+                      {key::spillLoadBytes, function.spillLoadBytes}};
 }
 
 static FailureOr<json::Object> describeKernel(Operation *function, const PTXText &ptx,
@@ -109,12 +110,12 @@ static FailureOr<json::Object> describeKernel(Operation *function, const PTXText
     return failure();
   json::Object kernel = std::move(*value->getAsObject());
   json::Object report;
-  if (json::Object *given = kernel.getObject("report"))
+  if (json::Object *given = kernel.getObject(key::report))
     report = std::move(*given);
-  report["instructions"] = ptx.counts(symbol.getValue()).toJSON();
+  report[key::instructions] = ptx.counts(symbol.getValue()).toJSON();
   if (const PtxasFunction *resources = log ? log->find(symbol.getValue()) : nullptr)
-    report["resources"] = resourcesToJSON(*resources);
-  kernel["report"] = std::move(report);
+    report[key::resources] = resourcesToJSON(*resources);
+  kernel[key::report] = std::move(report);
   return kernel;
 }
 
@@ -144,37 +145,38 @@ static StringRef findValueName(ArrayRef<StringRef> lines, int64_t line, int64_t 
 }
 
 void nameTimelineStages(json::Object &kernel, StringRef source) {
-  json::Object *timeline = kernel.getObject("timeline");
-  json::Array *stages = timeline ? timeline->getArray("stages") : nullptr;
+  json::Object *timeline = kernel.getObject(key::timeline);
+  json::Array *stages = timeline ? timeline->getArray(key::stages) : nullptr;
   if (!stages)
     return;
   SmallVector<StringRef> lines;
   source.split(lines, '\n');
   for (json::Value &value : *stages) {
     json::Object &stage = *value.getAsObject();
-    StringRef name = findValueName(lines, stage.getInteger("line").value_or(0),
-                                   stage.getInteger("column").value_or(0));
+    StringRef name = findValueName(lines, stage.getInteger(key::line).value_or(0),
+                                   stage.getInteger(key::column).value_or(0));
     if (!name.empty())
-      stage["value"] = name.str();
+      stage[key::value] = name.str();
   }
 }
 
 std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,
                         json::Array kernels, json::Array sequences, json::Array choices) {
-  json::Object bundle{{"format", "tessera-bundle"},
-                      // What has no sequences or choices is for readers that know none too.
-                      {"version", !choices.empty()    ? 3
-                                  : sequences.empty() ? 1
-                                                      : 2},
-                      {"target", targetName},
-                      {"parameters", std::move(parameters)},
-                      {"image", json::Object{{"kind", kind == ImageKind::Cubin ? "cubin" : "ptx"},
-                                             {"base64", llvm::encodeBase64(image)}}},
-                      {"kernels", std::move(kernels)}};
+  json::Object bundle{
+      {key::format, "tessera-bundle"},
+      // What has no sequences or choices is for readers that know none too.
+      {key::version, !choices.empty()    ? 3
+                     : sequences.empty() ? 1
+                                         : 2},
+      {key::target, targetName},
+      {key::parameters, std::move(parameters)},
+      {key::image, json::Object{{key::kind, kind == ImageKind::Cubin ? "cubin" : "ptx"},
+                                {key::base64, llvm::encodeBase64(image)}}},
+      {key::kernels, std::move(kernels)}};
   if (!sequences.empty())
-    bundle["sequences"] = std::move(sequences);
+    bundle[key::sequences] = std::move(sequences);
   if (!choices.empty())
-    bundle["choices"] = std::move(choices);
+    bundle[key::choices] = std::move(choices);
   return llvm::formatv("{0:2}\n", json::Value(std::move(bundle))).str();
 }
 

@@ -8,6 +8,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
+#include "tessera/BundleKeys.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -189,16 +190,17 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
 void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessors,
                               MLIRContext *context) {
   model.atATime = multiprocessors;
-  if (!kernel.getBoolean("persistent").value_or(false)) {
-    const json::Object *report = kernel.getObject("report");
-    const json::Object *resources = report ? report->getObject("resources") : nullptr;
+  if (!kernel.getBoolean(key::persistent).value_or(false)) {
+    const json::Object *report = kernel.getObject(key::report);
+    const json::Object *resources = report ? report->getObject(key::resources) : nullptr;
     model.atATime *= countBlocksPerMultiprocessor(
-        (*kernel.getArray("block"))[0].getAsInteger().value_or(0),
-        kernel.getInteger("shared_memory").value_or(0),
-        resources ? resources->getInteger("registers").value_or(0) : 0);
+        (*kernel.getArray(key::block))[0].getAsInteger().value_or(0),
+        kernel.getInteger(key::sharedMemory).value_or(0),
+        resources ? resources->getInteger(key::registers).value_or(0) : 0);
   }
   // That of a compiled kernel, which sets every field.
-  auto schedule = cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString("schedule"), context));
+  auto schedule =
+      cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString(key::schedule), context));
   model.section = *schedule.getSection();
   switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
@@ -299,7 +301,7 @@ static json::Value describeTerms(ArrayRef<TimeTerm> terms, ArrayRef<std::string>
     else if (term.op == runtime::TIME_DIM)
       stack.push_back(dims[term.value]);
     else if (term.op == runtime::TIME_INDEX)
-      stack.push_back(json::Object{{"grid", term.value}});
+      stack.push_back(json::Object{{key::grid, term.value}});
     else {
       json::Value right = std::move(stack.back());
       stack.pop_back();
@@ -317,14 +319,15 @@ json::Object LaunchTimes::describe() const {
     auto name = dyn_cast<StringAttr>(dim.getExtent());
     json::Value extent = name ? json::Value(name.getValue())
                               : json::Value(cast<IntegerAttr>(dim.getExtent()).getInt());
-    tiles.push_back(json::Object{{"extent", std::move(extent)}, {"divisor", dim.getDivisor()}});
+    tiles.push_back(
+        json::Object{{key::extent, std::move(extent)}, {key::divisor, dim.getDivisor()}});
   }
-  return json::Object{{"from", isMeasured ? "measured" : "estimated"},
-                      {"iteration_us", model.iterationTime},
-                      {"ends_us", model.endsTime},
-                      {"tiles_at_a_time", model.atATime},
-                      {"order", kOrders[model.order]},
-                      {"section", model.section},
-                      {"iterations", describeTerms(terms, dims)},
-                      {"grid", std::move(tiles)}};
+  return json::Object{{key::from, isMeasured ? "measured" : "estimated"},
+                      {key::iterationUs, model.iterationTime},
+                      {key::endsUs, model.endsTime},
+                      {key::tilesAtATime, model.atATime},
+                      {key::order, kOrders[model.order]},
+                      {key::section, model.section},
+                      {key::iterations, describeTerms(terms, dims)},
+                      {key::grid, std::move(tiles)}};
 }

@@ -2,6 +2,7 @@
 
 #include "lib/Compiler/Sequences.h"
 #include "dialects/Tile/Entries.h"
+#include "tessera/BundleKeys.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -30,15 +31,16 @@ static json::Object describeArgument(tile::SequenceOp sequence, unsigned index) 
   StringRef name = sequence.getArgumentName(index);
   auto view = dyn_cast<tile::ViewType>(type);
   if (!view)
-    return json::Object{
-        {"name", name}, {"kind", "scalar"}, {"type", type.isIndex() ? "i64" : printType(type)}};
+    return json::Object{{key::name, name},
+                        {key::kind, "scalar"},
+                        {key::type, type.isIndex() ? "i64" : printType(type)}};
   // Until a kernel asks for more.
-  return json::Object{{"name", name},
-                      {"kind", "view"},
-                      {"element", printType(view.getElementType())},
-                      {"dims", describeExtents(view.getDims())},
-                      {"access", "read"},
-                      {"alignment", view.getElementBytes()}};
+  return json::Object{{key::name, name},
+                      {key::kind, "view"},
+                      {key::element, printType(view.getElementType())},
+                      {key::dims, describeExtents(view.getDims())},
+                      {key::access, "read"},
+                      {key::alignment, view.getElementBytes()}};
 }
 
 static json::Object describeLaunch(tile::LaunchOp launch) {
@@ -50,7 +52,7 @@ static json::Object describeLaunch(tile::LaunchOp launch) {
     else
       arguments.push_back(sequence.getArgumentName(cast<BlockArgument>(operand).getArgNumber()));
   }
-  return json::Object{{"kernel", launch.getKernel()}, {"arguments", std::move(arguments)}};
+  return json::Object{{key::kernel, launch.getKernel()}, {key::arguments, std::move(arguments)}};
 }
 
 json::Object describeSequence(tile::SequenceOp sequence) {
@@ -58,56 +60,56 @@ json::Object describeSequence(tile::SequenceOp sequence) {
   for (unsigned i = 0; i < sequence.getNumArguments(); ++i)
     arguments.push_back(describeArgument(sequence, i));
   for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs())
-    derived.push_back(json::Object{{"name", dim.getName().getValue()},
-                                   {"factors", describeExtents(dim.getFactors().getValue())},
-                                   {"divisor", dim.getDivisor()}});
+    derived.push_back(json::Object{{key::name, dim.getName().getValue()},
+                                   {key::factors, describeExtents(dim.getFactors().getValue())},
+                                   {key::divisor, dim.getDivisor()}});
   for (auto workspace : sequence.getOps<tile::WorkspaceOp>()) {
     tile::ViewType view = workspace.getView().getType();
-    workspaces.push_back(json::Object{{"name", workspace.getName()},
-                                      {"element", printType(view.getElementType())},
-                                      {"dims", describeExtents(view.getDims())},
-                                      {"zeroed", workspace.getZeroed()}});
+    workspaces.push_back(json::Object{{key::name, workspace.getName()},
+                                      {key::element, printType(view.getElementType())},
+                                      {key::dims, describeExtents(view.getDims())},
+                                      {key::zeroed, workspace.getZeroed()}});
   }
   for (auto launch : sequence.getOps<tile::LaunchOp>())
     launches.push_back(describeLaunch(launch));
-  return json::Object{{"name", sequence.getSymName()},
-                      {"arguments", std::move(arguments)},
-                      {"dims", json::Array(sequence.getDimNames())},
-                      {"derived_dims", std::move(derived)},
-                      {"workspaces", std::move(workspaces)},
-                      {"launches", std::move(launches)}};
+  return json::Object{{key::name, sequence.getSymName()},
+                      {key::arguments, std::move(arguments)},
+                      {key::dims, json::Array(sequence.getDimNames())},
+                      {key::derivedDims, std::move(derived)},
+                      {key::workspaces, std::move(workspaces)},
+                      {key::launches, std::move(launches)}};
 }
 
 /// The entry of an array whose name it is; null where there is none.
 static json::Object *findByName(json::Array &array, StringRef name) {
   for (json::Value &entry : array)
-    if (json::Object *object = entry.getAsObject(); object->getString("name") == name)
+    if (json::Object *object = entry.getAsObject(); object->getString(key::name) == name)
       return object;
   return nullptr;
 }
 
 void addDemands(json::Object &sequence, json::Array &kernels) {
-  json::Array &arguments = *sequence.getArray("arguments");
+  json::Array &arguments = *sequence.getArray(key::arguments);
   // Of each argument, what the launches so far do with it.
   llvm::StringMap<tile::ViewUse> uses;
-  for (json::Value &launch : *sequence.getArray("launches")) {
+  for (json::Value &launch : *sequence.getArray(key::launches)) {
     json::Object &object = *launch.getAsObject();
-    json::Object &kernel = *findByName(kernels, *object.getString("kernel"));
+    json::Object &kernel = *findByName(kernels, *object.getString(key::kernel));
     for (auto [passed, entry] :
-         llvm::zip_equal(*object.getArray("arguments"), *kernel.getArray("arguments"))) {
+         llvm::zip_equal(*object.getArray(key::arguments), *kernel.getArray(key::arguments))) {
       json::Object *argument = findByName(arguments, *passed.getAsString());
-      if (!argument || argument->getString("kind") != StringRef("view"))
+      if (!argument || argument->getString(key::kind) != StringRef("view"))
         continue;
       const json::Object &asked = *entry.getAsObject();
-      StringRef access = *asked.getString("access");
+      StringRef access = *asked.getString(key::access);
       tile::ViewUse &use = uses[*passed.getAsString()];
       use.loaded |= access != "write";
       use.stored |= access != "read";
-      (*argument)["access"] = use.loaded && use.stored ? "readwrite"
-                              : use.stored             ? "write"
-                                                       : "read";
-      (*argument)["alignment"] =
-          std::max(*argument->getInteger("alignment"), *asked.getInteger("alignment"));
+      (*argument)[key::access] = use.loaded && use.stored ? "readwrite"
+                                 : use.stored             ? "write"
+                                                          : "read";
+      (*argument)[key::alignment] =
+          std::max(*argument->getInteger(key::alignment), *asked.getInteger(key::alignment));
     }
   }
 }

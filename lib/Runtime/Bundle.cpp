@@ -9,6 +9,7 @@
 
 #include "lib/Runtime/Error.h"
 #include "lib/Support/Json.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Base64.h"
@@ -18,6 +19,7 @@ using namespace tessera::runtime;
 using llvm::StringLiteral;
 using llvm::StringRef;
 namespace json = llvm::json;
+namespace key = tessera::key;
 
 static const TypeInfo kScalarTypes[] = {
     {"i32", TESSERA_TYPE_SCALAR_I32, 4, -1, 0, "", nullptr},
@@ -45,14 +47,14 @@ StringRef tessera::runtime::getTypeName(int32_t value) {
 
 static bool readImage(const json::Object &object, json::Path path, BundleInfo &bundle) {
   std::string kind, base64;
-  if (!readString(object, "kind", path, kind) || !readString(object, "base64", path, base64))
+  if (!readString(object, key::kind, path, kind) || !readString(object, key::base64, path, base64))
     return false;
   bundle.isPtx = kind == "ptx";
   if (!bundle.isPtx && kind != "cubin")
-    return fail(path.field("kind"), "expected \"cubin\" or \"ptx\"");
+    return fail(path.field(key::kind), "expected \"cubin\" or \"ptx\"");
   if (llvm::Error error = llvm::decodeBase64(base64, bundle.image)) {
     llvm::consumeError(std::move(error));
-    return fail(path.field("base64"), "expected base64 text");
+    return fail(path.field(key::base64), "expected base64 text");
   }
   if (bundle.isPtx)
     bundle.image.push_back('\0');
@@ -76,26 +78,27 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
   const json::Object *object = readObject(value, path);
   if (!object)
     return false;
-  if (object->getString("format") != StringRef("tessera-bundle"))
-    return fail(path.field("format"), "expected \"tessera-bundle\": this is no bundle");
-  if (!readInteger(object->get("version"), path.field("version"), 1, 3,
+  if (object->getString(key::format) != StringRef("tessera-bundle"))
+    return fail(path.field(key::format), "expected \"tessera-bundle\": this is no bundle");
+  if (!readInteger(object->get(key::version), path.field(key::version), 1, 3,
                    "this library reads versions 1 to 3", bundle.version))
     return false;
-  if (!readString(*object, "target", path, bundle.target))
+  if (!readString(*object, key::target, path, bundle.target))
     return false;
-  const json::Object *image = object->getObject("image");
+  const json::Object *image = object->getObject(key::image);
   if (!image)
-    return fail(path.field("image"), "expected an object");
-  const json::Array *kernels = readArray(*object, "kernels", path);
-  if (!readImage(*image, path.field("image"), bundle) || !kernels)
+    return fail(path.field(key::image), "expected an object");
+  const json::Array *kernels = readArray(*object, key::kernels, path);
+  if (!readImage(*image, path.field(key::image), bundle) || !kernels)
     return false;
   if (kernels->empty())
-    return fail(path.field("kernels"), "expected at least one kernel");
+    return fail(path.field(key::kernels), "expected at least one kernel");
   for (size_t i = 0; i < kernels->size(); ++i)
-    if (!readKernel((*kernels)[i], path.field("kernels").index(i), bundle.kernels.emplace_back()))
+    if (!readKernel((*kernels)[i], path.field(key::kernels).index(i),
+                    bundle.kernels.emplace_back()))
       return false;
-  return readOthers(*object, "sequences", 2, path, bundle, bundle.sequences, readSequence) &&
-         readOthers(*object, "choices", 3, path, bundle, bundle.choices, readChoice);
+  return readOthers(*object, key::sequences, 2, path, bundle, bundle.sequences, readSequence) &&
+         readOthers(*object, key::choices, 3, path, bundle, bundle.choices, readChoice);
 }
 
 llvm::Expected<BundleInfo> tessera::runtime::readBundle(StringRef text) {

@@ -3,6 +3,7 @@
 #include "lib/Runtime/BundleReader.h"
 
 #include "lib/Support/Json.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -14,6 +15,7 @@ using namespace tessera::runtime;
 using llvm::StringLiteral;
 using llvm::StringRef;
 namespace json = llvm::json;
+namespace key = tessera::key;
 
 bool tessera::runtime::fail(json::Path path, StringLiteral message) {
   path.report(message);
@@ -94,10 +96,10 @@ bool SignatureReader::readExtentValue(const json::Value &value, json::Path path,
 }
 
 bool SignatureReader::readExtent(const json::Object &object, json::Path path, Extent &extent) {
-  const json::Value *value = object.get("extent");
+  const json::Value *value = object.get(key::extent);
   if (!value)
-    return fail(path.field("extent"), "expected a dimension's name or an integer");
-  return readExtentValue(*value, path.field("extent"), extent);
+    return fail(path.field(key::extent), "expected a dimension's name or an integer");
+  return readExtentValue(*value, path.field(key::extent), extent);
 }
 
 bool SignatureReader::readGrid(const json::Array &array, json::Path path,
@@ -109,7 +111,7 @@ bool SignatureReader::readGrid(const json::Array &array, json::Path path,
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     GridDim &dim = grid[next++];
     return readExtent(object, at, dim.extent) &&
-           readInteger(object.get("divisor"), at.field("divisor"), 1, kMaxExtent,
+           readInteger(object.get(key::divisor), at.field(key::divisor), 1, kMaxExtent,
                        "expected an integer from 1 to 2147483647", dim.divisor);
   });
 }
@@ -117,34 +119,35 @@ bool SignatureReader::readGrid(const json::Array &array, json::Path path,
 bool SignatureReader::readArgument(const json::Object &object, json::Path path,
                                    ArgumentInfo &argument) {
   std::string kind, type;
-  if (!readString(object, "name", path, argument.name) || !readString(object, "kind", path, kind))
+  if (!readString(object, key::name, path, argument.name) ||
+      !readString(object, key::kind, path, kind))
     return false;
   argument.isView = kind == "view";
   if (!argument.isView) {
     if (kind != "scalar")
-      return fail(path.field("kind"), "expected \"view\" or \"scalar\"");
-    if (!readString(object, "type", path, type))
+      return fail(path.field(key::kind), "expected \"view\" or \"scalar\"");
+    if (!readString(object, key::type, path, type))
       return false;
     argument.type = getScalarType(type);
-    return argument.type || fail(path.field("type"), "expected i32, i64 or f32");
+    return argument.type || fail(path.field(key::type), "expected i32, i64 or f32");
   }
 
-  if (!readString(object, "element", path, type))
+  if (!readString(object, key::element, path, type))
     return false;
   argument.type = tessera::getElementType(type);
   if (!argument.type)
-    return fail(path.field("element"), "expected the type of elements of a view");
-  const json::Array *dims = readArray(object, "dims", path);
+    return fail(path.field(key::element), "expected the type of elements of a view");
+  const json::Array *dims = readArray(object, key::dims, path);
   if (!dims)
     return false;
   if (dims->empty())
-    return fail(path.field("dims"), "expected at least one dimension");
+    return fail(path.field(key::dims), "expected at least one dimension");
   for (size_t i = 0; i < dims->size(); ++i)
-    if (!readExtentValue((*dims)[i], path.field("dims").index(i), argument.dims.emplace_back()))
+    if (!readExtentValue((*dims)[i], path.field(key::dims).index(i), argument.dims.emplace_back()))
       return false;
 
   std::string access;
-  if (!readString(object, "access", path, access))
+  if (!readString(object, key::access, path, access))
     return false;
   auto known = llvm::StringSwitch<std::optional<Access>>(access)
                    .Case("read", Access::Read)
@@ -152,43 +155,43 @@ bool SignatureReader::readArgument(const json::Object &object, json::Path path,
                    .Case("readwrite", Access::ReadWrite)
                    .Default(std::nullopt);
   if (!known)
-    return fail(path.field("access"), "expected \"read\", \"write\" or \"readwrite\"");
+    return fail(path.field(key::access), "expected \"read\", \"write\" or \"readwrite\"");
   argument.access = *known;
 
   static constexpr StringLiteral kAlignmentRule =
       "expected a power of 2, from the element's size to 1024";
   int64_t alignment;
-  if (!readInteger(object.get("alignment"), path.field("alignment"), argument.type->bytes, 1024,
-                   kAlignmentRule, alignment))
+  if (!readInteger(object.get(key::alignment), path.field(key::alignment), argument.type->bytes,
+                   1024, kAlignmentRule, alignment))
     return false;
   if (!llvm::isPowerOf2_64(alignment))
-    return fail(path.field("alignment"), kAlignmentRule);
+    return fail(path.field(key::alignment), kAlignmentRule);
   argument.alignment = alignment;
   return true;
 }
 
 bool SignatureReader::readArguments(const json::Object &object, json::Path path) {
-  const json::Array *array = readArray(object, "arguments", path);
+  const json::Array *array = readArray(object, key::arguments, path);
   return array &&
-         forEachObject(*array, path.field("arguments"),
+         forEachObject(*array, path.field(key::arguments),
                        [&](const json::Object &entry, json::Path at) {
                          ArgumentInfo argument;
                          if (!readArgument(entry, at, argument))
                            return false;
                          for (const ArgumentInfo &other : signature.arguments)
                            if (other.name == argument.name)
-                             return fail(at.field("name"), "is the name of an earlier argument");
+                             return fail(at.field(key::name), "is the name of an earlier argument");
                          signature.arguments.push_back(std::move(argument));
                          return true;
                        });
 }
 
 bool SignatureReader::readDims(const json::Object &object, json::Path path) {
-  const json::Array *array = readArray(object, "dims", path);
+  const json::Array *array = readArray(object, key::dims, path);
   for (size_t i = 0; array && i < array->size(); ++i) {
     std::optional<StringRef> name = (*array)[i].getAsString();
     if (!name)
-      return fail(path.field("dims").index(i), "expected a name");
+      return fail(path.field(key::dims).index(i), "expected a name");
     signature.dims.push_back(name->str());
   }
   return array;
@@ -200,7 +203,7 @@ bool SignatureReader::checkDims(json::Path path) {
       return llvm::any_of(argument.dims, [&](Extent e) { return e.dim == static_cast<int>(i); });
     });
     if (!used)
-      return fail(path.field("dims").index(i), "is a dimension of no argument");
+      return fail(path.field(key::dims).index(i), "is a dimension of no argument");
   }
   return true;
 }

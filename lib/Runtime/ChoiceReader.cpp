@@ -1,6 +1,7 @@
 //===- ChoiceReader.cpp - Reading and checking a choice -------------------===//
 
 #include "lib/Runtime/BundleReader.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -8,6 +9,7 @@
 using namespace tessera::runtime;
 using llvm::StringRef;
 namespace json = llvm::json;
+namespace key = tessera::key;
 
 namespace {
 
@@ -76,7 +78,7 @@ bool ChoiceReader::readTerms(const json::Value &value, json::Path path, unsigned
   TimeTerm &term = terms.emplace_back();
   if (const json::Object *object = value.getAsObject()) {
     term.op = TIME_INDEX;
-    return readInteger(object->get("grid"), path.field("grid"), 0, 2,
+    return readInteger(object->get(key::grid), path.field(key::grid), 0, 2,
                        "expected the number of a dimension of the grid", term.value);
   }
   if (std::optional<StringRef> name = value.getAsString()) {
@@ -95,16 +97,16 @@ bool ChoiceReader::readTerms(const json::Value &value, json::Path path, unsigned
 
 bool ChoiceReader::readModel(const json::Object &object, json::Path path,
                              AlternativeInfo &alternative) {
-  const json::Array *grid = readArray(object, "grid", path);
+  const json::Array *grid = readArray(object, key::grid, path);
   std::string order;
-  if (!grid || !readGrid(*grid, path.field("grid"), alternative.grid) ||
-      !readTime(object, "iteration_us", path, alternative.time.iterationTime) ||
-      !readTime(object, "ends_us", path, alternative.time.endsTime) ||
-      !readInteger(object.get("tiles_at_a_time"), path.field("tiles_at_a_time"), 1, kMaxExtent,
+  if (!grid || !readGrid(*grid, path.field(key::grid), alternative.grid) ||
+      !readTime(object, key::iterationUs, path, alternative.time.iterationTime) ||
+      !readTime(object, key::endsUs, path, alternative.time.endsTime) ||
+      !readInteger(object.get(key::tilesAtATime), path.field(key::tilesAtATime), 1, kMaxExtent,
                    "expected an integer from 1 to 2147483647", alternative.time.atATime) ||
-      !readInteger(object.get("section"), path.field("section"), 1, kMaxExtent,
+      !readInteger(object.get(key::section), path.field(key::section), 1, kMaxExtent,
                    "expected an integer from 1 to 2147483647", alternative.time.section) ||
-      !readString(object, "order", path, order))
+      !readString(object, key::order, path, order))
     return false;
   alternative.time.order = llvm::StringSwitch<int>(order)
                                .Case("linear", TIME_LINEAR)
@@ -112,11 +114,11 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
                                .Case("descending", TIME_DESCENDING)
                                .Default(-1);
   if (alternative.time.order < 0)
-    return fail(path.field("order"), "expected \"linear\", \"ascending\" or \"descending\"");
-  const json::Value *iterations = object.get("iterations");
+    return fail(path.field(key::order), "expected \"linear\", \"ascending\" or \"descending\"");
+  const json::Value *iterations = object.get(key::iterations);
   if (!iterations)
-    return fail(path.field("iterations"), "expected the iterations of a tile");
-  return readTerms(*iterations, path.field("iterations"), 0, alternative.iterations);
+    return fail(path.field(key::iterations), "expected the iterations of a tile");
+  return readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations);
 }
 
 /// Whether the kernel takes the arguments of the choice.
@@ -133,37 +135,37 @@ bool ChoiceReader::takesTheSame(const KernelInfo &kernel) const {
 
 bool ChoiceReader::readAlternative(const json::Object &object, json::Path path) {
   std::string name;
-  if (!readString(object, "kernel", path, name))
+  if (!readString(object, key::kernel, path, name))
     return false;
   auto found =
       llvm::find_if(bundle.kernels, [&](const KernelInfo &kernel) { return kernel.name == name; });
   if (found == bundle.kernels.end())
-    return fail(path.field("kernel"), "names no entry of \"kernels\"");
+    return fail(path.field(key::kernel), "names no entry of \"kernels\"");
   if (!takesTheSame(*found))
-    return fail(path.field("kernel"), "takes other arguments than the choice");
+    return fail(path.field(key::kernel), "takes other arguments than the choice");
   AlternativeInfo &alternative = choice.alternatives.emplace_back();
   alternative.kernel = found - bundle.kernels.begin();
-  const json::Object *model = object.getObject("model");
-  return model ? readModel(*model, path.field("model"), alternative)
-               : fail(path.field("model"), "expected an object");
+  const json::Object *model = object.getObject(key::model);
+  return model ? readModel(*model, path.field(key::model), alternative)
+               : fail(path.field(key::model), "expected an object");
 }
 
 bool ChoiceReader::read(const json::Value &value, json::Path path) {
   const json::Object *object = readObject(value, path);
-  if (!object || !readString(*object, "name", path, choice.name) || !readDims(*object, path) ||
+  if (!object || !readString(*object, key::name, path, choice.name) || !readDims(*object, path) ||
       !readArguments(*object, path) || !checkDims(path))
     return false;
   if (llvm::any_of(bundle.kernels,
                    [&](const KernelInfo &kernel) { return kernel.name == choice.name; }))
-    return fail(path.field("name"), "is the name of a kernel");
-  const json::Array *alternatives = readArray(*object, "alternatives", path);
+    return fail(path.field(key::name), "is the name of a kernel");
+  const json::Array *alternatives = readArray(*object, key::alternatives, path);
   if (!alternatives)
     return false;
   if (alternatives->empty())
-    return fail(path.field("alternatives"), "expected at least one kernel");
+    return fail(path.field(key::alternatives), "expected at least one kernel");
   choice.description = llvm::formatv("{0}", value).str();
   return forEachObject(
-      *alternatives, path.field("alternatives"),
+      *alternatives, path.field(key::alternatives),
       [&](const json::Object &entry, json::Path at) { return readAlternative(entry, at); });
 }
 

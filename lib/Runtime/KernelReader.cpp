@@ -3,6 +3,7 @@
 #include "lib/Runtime/BundleReader.h"
 
 #include "lib/Runtime/Driver.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -14,6 +15,7 @@ using namespace tessera::runtime;
 using llvm::StringLiteral;
 using llvm::StringRef;
 namespace json = llvm::json;
+namespace key = tessera::key;
 
 /// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
 static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
@@ -84,14 +86,14 @@ bool KernelReader::readDimName(const json::Object &object, StringRef key, json::
 bool KernelReader::readArgumentName(const json::Object &object, json::Path path, bool wantsView,
                                     unsigned &argument) {
   std::string name;
-  if (!readString(object, "argument", path, name))
+  if (!readString(object, key::argument, path, name))
     return false;
   auto found = llvm::find_if(kernel.arguments,
                              [&](const ArgumentInfo &entry) { return entry.name == name; });
   if (found == kernel.arguments.end())
-    return fail(path.field("argument"), "names no entry of \"arguments\"");
+    return fail(path.field(key::argument), "names no entry of \"arguments\"");
   if (found->isView != wantsView)
-    return fail(path.field("argument"),
+    return fail(path.field(key::argument),
                 wantsView ? StringLiteral("expected a view") : StringLiteral("expected a scalar"));
   argument = found - kernel.arguments.begin();
   return true;
@@ -101,32 +103,32 @@ bool KernelReader::readRequirements(const json::Array &array, json::Path path) {
   return forEachObject(array, path, [&](const json::Object &object, json::Path at) {
     Requirement requirement;
     unsigned dim = 0;
-    if (const json::Value *most = object.get("at_most")) {
+    if (const json::Value *most = object.get(key::atMost)) {
       Bound &bound = kernel.bounds.emplace_back();
-      return readDimName(object, "dim", at, bound.dim) &&
-             readInteger(most, at.field("at_most"), 1, kMaxExtent,
+      return readDimName(object, key::dim, at, bound.dim) &&
+             readInteger(most, at.field(key::atMost), 1, kMaxExtent,
                          "expected an integer from 1 to 2^31 - 1", bound.most);
     }
-    json::Path within = at.field("divisor");
+    json::Path within = at.field(key::divisor);
     auto readFactor = [&](const json::Value *value, json::Path factor) {
       return readInteger(value, factor, 1, kMaxExtent, "expected an integer from 1 to 2^31 - 1",
                          requirement.factor);
     };
-    const json::Value *divisor = object.get("divisor");
+    const json::Value *divisor = object.get(key::divisor);
     if (divisor && divisor->getAsInteger()) {
       if (!readFactor(divisor, within))
         return false;
-    } else if (const json::Object *product = object.getObject("divisor")) {
-      if (!readDimName(*product, "dim", within, dim) ||
-          !readFactor(product->get("factor"), within.field("factor")))
+    } else if (const json::Object *product = object.getObject(key::divisor)) {
+      if (!readDimName(*product, key::dim, within, dim) ||
+          !readFactor(product->get(key::factor), within.field(key::factor)))
         return false;
       requirement.divisor = dim;
     } else {
-      if (!readDimName(object, "divisor", at, dim))
+      if (!readDimName(object, key::divisor, at, dim))
         return false;
       requirement.divisor = dim;
     }
-    if (!readDimName(object, "dividend", at, requirement.dividend))
+    if (!readDimName(object, key::dividend, at, requirement.dividend))
       return false;
     kernel.requirements.push_back(requirement);
     return true;
@@ -138,25 +140,25 @@ bool KernelReader::readTensorMapDim(const json::Object &object, json::Path path,
   TensorMapDim dim;
   if (!readExtent(object, path, dim.extent))
     return false;
-  const json::Value *ofDim = object.get("stride_of_dim"), *bytes = object.get("stride_bytes");
+  const json::Value *ofDim = object.get(key::strideOfDim), *bytes = object.get(key::strideBytes);
   if (innermost ? ofDim || bytes : !ofDim == !bytes)
     return fail(path, "expected \"stride_of_dim\" or \"stride_bytes\", and neither in the first "
                       "dimension, which is contiguous");
   const ArgumentInfo &argument = kernel.arguments[map.argument];
   if (ofDim) {
     int64_t index;
-    if (!readInteger(ofDim, path.field("stride_of_dim"), 0, argument.dims.size() - 1,
+    if (!readInteger(ofDim, path.field(key::strideOfDim), 0, argument.dims.size() - 1,
                      "expected the number of a dimension of the argument", index))
       return false;
     dim.strideOfDim = index;
   }
   if (bytes) {
     static constexpr StringLiteral kStrideRule = "expected a multiple of 16 from 16 to 2^40 - 16";
-    if (!readInteger(bytes, path.field("stride_bytes"), 16, kMaxStrideBytes, kStrideRule,
+    if (!readInteger(bytes, path.field(key::strideBytes), 16, kMaxStrideBytes, kStrideRule,
                      dim.strideBytes))
       return false;
     if (dim.strideBytes % 16)
-      return fail(path.field("stride_bytes"), kStrideRule);
+      return fail(path.field(key::strideBytes), kStrideRule);
   }
   map.dims.push_back(dim);
   return true;
@@ -179,15 +181,15 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
                                  TensorMapRecipe &map) {
   std::string element, swizzle;
   if (!readArgumentName(object, path, /*wantsView=*/true, map.argument) ||
-      !readString(object, "element", path, element) ||
-      !readString(object, "swizzle", path, swizzle))
+      !readString(object, key::element, path, element) ||
+      !readString(object, key::swizzle, path, swizzle))
     return false;
   const ArgumentInfo &argument = kernel.arguments[map.argument];
   map.element = tessera::getElementType(element);
   if (map.element != argument.type)
-    return fail(path.field("element"), "expected the element type of the argument");
+    return fail(path.field(key::element), "expected the element type of the argument");
   if (argument.alignment % 16)
-    return fail(path.field("argument"), "an argument with a tensor map needs alignment 16");
+    return fail(path.field(key::argument), "an argument with a tensor map needs alignment 16");
   map.swizzle = llvm::StringSwitch<int>(swizzle)
                     .Case("none", 0)
                     .Case("32B", 1)
@@ -195,33 +197,34 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
                     .Case("128B", 3)
                     .Default(-1);
   if (map.swizzle < 0)
-    return fail(path.field("swizzle"), "expected \"none\", \"32B\", \"64B\" or \"128B\"");
+    return fail(path.field(key::swizzle), "expected \"none\", \"32B\", \"64B\" or \"128B\"");
 
-  const json::Array *dims = readArray(object, "dims", path);
-  const json::Array *box = dims ? readArray(object, "box", path) : nullptr;
+  const json::Array *dims = readArray(object, key::dims, path);
+  const json::Array *box = dims ? readArray(object, key::box, path) : nullptr;
   if (!box)
     return false;
   if (dims->empty() || dims->size() > kMaxTensorMapRank)
-    return fail(path.field("dims"), "a tensor map has 1 to 5 dimensions");
-  bool read = forEachObject(*dims, path.field("dims"), [&](const json::Object &dim, json::Path at) {
-    return readTensorMapDim(dim, at, /*innermost=*/map.dims.empty(), map);
-  });
+    return fail(path.field(key::dims), "a tensor map has 1 to 5 dimensions");
+  bool read =
+      forEachObject(*dims, path.field(key::dims), [&](const json::Object &dim, json::Path at) {
+        return readTensorMapDim(dim, at, /*innermost=*/map.dims.empty(), map);
+      });
   if (!read)
     return false;
   for (size_t i = 0; i < box->size(); ++i) {
     int64_t size;
-    if (!readInteger(&(*box)[i], path.field("box").index(i), 1, 256,
+    if (!readInteger(&(*box)[i], path.field(key::box).index(i), 1, 256,
                      "expected an integer from 1 to 256", size))
       return false;
     map.box.push_back(size);
   }
-  return checkBox(map, path.field("box"));
+  return checkBox(map, path.field(key::box));
 }
 
 bool KernelReader::readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
                                  LaunchParameter &parameter) {
   int64_t bytes;
-  if (!readInteger(object.get("bytes"), path.field("bytes"), 1, int64_t(1) << 40,
+  if (!readInteger(object.get(key::bytes), path.field(key::bytes), 1, int64_t(1) << 40,
                    "expected a number of bytes from 1 to 2^40", bytes))
     return false;
   if (kind == ParameterKind::Timeline && kernel.timelineBytes)
@@ -240,7 +243,7 @@ bool KernelReader::readWorkspace(const json::Object &object, json::Path path, Pa
 bool KernelReader::readParameter(const json::Object &object, json::Path path,
                                  LaunchParameter &parameter) {
   std::string kind, type;
-  if (!readString(object, "kind", path, kind))
+  if (!readString(object, key::kind, path, kind))
     return false;
   if (kind == "tensor_map") {
     TensorMapRecipe map;
@@ -274,22 +277,22 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
     return readWorkspace(object, path, ParameterKind::Timeline, parameter);
 
   if (kind != "dim" && kind != "stride")
-    return fail(path.field("kind"), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
-                                    "\"scalar\", \"workspace\" or \"timeline\"");
-  if (!readString(object, "type", path, type))
+    return fail(path.field(key::kind), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
+                                       "\"scalar\", \"workspace\" or \"timeline\"");
+  if (!readString(object, key::type, path, type))
     return false;
   if (type != "i32" && type != "i64")
-    return fail(path.field("type"), "expected i32 or i64");
+    return fail(path.field(key::type), "expected i32 or i64");
   parameter.bytes = type == "i32" ? 4 : 8;
   if (kind == "dim") {
     parameter.kind = ParameterKind::Dim;
-    return readDimName(object, "dim", path, parameter.dim);
+    return readDimName(object, key::dim, path, parameter.dim);
   }
   parameter.kind = ParameterKind::Stride;
   if (!readArgumentName(object, path, /*wantsView=*/true, parameter.argument))
     return false;
   int64_t dim;
-  if (!readInteger(object.get("dim"), path.field("dim"), 0,
+  if (!readInteger(object.get(key::dim), path.field(key::dim), 0,
                    kernel.arguments[parameter.argument].dims.size() - 1,
                    "expected the number of a dimension of the argument", dim))
     return false;
@@ -315,20 +318,20 @@ bool KernelReader::readParameters(const json::Array &array, json::Path path) {
 }
 
 bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
-  if (!readFlag(object, "persistent", path, kernel.persistent))
+  if (!readFlag(object, key::persistent, path, kernel.persistent))
     return false;
   if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
-    return fail(path.field("cluster"), "the clusters of a persistent kernel extend in x only");
+    return fail(path.field(key::cluster), "the clusters of a persistent kernel extend in x only");
   return true;
 }
 
 bool KernelReader::read(const json::Value &value, json::Path path) {
   const json::Object *object = readObject(value, path);
-  if (!object || !readString(*object, "name", path, kernel.name) ||
-      !readString(*object, "symbol", path, kernel.symbol))
+  if (!object || !readString(*object, key::name, path, kernel.name) ||
+      !readString(*object, key::symbol, path, kernel.symbol))
     return false;
   const json::Array *sections[3];
-  static constexpr StringRef kSections[] = {"requirements", "launch_parameters", "grid"};
+  static constexpr StringRef kSections[] = {key::requirements, key::launchParameters, key::grid};
   for (unsigned i = 0; i < 3; ++i)
     if (!(sections[i] = readArray(*object, kSections[i], path)))
       return false;
@@ -339,14 +342,14 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
     return false;
 
   int64_t sharedMemory;
-  if (!readTriple(*object, "block", path, 1024,
+  if (!readTriple(*object, key::block, path, 1024,
                   "expected three sizes, x, y and z, of at most 1024 threads in all",
                   kernel.block) ||
-      !readTriple(*object, "cluster", path, 8,
+      !readTriple(*object, key::cluster, path, 8,
                   "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
-      !readInteger(object->get("shared_memory"), path.field("shared_memory"), 0, 1 << 20,
+      !readInteger(object->get(key::sharedMemory), path.field(key::sharedMemory), 0, 1 << 20,
                    "expected a number of bytes", sharedMemory) ||
-      !readPersistent(*object, path) || !readFlag(*object, "pdl", path, kernel.pdl))
+      !readPersistent(*object, path) || !readFlag(*object, key::pdl, path, kernel.pdl))
     return false;
   kernel.sharedMemory = sharedMemory;
   kernel.description = llvm::formatv("{0}", value).str();

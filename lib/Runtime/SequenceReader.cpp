@@ -1,12 +1,14 @@
 //===- SequenceReader.cpp - Reading and checking a sequence ---------------===//
 
 #include "lib/Runtime/BundleReader.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace tessera::runtime;
 using llvm::StringRef;
 namespace json = llvm::json;
+namespace key = tessera::key;
 
 namespace {
 
@@ -55,9 +57,9 @@ bool SequenceReader::readExtents(const json::Object &object, StringRef key, json
 
 bool SequenceReader::readDerivedDim(const json::Object &object, json::Path path) {
   DerivedDim dim;
-  if (!readString(object, "name", path, dim.name) ||
-      !readExtents(object, "factors", path, dim.factors) ||
-      !readInteger(object.get("divisor"), path.field("divisor"), 1,
+  if (!readString(object, key::name, path, dim.name) ||
+      !readExtents(object, key::factors, path, dim.factors) ||
+      !readInteger(object.get(key::divisor), path.field(key::divisor), 1,
                    std::numeric_limits<int64_t>::max(), "expected an integer of at least 1",
                    dim.divisor))
     return false;
@@ -68,14 +70,14 @@ bool SequenceReader::readDerivedDim(const json::Object &object, json::Path path)
 bool SequenceReader::readWorkspace(const json::Object &object, json::Path path) {
   WorkspaceInfo workspace;
   std::string element;
-  if (!readString(object, "name", path, workspace.name) ||
-      !readString(object, "element", path, element) ||
-      !readExtents(object, "dims", path, workspace.dims) ||
-      !readFlag(object, "zeroed", path, workspace.zeroed))
+  if (!readString(object, key::name, path, workspace.name) ||
+      !readString(object, key::element, path, element) ||
+      !readExtents(object, key::dims, path, workspace.dims) ||
+      !readFlag(object, key::zeroed, path, workspace.zeroed))
     return false;
   workspace.type = tessera::getElementType(element);
   if (!workspace.type)
-    return fail(path.field("element"), "expected the type of elements of a view");
+    return fail(path.field(key::element), "expected the type of elements of a view");
   sequence.workspaces.push_back(std::move(workspace));
   return true;
 }
@@ -98,19 +100,19 @@ bool SequenceReader::readOperand(const json::Value &value, json::Path path, Step
 
 bool SequenceReader::readStep(const json::Object &object, json::Path path) {
   std::string name;
-  const json::Array *operands = readArray(object, "arguments", path);
-  if (!operands || !readString(object, "kernel", path, name))
+  const json::Array *operands = readArray(object, key::arguments, path);
+  if (!operands || !readString(object, key::kernel, path, name))
     return false;
   auto kernel = llvm::find_if(bundle.kernels,
                               [&](const KernelInfo &candidate) { return candidate.name == name; });
   if (kernel == bundle.kernels.end())
-    return fail(path.field("kernel"), "names no entry of \"kernels\"");
+    return fail(path.field(key::kernel), "names no entry of \"kernels\"");
   if (operands->size() != kernel->arguments.size())
-    return fail(path.field("arguments"), "expected as many names as the kernel has arguments");
+    return fail(path.field(key::arguments), "expected as many names as the kernel has arguments");
   StepInfo &step = sequence.steps.emplace_back();
   step.kernel = kernel - bundle.kernels.begin();
   for (size_t i = 0; i < operands->size(); ++i)
-    if (!readOperand((*operands)[i], path.field("arguments").index(i), step))
+    if (!readOperand((*operands)[i], path.field(key::arguments).index(i), step))
       return false;
   return true;
 }
@@ -127,14 +129,14 @@ bool SequenceReader::read(const json::Value &value, json::Path path) {
              return (this->*readOne)(entry, at);
            });
   };
-  if (!readString(*object, "name", path, sequence.name) || !readDims(*object, path) ||
+  if (!readString(*object, key::name, path, sequence.name) || !readDims(*object, path) ||
       !readArguments(*object, path) || !checkDims(path) ||
-      !forEach("derived_dims", &SequenceReader::readDerivedDim) ||
-      !forEach("workspaces", &SequenceReader::readWorkspace) ||
-      !forEach("launches", &SequenceReader::readStep))
+      !forEach(key::derivedDims, &SequenceReader::readDerivedDim) ||
+      !forEach(key::workspaces, &SequenceReader::readWorkspace) ||
+      !forEach(key::launches, &SequenceReader::readStep))
     return false;
   if (sequence.steps.empty())
-    return fail(path.field("launches"), "expected at least one launch");
+    return fail(path.field(key::launches), "expected at least one launch");
   sequence.description = llvm::formatv("{0}", value).str();
   return true;
 }

@@ -8,7 +8,7 @@
 #ifndef TESSERA_SIMULATOR_AST_H
 #define TESSERA_SIMULATOR_AST_H
 
-#include "Simulator.h"
+#include "lib/Simulator/Simulator.h"
 #include "llvm/ADT/StringMap.h"
 #include <deque>
 

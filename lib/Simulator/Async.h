@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_ASYNC_H
 #define TESSERA_SIMULATOR_ASYNC_H
 
-#include "Machine.h"
+#include "lib/Simulator/Machine.h"
 
 namespace tessera::sim::detail {
 

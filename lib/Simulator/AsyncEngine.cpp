@@ -5,11 +5,11 @@
 // tell the two apart.
 //
 //===----------------------------------------------------------------------===//
-#include "Async.h"
-#include "Atomic.h"
-#include "MemoryOrder.h"
-#include "Sync.h"
-#include "TensorMap.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Atomic.h"
+#include "lib/Simulator/MemoryOrder.h"
+#include "lib/Simulator/Sync.h"
+#include "lib/Simulator/TensorMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_ATOMIC_H
 #define TESSERA_SIMULATOR_ATOMIC_H
 
-#include "Decoder.h"
+#include "lib/Simulator/Decoder.h"
 
 namespace tessera::sim::detail {
 

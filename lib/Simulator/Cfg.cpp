@@ -4,7 +4,7 @@
 // Kennedy on the reversed control-flow graph. A virtual exit block joins every ret, exit and trap.
 //
 //===----------------------------------------------------------------------===//
-#include "Decoder.h"
+#include "lib/Simulator/Decoder.h"
 
 using namespace tessera::sim::detail;
 

@@ -1,5 +1,5 @@
 //===- Clock.cpp - Vector clocks ------------------------------------------===//
-#include "Clock.h"
+#include "lib/Simulator/Clock.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace tessera::sim::detail;

@@ -1,5 +1,5 @@
 //===- Decoder.cpp - Operands, modifiers and labels -----------------------===//
-#include "Decoder.h"
+#include "lib/Simulator/Decoder.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cstring>
 

@@ -8,7 +8,7 @@
 #ifndef TESSERA_SIMULATOR_DECODER_H
 #define TESSERA_SIMULATOR_DECODER_H
 
-#include "Program.h"
+#include "lib/Simulator/Program.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 

@@ -1,8 +1,8 @@
 //===- ExecAtomic.cpp - atom and red (PTX ISA 9.7.13) ---------------------===//
-#include "Atomic.h"
-#include "Lanes.h"
-#include "MemoryOrder.h"
-#include "Numeric.h"
+#include "lib/Simulator/Atomic.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/MemoryOrder.h"
+#include "lib/Simulator/Numeric.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -123,62 +123,63 @@ int tessera::sim::detail::takeAtomicOp(Decoder &d) {
 
 namespace {
 
-uint64_t lane(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  return e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
+uint64_t laneValue(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  return exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
+                                               : exec.src<uint32_t>(inst, n)[lane];
 }
 
-Step atomic(Exec &e, const Inst &i) {
-  AtomicOp op = AtomicOp(i.select & 255);
-  Ty ty = Ty(i.select >> 8 & 255);
-  unsigned bytes = tyBits(ty) / 8, elements = i.aux >> 16;
-  bool isRed = i.aux >> 9 & 1;
-  Ordering ordering = Ordering::decode(i.select >> 16);
+Step atomic(Exec &exec, const Inst &inst) {
+  AtomicOp op = AtomicOp(inst.select & 255);
+  Ty ty = Ty(inst.select >> 8 & 255);
+  unsigned bytes = tyBits(ty) / 8, elements = inst.aux >> 16;
+  bool isRed = inst.aux >> 9 & 1;
+  Ordering ordering = Ordering::decode(inst.select >> 16);
   unsigned first = isRed ? 0 : elements; // position of the address operand
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    uint64_t address = addressAt(e, i, first, l);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    uint64_t address = addressAt(exec, inst, first, lane);
     if (address % (bytes * elements)) {
-      e.report(
-          DiagKind::Misaligned, i,
+      exec.report(
+          DiagKind::Misaligned, inst,
           llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes * elements).str(),
-          l);
+          lane);
       continue;
     }
     Place place;
-    Space space = Space(i.aux & 255);
-    bool found =
-        space == Space::Shared
-            ? resolveShared(e, i, address, bytes * elements, l, i.aux >> 8 & 1, place)
-            : resolve(e, i, space, address, bytes * elements, l, AccessKind::Update, place);
+    Space space = Space(inst.aux & 255);
+    bool found = space == Space::Shared ? resolveShared(exec, inst, address, bytes * elements, lane,
+                                                        inst.aux >> 8 & 1, place)
+                                        : resolve(exec, inst, space, address, bytes * elements,
+                                                  lane, AccessKind::Update, place);
     if (!found)
       continue;
-    orderRead(e, place, ordering);
+    orderRead(exec, place, ordering);
     if (place.cta)
-      noteShared(e, i, place, bytes * elements, l, AccessKind::Update, true);
+      noteShared(exec, inst, place, bytes * elements, lane, AccessKind::Update, true);
     else if (place.buffer)
-      noteGlobal(e, i, place, bytes * elements, l, AccessKind::Update, ordering);
+      noteGlobal(exec, inst, place, bytes * elements, lane, AccessKind::Update, ordering);
     for (unsigned k = 0; k < elements; ++k) {
-      uint64_t b = lane(e, i, first + 1 + k, l);
-      uint64_t c = op == ACas ? lane(e, i, first + 2, l) : 0;
+      uint64_t b = laneValue(exec, inst, first + 1 + k, lane);
+      uint64_t c = op == ACas ? laneValue(exec, inst, first + 2, lane) : 0;
       uint64_t old = 0;
       {
-        std::unique_lock<std::mutex> lock(e.run->atomicMutex, std::defer_lock);
+        std::unique_lock<std::mutex> lock(exec.run->atomicMutex, std::defer_lock);
         if (!place.cta)
           lock.lock();
         memcpy(&old, place.data + k * bytes, bytes);
         uint64_t now = applyAtomic(op, old, b, c, ty);
         memcpy(place.data + k * bytes, &now, bytes);
       }
-      if (!isRed && !e.op(i, k).sink) {
-        if (e.op(i, k).cls == RegClass::R64)
-          e.dst<uint64_t>(i, k)[l] = old;
+      if (!isRed && !exec.op(inst, k).sink) {
+        if (exec.op(inst, k).cls == RegClass::R64)
+          exec.dst<uint64_t>(inst, k)[lane] = old;
         else
-          e.dst<uint32_t>(i, k)[l] = uint32_t(old);
+          exec.dst<uint32_t>(inst, k)[lane] = uint32_t(old);
       }
     }
-    orderWrite(e, place, ordering, true);
+    orderWrite(exec, place, ordering, true);
   }
-  e.cluster->event();
+  exec.cluster->event();
   return Step::Next;
 }
 

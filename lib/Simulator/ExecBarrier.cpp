@@ -3,8 +3,8 @@
 // PTX ISA 9.7.13.1 to 9.7.13.3 (barrier), 9.7.13.4 (barrier.cluster), 9.7.19.5 (setmaxnreg).
 //
 //===----------------------------------------------------------------------===//
-#include "Lanes.h"
-#include "Sync.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Sync.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -29,16 +29,17 @@ void completeBarrier(Cluster &cluster, NamedBarrier &b) {
 
 /// Who comes to a barrier must be ordered after all who came the time before: otherwise it could
 /// have come among them and been counted in the place of one.
-void checkSharing(Exec &e, const Inst &i, const NamedBarrier &b, uint32_t id) {
+void checkSharing(Exec &exec, const Inst &inst, const NamedBarrier &b, uint32_t id) {
   for (const Arrival &other : b.previous) {
-    if (e.warp->clock.seen(other.agent) >= other.epoch)
+    if (exec.warp->clock.seen(other.agent) >= other.epoch)
       continue;
-    e.report(DiagKind::NamedBarrierShared, i,
-             describeWarp(*e.warp) + " arrives at " + describeBarrier(*e.run, id) + ", which " +
-                 describeAgent(*e.cluster, other.agent) +
-                 " used the time before; nothing orders the two, so that each may be counted for "
-                 "the other's group",
-             -1, {"the other arrival is at " + describeSite(*e.run, other.site)});
+    exec.report(
+        DiagKind::NamedBarrierShared, inst,
+        describeWarp(*exec.warp) + " arrives at " + describeBarrier(*exec.run, id) + ", which " +
+            describeAgent(*exec.cluster, other.agent) +
+            " used the time before; nothing orders the two, so that each may be counted for "
+            "the other's group",
+        -1, {"the other arrival is at " + describeSite(*exec.run, other.site)});
     return;
   }
 }
@@ -46,94 +47,98 @@ void checkSharing(Exec &e, const Inst &i, const NamedBarrier &b, uint32_t id) {
 enum BarKind : uint32_t { BarSync, BarArrive, BarRedPopc, BarRedAnd, BarRedOr };
 // select: kind; aux: bit 0 a count is given.
 
-Step bar(Exec &e, const Inst &i) {
-  BarKind kind = BarKind(i.select);
+Step bar(Exec &exec, const Inst &inst) {
+  BarKind kind = BarKind(inst.select);
   bool isRed = kind >= BarRedPopc;
   unsigned first = isRed ? 1 : 0; // position of the barrier id
-  unsigned lane = llvm::countr_zero(e.active);
-  const uint32_t *idLanes = e.src<uint32_t>(i, first);
-  uint32_t id = idLanes[lane];
-  bool hasCount = i.aux & 1;
-  uint32_t count = hasCount ? e.src<uint32_t>(i, first + 1)[lane] : ~0u;
-  for (unsigned l = 0; l < kLanes; ++l)
-    if ((e.active >> l & 1) && idLanes[l] != id) {
-      e.report(DiagKind::InvalidOperation, i, "the lanes of the warp name different barriers", l);
+  unsigned firstLane = llvm::countr_zero(exec.active);
+  const uint32_t *idLanes = exec.src<uint32_t>(inst, first);
+  uint32_t id = idLanes[firstLane];
+  bool hasCount = inst.aux & 1;
+  uint32_t count = hasCount ? exec.src<uint32_t>(inst, first + 1)[firstLane] : ~0u;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    if ((exec.active >> lane & 1) && idLanes[lane] != id) {
+      exec.report(DiagKind::InvalidOperation, inst, "the lanes of the warp name different barriers",
+                  lane);
       break;
     }
   if (id > 15) {
-    e.report(DiagKind::InvalidOperation, i, llvm::formatv("there is no barrier {0}", id).str());
+    exec.report(DiagKind::InvalidOperation, inst,
+                llvm::formatv("there is no barrier {0}", id).str());
     return Step::Next;
   }
   if (hasCount && (count == 0 || count % kLanes != 0)) {
-    e.report(DiagKind::NamedBarrierCount, i,
-             llvm::formatv("the count of {0} is {1}, not a multiple of 32",
-                           describeBarrier(*e.run, id), count)
-                 .str());
+    exec.report(DiagKind::NamedBarrierCount, inst,
+                llvm::formatv("the count of {0} is {1}, not a multiple of 32",
+                              describeBarrier(*exec.run, id), count)
+                    .str());
     return Step::Next;
   }
-  NamedBarrier &b = e.cta->barriers[id];
+  NamedBarrier &b = exec.cta->barriers[id];
   if (b.arrived == 0) {
     b.expected = count;
-    b.firstSite = &i - e.p->insts.data();
+    b.firstSite = &inst - exec.p->insts.data();
     b.reduction = kind == BarRedAnd ? 1 : 0;
   } else if (b.expected != count) {
     auto text = [&](uint32_t n) {
       return n == ~0u ? std::string("all threads") : std::to_string(n);
     };
-    e.report(DiagKind::NamedBarrierCount, i,
-             describeBarrier(*e.run, id) + " is used with count " + text(count) +
-                 " while others wait for " + text(b.expected),
-             -1, {"the first arrival is at " + describeSite(*e.run, b.firstSite)});
+    exec.report(DiagKind::NamedBarrierCount, inst,
+                describeBarrier(*exec.run, id) + " is used with count " + text(count) +
+                    " while others wait for " + text(b.expected),
+                -1, {"the first arrival is at " + describeSite(*exec.run, b.firstSite)});
   }
-  if (llvm::is_contained(b.members, e.warp->index) && (i.flags & FlagAligned))
-    e.report(DiagKind::NamedBarrierCount, i,
-             describeWarp(*e.warp) + " arrives twice at " + describeBarrier(*e.run, id) +
-                 " before it completes",
-             -1,
-             {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}",
-                            b.arrived, b.expected == ~0u ? threadsOfLiveWarps(*e.cta) : b.expected,
-                            describeSite(*e.run, b.firstSite))
-                  .str()});
-  checkSharing(e, i, b, id);
-  b.arrivals.push_back({e.warp->agent, e.warp->epoch, uint32_t(&i - e.p->insts.data())});
-  b.members.push_back(e.warp->index);
-  b.arrived += i.flags & FlagAligned ? kLanes : llvm::popcount(e.active);
-  b.arriving.join(e.warp->clock);
-  e.warp->release();
+  if (llvm::is_contained(b.members, exec.warp->index) && (inst.flags & FlagAligned))
+    exec.report(
+        DiagKind::NamedBarrierCount, inst,
+        describeWarp(*exec.warp) + " arrives twice at " + describeBarrier(*exec.run, id) +
+            " before it completes",
+        -1,
+        {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}", b.arrived,
+                       b.expected == ~0u ? threadsOfLiveWarps(*exec.cta) : b.expected,
+                       describeSite(*exec.run, b.firstSite))
+             .str()});
+  checkSharing(exec, inst, b, id);
+  b.arrivals.push_back(
+      {exec.warp->agent, exec.warp->epoch, uint32_t(&inst - exec.p->insts.data())});
+  b.members.push_back(exec.warp->index);
+  b.arrived += inst.flags & FlagAligned ? kLanes : llvm::popcount(exec.active);
+  b.arriving.join(exec.warp->clock);
+  exec.warp->release();
   if (isRed) {
-    uint32_t p = e.pred(i, i.opCount - 1) & e.active;
+    uint32_t p = exec.pred(inst, inst.opCount - 1) & exec.active;
     if (kind == BarRedPopc)
       b.reduction += llvm::popcount(p);
     else if (kind == BarRedAnd)
-      b.reduction &= p == e.active;
+      b.reduction &= p == exec.active;
     else
       b.reduction |= p != 0;
   }
   uint64_t generation = b.generation;
-  checkNamedBarriers(*e.cta);
+  checkNamedBarriers(*exec.cta);
   if (b.expected != ~0u && b.arrived > b.expected)
-    e.report(DiagKind::NamedBarrierCount, i,
-             llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived,
-                           describeBarrier(*e.run, id), b.expected)
-                 .str());
-  e.cluster->event();
+    exec.report(DiagKind::NamedBarrierCount, inst,
+                llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived,
+                              describeBarrier(*exec.run, id), b.expected)
+                    .str());
+  exec.cluster->event();
   if (kind == BarArrive)
     return Step::Next;
-  e.split->wait.kind = Wait::NamedBarrier;
-  e.split->wait.id = id;
-  e.split->wait.value = generation;
+  exec.split->wait.kind = Wait::NamedBarrier;
+  exec.split->wait.id = id;
+  exec.split->wait.value = generation;
   return Step::Block;
 }
 
-Step clusterArrive(Exec &e, const Inst &i) {
-  Warp &w = *e.warp;
-  Cluster &c = *e.cluster;
+Step clusterArrive(Exec &exec, const Inst &inst) {
+  Warp &w = *exec.warp;
+  Cluster &c = *exec.cluster;
   if (w.clusterArrived)
-    e.report(DiagKind::InvalidOperation, i,
-             "barrier.cluster.arrive twice without barrier.cluster.wait in between");
+    exec.report(DiagKind::InvalidOperation, inst,
+                "barrier.cluster.arrive twice without barrier.cluster.wait in between");
   w.clusterArrived = true;
   w.clusterGeneration = c.clusterGeneration;
-  if (i.select) { // release
+  if (inst.select) { // release
     c.clusterArriving.join(w.clock);
     w.release();
   }
@@ -143,35 +148,35 @@ Step clusterArrive(Exec &e, const Inst &i) {
   return Step::Next;
 }
 
-Step clusterWait(Exec &e, const Inst &i) {
-  if (!e.warp->clusterArrived)
-    e.report(DiagKind::InvalidOperation, i,
-             "barrier.cluster.wait without barrier.cluster.arrive before it");
-  e.split->wait.kind = Wait::ClusterBarrier;
-  e.split->wait.value = i.select;
+Step clusterWait(Exec &exec, const Inst &inst) {
+  if (!exec.warp->clusterArrived)
+    exec.report(DiagKind::InvalidOperation, inst,
+                "barrier.cluster.wait without barrier.cluster.arrive before it");
+  exec.split->wait.kind = Wait::ClusterBarrier;
+  exec.split->wait.value = inst.select;
   return Step::Block;
 }
 
 /// setmaxnreg: registers move between the warps and the CTA's pool.
-Step setMaxNReg(Exec &e, const Inst &i) {
-  Warp &w = *e.warp;
-  uint32_t want = uint32_t(i.imm);
-  bool increase = i.select;
+Step setMaxNReg(Exec &exec, const Inst &inst) {
+  Warp &w = *exec.warp;
+  uint32_t want = uint32_t(inst.imm);
+  bool increase = inst.select;
   if (increase ? want < w.registers : want > w.registers) {
-    e.report(DiagKind::RegisterPool, i,
-             llvm::formatv("setmaxnreg.{0} to {1} registers per thread by a warp that has {2}",
-                           increase ? "inc" : "dec", want, w.registers)
-                 .str());
+    exec.report(DiagKind::RegisterPool, inst,
+                llvm::formatv("setmaxnreg.{0} to {1} registers per thread by a warp that has {2}",
+                              increase ? "inc" : "dec", want, w.registers)
+                    .str());
     return Step::Next;
   }
   if (!increase) {
-    e.cta->registerPool += int64_t(w.registers - want) * kLanes;
+    exec.cta->registerPool += int64_t(w.registers - want) * kLanes;
     w.registers = want;
-    e.cluster->event();
+    exec.cluster->event();
     return Step::Next;
   }
-  e.split->wait.kind = Wait::Registers;
-  e.split->wait.value = want;
+  exec.split->wait.kind = Wait::Registers;
+  exec.split->wait.value = want;
   return Step::Block;
 }
 

@@ -1,5 +1,5 @@
 //===- ExecBits.cpp - Logic, shifts and bit fields (PTX ISA 9.7.1, 9.7.8) -===//
-#include "Lanes.h"
+#include "lib/Simulator/Lanes.h"
 #include "llvm/ADT/bit.h"
 
 using namespace tessera::sim::detail;
@@ -91,35 +91,37 @@ struct Bfe {
   }
 };
 template <class C>
-Step bfi(Exec &e, const Inst &i) {
+Step bfi(Exec &exec, const Inst &inst) {
   using S = typename Lane<C>::Storage;
-  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
-  const uint32_t *c = e.src<uint32_t>(i, 3), *len = e.src<uint32_t>(i, 4);
+  const S *a = exec.src<S>(inst, 1), *b = exec.src<S>(inst, 2);
+  const uint32_t *c = exec.src<uint32_t>(inst, 3), *len = exec.src<uint32_t>(inst, 4);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    uint32_t pos = c[l] & 255, n = len[l] & 255, width = 8 * sizeof(C);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint32_t pos = c[lane] & 255, n = len[lane] & 255, width = 8 * sizeof(C);
     if (pos >= width || n == 0) {
-      r[l] = b[l];
+      r[lane] = b[lane];
       continue;
     }
     C ones = n >= width ? ~C(0) : (C(1) << n) - 1;
     C mask = ones << pos;
-    r[l] = (b[l] & ~mask) | ((a[l] << pos) & mask);
+    r[lane] = (b[lane] & ~mask) | ((a[lane] << pos) & mask);
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
-Step lop3(Exec &e, const Inst &i) {
-  const uint32_t *a = e.src<uint32_t>(i, 1), *b = e.src<uint32_t>(i, 2), *c = e.src<uint32_t>(i, 3);
+Step lop3(Exec &exec, const Inst &inst) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1), *b = exec.src<uint32_t>(inst, 2),
+                 *c = exec.src<uint32_t>(inst, 3);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
     uint32_t v = 0;
     for (unsigned k = 0; k < 8; ++k)
-      if (i.imm >> k & 1)
-        v |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
-    r[l] = v;
+      if (inst.imm >> k & 1)
+        v |= (k & 4 ? a[lane] : ~a[lane]) & (k & 2 ? b[lane] : ~b[lane]) &
+             (k & 1 ? c[lane] : ~c[lane]);
+    r[lane] = v;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 template <bool Left, bool Clamp>
@@ -168,19 +170,20 @@ uint32_t permute(uint32_t a, uint32_t b, uint32_t c, unsigned mode) {
   }
   return r;
 }
-Step prmt(Exec &e, const Inst &i) {
-  const uint32_t *a = e.src<uint32_t>(i, 1), *b = e.src<uint32_t>(i, 2), *c = e.src<uint32_t>(i, 3);
+Step prmt(Exec &exec, const Inst &inst) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1), *b = exec.src<uint32_t>(inst, 2),
+                 *c = exec.src<uint32_t>(inst, 3);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = permute(a[l], b[l], c[l], i.select);
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = permute(a[lane], b[lane], c[lane], inst.select);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 enum PredOp : uint32_t { PredAnd, PredOr, PredXor, PredNot };
-Step predLogic(Exec &e, const Inst &i) {
-  uint32_t a = e.pred(i, 1), b = i.opCount > 2 ? e.pred(i, 2) : 0, r = 0;
-  switch (i.select) {
+Step predLogic(Exec &exec, const Inst &inst) {
+  uint32_t a = exec.pred(inst, 1), b = inst.opCount > 2 ? exec.pred(inst, 2) : 0, r = 0;
+  switch (inst.select) {
   case PredAnd:
     r = a & b;
     break;
@@ -194,7 +197,7 @@ Step predLogic(Exec &e, const Inst &i) {
     r = ~a;
     break;
   }
-  e.storePred(i, 0, r);
+  exec.storePred(inst, 0, r);
   return Step::Next;
 }
 

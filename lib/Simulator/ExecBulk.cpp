@@ -1,9 +1,9 @@
 //===- ExecBulk.cpp - Issue of bulk copies (PTX ISA 9.7.9.25) -------------===//
-#include "Async.h"
-#include "Atomic.h"
-#include "Lanes.h"
-#include "Memory.h"
-#include "TensorMap.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Atomic.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Memory.h"
+#include "lib/Simulator/TensorMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -14,117 +14,118 @@ namespace {
 
 // select: bits 0-7 AsyncOp::Kind, 8-15 rank, 16 multicast, 17 prefetch only, 18- reduction: op + 1,
 // 24- type. Every address is two operands: base and constant offset.
-uint64_t addressOp(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  uint64_t base =
-      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
-  uint64_t address = base + e.src<uint64_t>(i, n + 1)[l];
-  return e.op(i, n).cls == RegClass::R64 ? address : uint32_t(address);
+uint64_t addressOp(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
+                                                        : exec.src<uint32_t>(inst, n)[lane];
+  uint64_t address = base + exec.src<uint64_t>(inst, n + 1)[lane];
+  return exec.op(inst, n).cls == RegClass::R64 ? address : uint32_t(address);
 }
 
-bool misaligned(Exec &e, const Inst &i, const char *what, uint64_t value, uint32_t align,
-                unsigned l) {
+bool misaligned(Exec &exec, const Inst &inst, const char *what, uint64_t value, uint32_t align,
+                unsigned lane) {
   if (value % align == 0)
     return false;
-  e.report(DiagKind::Misaligned, i,
-           llvm::formatv("{0} {1:x} is not a multiple of {2}", what, value, align).str(), l);
+  exec.report(DiagKind::Misaligned, inst,
+              llvm::formatv("{0} {1:x} is not a multiple of {2}", what, value, align).str(), lane);
   return true;
 }
 
-bool badMap(Exec &e, const Inst &i, const llvm::Twine &message, unsigned l) {
-  e.report(DiagKind::BadDescriptor, i, message, l);
+bool badMap(Exec &exec, const Inst &inst, const llvm::Twine &message, unsigned lane) {
+  exec.report(DiagKind::BadDescriptor, inst, message, lane);
   return false;
 }
 
 /// A copy starts at a multiple of 16 bytes of a row, and a store at no negative coordinate:
 /// elsewhere the machine reports an illegal instruction, of which the PTX ISA says nothing
 /// (measured: bench/probes/bulk_columns.cu).
-bool startsRight(Exec &e, const Inst &i, const TensorMapRecord &map, unsigned l,
+bool startsRight(Exec &exec, const Inst &inst, const TensorMapRecord &map, unsigned lane,
                  const AsyncOp &op) {
   int64_t start = int64_t(op.coords[0]) * map.elementSize();
   if (start % 16 != 0) {
-    e.report(DiagKind::Misaligned, i,
-             llvm::formatv("the first coordinate, {0}, is byte {1} of a row; a copy starts at a "
-                           "multiple of 16",
-                           op.coords[0], start)
-                 .str(),
-             l);
+    exec.report(DiagKind::Misaligned, inst,
+                llvm::formatv("the first coordinate, {0}, is byte {1} of a row; a copy starts at a "
+                              "multiple of 16",
+                              op.coords[0], start)
+                    .str(),
+                lane);
     return false;
   }
   for (unsigned dim = 0; dim < map.rank && op.kind == AsyncOp::TensorStore; ++dim)
     if (op.coords[dim] < 0) {
-      e.report(DiagKind::Misaligned, i,
-               llvm::formatv("coordinate {0} of a store is {1}; a store starts at none below 0",
-                             dim, op.coords[dim])
-                   .str(),
-               l);
+      exec.report(DiagKind::Misaligned, inst,
+                  llvm::formatv("coordinate {0} of a store is {1}; a store starts at none below 0",
+                                dim, op.coords[dim])
+                      .str(),
+                  lane);
       return false;
     }
   return true;
 }
 
-bool fetchTensorMap(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
+bool fetchTensorMap(Exec &exec, const Inst &inst, uint64_t address, unsigned lane, AsyncOp &op) {
   Place p;
-  if (misaligned(e, i, "tensor map address", address, 64, l) ||
-      !resolve(e, i, Space::Generic, address, 128, l, AccessKind::Read, p))
+  if (misaligned(exec, inst, "tensor map address", address, 64, lane) ||
+      !resolve(exec, inst, Space::Generic, address, 128, lane, AccessKind::Read, p))
     return false;
   memcpy(op.tensorMap.data(), p.data, 128);
   TensorMapRecord r;
   memcpy(&r, p.data, 128);
-  unsigned rank = i.select >> 8 & 255;
+  unsigned rank = inst.select >> 8 & 255;
   if (r.magic != TensorMapRecord::kMagic)
-    return badMap(e, i, llvm::formatv("there is no tensor map at {0:x}", address).str(), l);
+    return badMap(exec, inst, llvm::formatv("there is no tensor map at {0:x}", address).str(),
+                  lane);
   if (r.rank != rank)
-    return badMap(e, i,
+    return badMap(exec, inst,
                   llvm::formatv("the tensor map at {0:x} has rank {1}, the instruction {2}",
                                 address, r.rank, rank)
                       .str(),
-                  l);
+                  lane);
   if (llvm::Error error = r.check())
-    return badMap(e, i, llvm::toString(std::move(error)), l);
+    return badMap(exec, inst, llvm::toString(std::move(error)), lane);
   if (op.reduceOp >= 0 && reductionType(TensorElement(r.type)) == Ty::None)
-    return badMap(e, i, "there are no reductions of elements of 8 or 16 unsigned bits", l);
+    return badMap(exec, inst, "there are no reductions of elements of 8 or 16 unsigned bits", lane);
   op.bytes = r.boxBytes();
   op.footprint = r.boxFootprint();
-  return startsRight(e, i, r, l, op);
+  return startsRight(exec, inst, r, lane, op);
 }
 
 /// The mbarrier of a load; records the phase that each destination's barrier is in.
-bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp &op) {
+bool attachBarrier(Exec &exec, const Inst &inst, uint64_t address, unsigned lane, AsyncOp &op) {
   Place p;
-  if (misaligned(e, i, "mbarrier address", address, 8, l) ||
-      !resolveShared(e, i, address, 8, l, false, p))
+  if (misaligned(exec, inst, "mbarrier address", address, 8, lane) ||
+      !resolveShared(exec, inst, address, 8, lane, false, p))
     return false;
   op.mbarCta = p.cta;
   op.mbarOffset = p.offset;
-  for (auto &cta : e.cluster->ctas) {
+  for (auto &cta : exec.cluster->ctas) {
     if (op.multicast ? !(op.multicast >> cta->rank & 1) : cta.get() != p.cta)
       continue;
     Mbarrier *b = cta->mbarrier(p.offset);
     if (!b) {
-      e.report(DiagKind::UninitialisedBarrier, i,
-               describeShared(*e.run, p.offset) + " is not an initialised mbarrier" +
-                   (cta.get() == e.cta
-                        ? ""
-                        : llvm::formatv(" in CTA {0} of the cluster", cta->rank).str()),
-               l);
+      exec.report(DiagKind::UninitialisedBarrier, inst,
+                  describeShared(*exec.run, p.offset) + " is not an initialised mbarrier" +
+                      (cta.get() == exec.cta
+                           ? ""
+                           : llvm::formatv(" in CTA {0} of the cluster", cta->rank).str()),
+                  lane);
       return false;
     }
-    if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
-      e.report(DiagKind::UninitialisedBarrier, i,
-               describeShared(*e.run, p.offset) +
-                   " is used without synchronisation with its initialisation",
-               l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
-    else if (e.warp->clock.fenced(b->initAgent) < b->initEpoch)
-      e.report(DiagKind::MissingProxyFence, i,
-               "bulk copy completes on " + describeShared(*e.run, p.offset) +
-                   ", whose initialisation no fence.mbarrier_init or fence.proxy.async made "
-                   "visible to it",
-               l, {"it is initialised at " + describeSite(*e.run, b->initSite)});
+    if (exec.warp->clock.seen(b->initAgent) < b->initEpoch)
+      exec.report(DiagKind::UninitialisedBarrier, inst,
+                  describeShared(*exec.run, p.offset) +
+                      " is used without synchronisation with its initialisation",
+                  lane, {"it is initialised at " + describeSite(*exec.run, b->initSite)});
+    else if (exec.warp->clock.fenced(b->initAgent) < b->initEpoch)
+      exec.report(DiagKind::MissingProxyFence, inst,
+                  "bulk copy completes on " + describeShared(*exec.run, p.offset) +
+                      ", whose initialisation no fence.mbarrier_init or fence.proxy.async made "
+                      "visible to it",
+                  lane, {"it is initialised at " + describeSite(*exec.run, b->initSite)});
     if (cta->exited) {
-      e.report(
-          DiagKind::PeerExited, i,
+      exec.report(
+          DiagKind::PeerExited, inst,
           llvm::formatv("bulk copy into CTA {0} of the cluster, which has exited", cta->rank).str(),
-          l);
+          lane);
       return false;
     }
     op.phaseAtIssue[cta->rank] = b->phase;
@@ -132,28 +133,28 @@ bool attachBarrier(Exec &e, const Inst &i, uint64_t address, unsigned l, AsyncOp
   return true;
 }
 
-void attachGroup(Exec &e, unsigned l, AsyncOp &op) {
-  AsyncGroups &g = e.warp->bulk[l];
+void attachGroup(Exec &exec, unsigned lane, AsyncOp &op) {
+  AsyncGroups &g = exec.warp->bulk[lane];
   if (g.agent == 0)
-    g.agent = e.cluster->newAgent("bulk copies of " + describeWarp(*e.warp));
+    g.agent = exec.cluster->newAgent("bulk copies of " + describeWarp(*exec.warp));
   if (g.writeAgent == 0)
-    g.writeAgent = e.cluster->newAgent("bulk copies of " + describeWarp(*e.warp));
+    g.writeAgent = exec.cluster->newAgent("bulk copies of " + describeWarp(*exec.warp));
   op.groups = &g;
   op.groupIndex = g.issued++;
   g.state.push_back(0);
 }
 
-bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
+bool issueOne(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
   unsigned at = 0;
   auto next = [&] {
-    uint64_t a = addressOp(e, i, at, l);
+    uint64_t a = addressOp(exec, inst, at, lane);
     at += 2;
     return a;
   };
-  unsigned rank = i.select >> 8 & 255;
+  unsigned rank = inst.select >> 8 & 255;
   auto coordinates = [&] {
     for (unsigned k = 0; k < rank; ++k)
-      op.coords[k] = int32_t(e.src<uint32_t>(i, at++)[l]);
+      op.coords[k] = int32_t(exec.src<uint32_t>(inst, at++)[lane]);
   };
   Place p;
   bool isTensor = op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
@@ -164,166 +165,167 @@ bool issueOne(Exec &e, const Inst &i, unsigned l, AsyncOp &op) {
     uint64_t dst = next(), src = next();
     if (isTensor) {
       coordinates();
-      if (!fetchTensorMap(e, i, src, l, op))
+      if (!fetchTensorMap(exec, inst, src, lane, op))
         return false;
     } else {
-      op.bytes = e.src<uint32_t>(i, at++)[l];
-      if (misaligned(e, i, "size", op.bytes, 16, l) ||
-          misaligned(e, i, "source address", src, 16, l))
+      op.bytes = exec.src<uint32_t>(inst, at++)[lane];
+      if (misaligned(exec, inst, "size", op.bytes, 16, lane) ||
+          misaligned(exec, inst, "source address", src, 16, lane))
         return false;
     }
     uint64_t mbar = next();
-    if (i.select >> 16 & 1) {
-      op.multicast = e.src<uint32_t>(i, at++)[l] & 0xffff;
-      if (op.multicast == 0 || op.multicast >> e.cluster->ctas.size()) {
-        e.report(DiagKind::InvalidOperation, i,
-                 llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
-                               e.cluster->ctas.size())
-                     .str(),
-                 l);
+    if (inst.select >> 16 & 1) {
+      op.multicast = exec.src<uint32_t>(inst, at++)[lane] & 0xffff;
+      if (op.multicast == 0 || op.multicast >> exec.cluster->ctas.size()) {
+        exec.report(DiagKind::InvalidOperation, inst,
+                    llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
+                                  exec.cluster->ctas.size())
+                        .str(),
+                    lane);
         return false;
       }
     }
-    if (misaligned(e, i, "shared memory address", dst, align, l) ||
-        !resolveShared(e, i, dst, isTensor ? op.footprint : op.bytes, l, false, p))
+    if (misaligned(exec, inst, "shared memory address", dst, align, lane) ||
+        !resolveShared(exec, inst, dst, isTensor ? op.footprint : op.bytes, lane, false, p))
       return false;
     op.remote = p.cta;
     op.remoteOffset = p.offset;
     if (op.kind == AsyncOp::SharedCopy) {
       Place s;
-      if (!resolveShared(e, i, src, op.bytes, l, true, s))
+      if (!resolveShared(exec, inst, src, op.bytes, lane, true, s))
         return false;
       op.shared = s.cta;
       op.sharedOffset = s.offset;
     }
     op.global = src;
-    return attachBarrier(e, i, mbar, l, op);
+    return attachBarrier(exec, inst, mbar, lane, op);
   }
   uint64_t dst = next();
   if (isTensor) {
     coordinates();
-    if (!fetchTensorMap(e, i, dst, l, op))
+    if (!fetchTensorMap(exec, inst, dst, lane, op))
       return false;
   }
   uint64_t src = next();
   if (!isTensor) {
-    op.bytes = e.src<uint32_t>(i, at++)[l];
-    if (misaligned(e, i, "size", op.bytes, 16, l) ||
-        misaligned(e, i, "destination address", dst, 16, l))
+    op.bytes = exec.src<uint32_t>(inst, at++)[lane];
+    if (misaligned(exec, inst, "size", op.bytes, 16, lane) ||
+        misaligned(exec, inst, "destination address", dst, 16, lane))
       return false;
   }
   op.global = dst;
-  if (misaligned(e, i, "shared memory address", src, align, l) ||
-      !resolveShared(e, i, src, isTensor ? op.footprint : op.bytes, l, true, p))
+  if (misaligned(exec, inst, "shared memory address", src, align, lane) ||
+      !resolveShared(exec, inst, src, isTensor ? op.footprint : op.bytes, lane, true, p))
     return false;
   op.shared = p.cta;
   op.sharedOffset = p.offset;
-  attachGroup(e, l, op);
+  attachGroup(exec, lane, op);
   return true;
 }
 
-Step issue(Exec &e, const Inst &i) {
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
+Step issue(Exec &exec, const Inst &inst) {
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
     auto op = std::make_unique<AsyncOp>();
-    op->kind = AsyncOp::Kind(i.select & 255);
-    op->inst = &i;
-    op->warp = e.warp;
-    op->lane = l;
-    op->reduceOp = int(i.select >> 18 & 63) - 1;
-    op->reduceType = i.select >> 24;
-    if (!issueOne(e, i, l, *op))
+    op->kind = AsyncOp::Kind(inst.select & 255);
+    op->inst = &inst;
+    op->warp = exec.warp;
+    op->lane = lane;
+    op->reduceOp = int(inst.select >> 18 & 63) - 1;
+    op->reduceType = inst.select >> 24;
+    if (!issueOne(exec, inst, lane, *op))
       continue;
-    op->order = e.warp->clock;
-    ++e.cluster->tmaOps;
-    e.cluster->pending.push_back(std::move(op));
+    op->order = exec.warp->clock;
+    ++exec.cluster->tmaOps;
+    exec.cluster->pending.push_back(std::move(op));
   }
   // What the warp does from now on is not ordered before the copy.
-  e.warp->release();
-  if (e.cluster->policy == Policy::Eager)
-    e.cluster->interrupt = e.warp->held = true;
+  exec.warp->release();
+  if (exec.cluster->policy == Policy::Eager)
+    exec.cluster->interrupt = exec.warp->held = true;
   return Step::Next;
 }
 
 /// st.async: select holds the number of bytes; the operands are address, value, address, each
 /// address two of them.
-Step storeAsync(Exec &e, const Inst &i) {
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
+Step storeAsync(Exec &exec, const Inst &inst) {
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
     auto op = std::make_unique<AsyncOp>();
     op->kind = AsyncOp::SharedStore;
-    op->inst = &i;
-    op->warp = e.warp;
-    op->lane = l;
-    op->bytes = i.select;
-    uint64_t value = op->bytes == 8 ? e.src<uint64_t>(i, 2)[l] : e.src<uint32_t>(i, 2)[l];
+    op->inst = &inst;
+    op->warp = exec.warp;
+    op->lane = lane;
+    op->bytes = inst.select;
+    uint64_t value =
+        op->bytes == 8 ? exec.src<uint64_t>(inst, 2)[lane] : exec.src<uint32_t>(inst, 2)[lane];
     op->held.resize(op->bytes);
     memcpy(op->held.data(), &value, op->bytes);
-    uint64_t address = addressOp(e, i, 0, l);
+    uint64_t address = addressOp(exec, inst, 0, lane);
     Place p;
-    if (misaligned(e, i, "shared memory address", address, op->bytes, l) ||
-        !resolveShared(e, i, address, op->bytes, l, false, p))
+    if (misaligned(exec, inst, "shared memory address", address, op->bytes, lane) ||
+        !resolveShared(exec, inst, address, op->bytes, lane, false, p))
       continue;
     op->remote = p.cta;
     op->remoteOffset = p.offset;
-    if (!attachBarrier(e, i, addressOp(e, i, 3, l), l, *op))
+    if (!attachBarrier(exec, inst, addressOp(exec, inst, 3, lane), lane, *op))
       continue;
     if (op->mbarCta != op->remote) {
-      e.report(DiagKind::InvalidOperation, i,
-               "st.async and its mbarrier are in different CTAs of the cluster", l);
+      exec.report(DiagKind::InvalidOperation, inst,
+                  "st.async and its mbarrier are in different CTAs of the cluster", lane);
       continue;
     }
-    op->order = e.warp->clock;
-    e.cluster->pending.push_back(std::move(op));
+    op->order = exec.warp->clock;
+    exec.cluster->pending.push_back(std::move(op));
   }
-  e.warp->release();
+  exec.warp->release();
   return Step::Next;
 }
 
-Step prefetch(Exec &e, const Inst &i) {
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
+Step prefetch(Exec &exec, const Inst &inst) {
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
     AsyncOp op;
     Place p;
-    if (AsyncOp::Kind(i.select & 255) == AsyncOp::TensorLoad)
-      fetchTensorMap(e, i, addressOp(e, i, 0, l), l, op);
+    if (AsyncOp::Kind(inst.select & 255) == AsyncOp::TensorLoad)
+      fetchTensorMap(exec, inst, addressOp(exec, inst, 0, lane), lane, op);
     else
-      resolve(e, i, Space::Global, addressOp(e, i, 0, l), e.src<uint32_t>(i, 2)[l], l,
-              AccessKind::Read, p);
+      resolve(exec, inst, Space::Global, addressOp(exec, inst, 0, lane),
+              exec.src<uint32_t>(inst, 2)[lane], lane, AccessKind::Read, p);
   }
   return Step::Next;
 }
 
-Step commitGroup(Exec &e, const Inst &) {
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    auto it = e.warp->bulk.find(llvm::countr_zero(lanes));
-    if (it != e.warp->bulk.end())
+Step commitGroup(Exec &exec, const Inst &) {
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    auto it = exec.warp->bulk.find(llvm::countr_zero(lanes));
+    if (it != exec.warp->bulk.end())
       it->second.groupEnds.push_back(it->second.issued);
   }
   return Step::Next;
 }
 
-Step waitGroup(Exec &e, const Inst &i) {
-  bool read = i.select;
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    auto it = e.warp->bulk.find(l);
-    if (it == e.warp->bulk.end())
+Step waitGroup(Exec &exec, const Inst &inst) {
+  bool read = inst.select;
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    auto it = exec.warp->bulk.find(lane);
+    if (it == exec.warp->bulk.end())
       continue;
     AsyncGroups &g = it->second;
     size_t n = g.groupEnds.size();
-    uint32_t need = n > size_t(i.imm) ? g.groupEnds[n - 1 - i.imm] : 0;
+    uint32_t need = n > size_t(inst.imm) ? g.groupEnds[n - 1 - inst.imm] : 0;
     if ((read ? g.readDone : g.writeDone) < need) {
-      e.split->wait.kind = Wait::Bulk;
-      e.split->wait.id = l << 1 | read;
-      e.split->wait.value = need;
+      exec.split->wait.kind = Wait::Bulk;
+      exec.split->wait.id = lane << 1 | read;
+      exec.split->wait.value = need;
       return Step::Block;
     }
     g.waitedRead = std::max(g.waitedRead, need);
-    e.warp->clock.see(g.agent, need);
+    exec.warp->clock.see(g.agent, need);
     // Only without .read the results have been written (PTX ISA 9.7.9.25.5.3).
     if (!read && g.writeAgent)
-      e.warp->clock.see(g.writeAgent, need);
+      exec.warp->clock.see(g.writeAgent, need);
   }
   return Step::Next;
 }

@@ -1,5 +1,5 @@
 //===- ExecControl.cpp - Branches, divergence, exit (PTX ISA 9.7.12) ------===//
-#include "Lanes.h"
+#include "lib/Simulator/Lanes.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -47,9 +47,9 @@ bool tessera::sim::detail::arriveReconvergence(Warp &w, std::list<Split>::iterat
   return true;
 }
 
-void tessera::sim::detail::exitLanes(Exec &e, uint32_t lanes) {
-  Warp &w = *e.warp;
-  auto it = iteratorOf(w, e.split);
+void tessera::sim::detail::exitLanes(Exec &exec, uint32_t lanes) {
+  Warp &w = *exec.warp;
+  auto it = iteratorOf(w, exec.split);
   w.exited |= lanes;
   it->mask &= ~lanes;
   llvm::SmallVector<int32_t, 4> stack = it->stack;
@@ -66,10 +66,10 @@ void tessera::sim::detail::exitLanes(Exec &e, uint32_t lanes) {
 namespace {
 
 /// Sends `taken` lanes to `target`; the others continue at `rest`.
-void diverge(Exec &e, const Inst &i, uint32_t taken, int32_t target, int32_t rest) {
-  Warp &w = *e.warp;
-  Split &s = *e.split;
-  int32_t r = i.reconverge;
+void diverge(Exec &exec, const Inst &inst, uint32_t taken, int32_t target, int32_t rest) {
+  Warp &w = *exec.warp;
+  Split &s = *exec.split;
+  int32_t r = inst.reconverge;
   // A loop that lanes leave one after the other needs its exit point once.
   if (r >= 0 && (s.stack.empty() || w.points[s.stack.back()].pc != r))
     s.stack.push_back(newPoint(w, r, s.mask));
@@ -82,57 +82,58 @@ void diverge(Exec &e, const Inst &i, uint32_t taken, int32_t target, int32_t res
   w.splits.push_back(std::move(other));
 }
 
-Step branch(Exec &e, const Inst &i) {
-  if (e.active == e.split->mask) {
-    e.split->pc = i.target;
+Step branch(Exec &exec, const Inst &inst) {
+  if (exec.active == exec.split->mask) {
+    exec.split->pc = inst.target;
     return Step::Jump;
   }
-  diverge(e, i, e.active, i.target, e.split->pc + 1);
+  diverge(exec, inst, exec.active, inst.target, exec.split->pc + 1);
   return Step::Stop;
 }
 
-Step branchTable(Exec &e, const Inst &i) {
-  const std::vector<int32_t> &table = e.p->branchTables[i.aux];
-  const uint32_t *index = e.src<uint32_t>(i, 0);
-  unsigned first = llvm::countr_zero(e.active);
+Step branchTable(Exec &exec, const Inst &inst) {
+  const std::vector<int32_t> &table = exec.p->branchTables[inst.aux];
+  const uint32_t *index = exec.src<uint32_t>(inst, 0);
+  unsigned first = llvm::countr_zero(exec.active);
   uint32_t same = 0;
-  for (unsigned l = 0; l < kLanes; ++l)
-    if ((e.active >> l & 1) && index[l] == index[first])
-      same |= 1u << l;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    if ((exec.active >> lane & 1) && index[lane] == index[first])
+      same |= 1u << lane;
   if (index[first] >= table.size()) {
-    e.report(DiagKind::InvalidOperation, i,
-             llvm::formatv("branch index {0} is outside of the table", index[first]).str(), first);
-    exitLanes(e, same);
+    exec.report(DiagKind::InvalidOperation, inst,
+                llvm::formatv("branch index {0} is outside of the table", index[first]).str(),
+                first);
+    exitLanes(exec, same);
     return Step::Stop;
   }
   int32_t target = table[index[first]];
-  if (same == e.split->mask) {
-    e.split->pc = target;
+  if (same == exec.split->mask) {
+    exec.split->pc = target;
     return Step::Jump;
   }
   // The other active lanes come back to this instruction; a guard that is false falls through, and
   // PTX forbids guards on brx other than for the whole warp.
-  diverge(e, i, same, target, same == e.active ? e.split->pc + 1 : e.split->pc);
+  diverge(exec, inst, same, target, same == exec.active ? exec.split->pc + 1 : exec.split->pc);
   return Step::Stop;
 }
 
-Step leave(Exec &e, const Inst &) {
-  uint32_t lanes = e.active;
-  bool all = lanes == e.split->mask;
+Step leave(Exec &exec, const Inst &) {
+  uint32_t lanes = exec.active;
+  bool all = lanes == exec.split->mask;
   if (!all)
-    ++e.split->pc;
-  exitLanes(e, lanes);
+    ++exec.split->pc;
+  exitLanes(exec, lanes);
   return Step::Stop;
 }
 
-Step trap(Exec &e, const Inst &i) {
-  e.report(DiagKind::InvalidOperation, i, "trap executed", llvm::countr_zero(e.active));
-  return leave(e, i);
+Step trap(Exec &exec, const Inst &inst) {
+  exec.report(DiagKind::InvalidOperation, inst, "trap executed", llvm::countr_zero(exec.active));
+  return leave(exec, inst);
 }
 
 /// Lets somebody else run.
-Step sleep(Exec &e, const Inst &) {
-  ++e.split->pc;
+Step sleep(Exec &exec, const Inst &) {
+  ++exec.split->pc;
   return Step::Stop;
 }
 Step nothing(Exec &, const Inst &) { return Step::Next; }

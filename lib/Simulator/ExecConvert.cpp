@@ -3,8 +3,8 @@
 // Compiled with -frounding-math, like ExecFloat.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "Lanes.h"
-#include "Numeric.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Numeric.h"
 #include <cfenv>
 #include <limits>
 
@@ -20,18 +20,19 @@ Ty dstTy(uint32_t s) { return Ty(s & 255); }
 Ty srcTy(uint32_t s) { return Ty(s >> 8 & 255); }
 Rounding rounding(uint32_t s) { return Rounding(s >> 16 & 15); }
 
-uint64_t laneBits(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  return e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
+uint64_t laneBits(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  return exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
+                                               : exec.src<uint32_t>(inst, n)[lane];
 }
-void storeBits(Exec &e, const Inst &i, const uint64_t *r) {
-  if (e.op(i, 0).cls == RegClass::R64) {
-    e.store(i, 0, r);
+void storeBits(Exec &exec, const Inst &inst, const uint64_t *r) {
+  if (exec.op(inst, 0).cls == RegClass::R64) {
+    exec.store(inst, 0, r);
     return;
   }
   uint32_t narrow[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    narrow[l] = uint32_t(r[l]);
-  e.store(i, 0, narrow);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    narrow[lane] = uint32_t(r[lane]);
+  exec.store(inst, 0, narrow);
 }
 
 int64_t signExtend(uint64_t v, unsigned bits) { return int64_t(v << (64 - bits)) >> (64 - bits); }
@@ -49,23 +50,23 @@ uint64_t extendTo(uint64_t v, Ty ty, RegClass cls) {
   return zeroExtend(r, have);
 }
 
-Step intToInt(Exec &e, const Inst &i) {
-  Ty to = dstTy(i.select), from = srcTy(i.select);
+Step intToInt(Exec &exec, const Inst &inst) {
+  Ty to = dstTy(inst.select), from = srcTy(inst.select);
   unsigned toBits = tyBits(to), fromBits = tyBits(from);
   uint64_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    uint64_t v = laneBits(e, i, 1, l);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint64_t v = laneBits(exec, inst, 1, lane);
     bool fromSigned = tySigned(from);
     v = fromSigned ? uint64_t(signExtend(v, fromBits)) : zeroExtend(v, fromBits);
-    if (i.select & CSat) {
+    if (inst.select & CSat) {
       __int128 x = fromSigned ? __int128(int64_t(v)) : __int128(v);
       __int128 lo = tySigned(to) ? -(__int128(1) << (toBits - 1)) : 0;
       __int128 hi = (__int128(1) << (tySigned(to) ? toBits - 1 : toBits)) - 1;
       v = uint64_t(x < lo ? lo : x > hi ? hi : x);
     }
-    r[l] = extendTo(v, to, e.op(i, 0).cls);
+    r[lane] = extendTo(v, to, exec.op(inst, 0).cls);
   }
-  storeBits(e, i, r);
+  storeBits(exec, inst, r);
   return Step::Next;
 }
 
@@ -97,19 +98,19 @@ double roundIntegral(double v, Rounding mode) {
   }
 }
 
-Step floatToInt(Exec &e, const Inst &i) {
-  Ty to = dstTy(i.select), from = srcTy(i.select);
+Step floatToInt(Exec &exec, const Inst &inst) {
+  Ty to = dstTy(inst.select), from = srcTy(inst.select);
   unsigned bits = tyBits(to);
   bool isSigned = tySigned(to);
   uint64_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    double v = toDouble(laneBits(e, i, 1, l), from, i.select & CFtz);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    double v = toDouble(laneBits(exec, inst, 1, lane), from, inst.select & CFtz);
     uint64_t out;
     if (v != v) {
       // NaN gives 0, except for 64-bit results of f32 and f64, which are 2^63.
       out = bits == 64 ? 1ull << 63 : 0;
     } else {
-      v = roundIntegral(v, rounding(i.select));
+      v = roundIntegral(v, rounding(inst.select));
       double lo = isSigned ? -std::ldexp(1.0, bits - 1) : 0;
       double hi = std::ldexp(1.0, isSigned ? bits - 1 : bits); // exclusive
       if (v < lo)
@@ -119,9 +120,9 @@ Step floatToInt(Exec &e, const Inst &i) {
       else
         out = isSigned ? uint64_t(int64_t(v)) : uint64_t(v);
     }
-    r[l] = extendTo(out, to, e.op(i, 0).cls);
+    r[lane] = extendTo(out, to, exec.op(inst, 0).cls);
   }
-  storeBits(e, i, r);
+  storeBits(exec, inst, r);
   return Step::Next;
 }
 
@@ -158,23 +159,23 @@ uint64_t fromDouble(double v, Ty to, uint32_t select) {
   }
 }
 
-Step intToFloat(Exec &e, const Inst &i) {
-  Ty to = dstTy(i.select), from = srcTy(i.select);
+Step intToFloat(Exec &exec, const Inst &inst) {
+  Ty to = dstTy(inst.select), from = srcTy(inst.select);
   unsigned bits = tyBits(from);
   uint64_t r[kLanes];
-  Rounding mode = rounding(i.select);
-  for (unsigned l = 0; l < kLanes; ++l) {
-    uint64_t v = laneBits(e, i, 1, l);
+  Rounding mode = rounding(inst.select);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint64_t v = laneBits(exec, inst, 1, lane);
     bool isSigned = tySigned(from);
     v = isSigned ? uint64_t(signExtend(v, bits)) : zeroExtend(v, bits);
     if (to == Ty::F32 || to == Ty::F64) {
       fesetround(hostMode(mode));
       if (to == Ty::F32) {
         volatile float f = isSigned ? float(int64_t(v)) : float(v);
-        r[l] = fromDouble(f, Ty::F32, i.select);
+        r[lane] = fromDouble(f, Ty::F32, inst.select);
       } else {
         volatile double f = isSigned ? double(int64_t(v)) : double(v);
-        r[l] = bitCast<uint64_t>(double(f));
+        r[lane] = bitCast<uint64_t>(double(f));
       }
       fesetround(FE_TONEAREST);
     } else {
@@ -184,51 +185,52 @@ Step intToFloat(Exec &e, const Inst &i) {
       uint64_t m = negative ? 0 - v : v;
       if (m >> 53)
         m = (m & ~0x7ffull) | ((m & 0x7ff) ? 0x400 : 0);
-      r[l] = fromDouble(negative ? -double(m) : double(m), to, i.select);
+      r[lane] = fromDouble(negative ? -double(m) : double(m), to, inst.select);
     }
   }
-  storeBits(e, i, r);
+  storeBits(exec, inst, r);
   return Step::Next;
 }
 
-Step floatToFloat(Exec &e, const Inst &i) {
-  Ty to = dstTy(i.select), from = srcTy(i.select);
+Step floatToFloat(Exec &exec, const Inst &inst) {
+  Ty to = dstTy(inst.select), from = srcTy(inst.select);
   uint64_t r[kLanes];
-  fesetround(to == Ty::F32 && from == Ty::F64 ? hostMode(rounding(i.select)) : FE_TONEAREST);
-  for (unsigned l = 0; l < kLanes; ++l) {
-    double v = toDouble(laneBits(e, i, 1, l), from, i.select & CFtz);
-    if (i.select & CInteger)
-      v = roundIntegral(v, rounding(i.select));
-    r[l] = fromDouble(v, to, i.select);
+  fesetround(to == Ty::F32 && from == Ty::F64 ? hostMode(rounding(inst.select)) : FE_TONEAREST);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    double v = toDouble(laneBits(exec, inst, 1, lane), from, inst.select & CFtz);
+    if (inst.select & CInteger)
+      v = roundIntegral(v, rounding(inst.select));
+    r[lane] = fromDouble(v, to, inst.select);
     // Widening bf16 and rounding to tf32 move bits, NaNs included.
-    if (v != v && from == Ty::BF16 && to == Ty::F32 && !(i.select >> 20))
-      r[l] = (laneBits(e, i, 1, l) & 0xffff) << 16;
+    if (v != v && from == Ty::BF16 && to == Ty::F32 && !(inst.select >> 20))
+      r[lane] = (laneBits(exec, inst, 1, lane) & 0xffff) << 16;
     if (v != v && to == Ty::TF32)
-      r[l] = laneBits(e, i, 1, l) & 0xffffe000;
+      r[lane] = laneBits(exec, inst, 1, lane) & 0xffffe000;
   }
   fesetround(FE_TONEAREST);
-  storeBits(e, i, r);
+  storeBits(exec, inst, r);
   return Step::Next;
 }
 
 /// cvt.rn.{f16x2,bf16x2}.f32 d, hi, lo.
-Step packFloats(Exec &e, const Inst &i) {
-  const float *hi = e.src<float>(i, 1), *lo = e.src<float>(i, 2);
+Step packFloats(Exec &exec, const Inst &inst) {
+  const float *hi = exec.src<float>(inst, 1), *lo = exec.src<float>(inst, 2);
   uint32_t r[kLanes];
-  bool bf = dstTy(i.select) == Ty::BF16x2;
-  if (rounding(i.select) == Rounding::Nearest && !(i.select & (CRelu | CSatFinite))) {
+  bool bf = dstTy(inst.select) == Ty::BF16x2;
+  if (rounding(inst.select) == Rounding::Nearest && !(inst.select & (CRelu | CSatFinite))) {
     if (bf)
-      for (unsigned l = 0; l < kLanes; ++l)
-        r[l] = floatToBf16(hi[l]) << 16 | floatToBf16(lo[l]);
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        r[lane] = floatToBf16(hi[lane]) << 16 | floatToBf16(lo[lane]);
     else
-      for (unsigned l = 0; l < kLanes; ++l)
-        r[l] = floatToF16(hi[l]) << 16 | floatToF16(lo[l]);
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        r[lane] = floatToF16(hi[lane]) << 16 | floatToF16(lo[lane]);
   } else {
     Ty part = bf ? Ty::BF16 : Ty::F16;
-    for (unsigned l = 0; l < kLanes; ++l)
-      r[l] = uint32_t(fromDouble(hi[l], part, i.select) << 16 | fromDouble(lo[l], part, i.select));
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      r[lane] = uint32_t(fromDouble(hi[lane], part, inst.select) << 16 |
+                         fromDouble(lo[lane], part, inst.select));
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
@@ -237,39 +239,39 @@ uint32_t fp8(double v, uint32_t select) {
     v = 0; // -0 too
   return encodeFloat(v, dstTy(select) == Ty::E4M3x2 ? kE4M3 : kE5M2, Rounding::Nearest, true);
 }
-Step packFp8(Exec &e, const Inst &i) {
+Step packFp8(Exec &exec, const Inst &inst) {
   uint32_t r[kLanes];
-  const uint32_t *a = e.src<uint32_t>(i, 1);
-  const uint32_t *b = i.opCount > 2 ? e.src<uint32_t>(i, 2) : a;
-  for (unsigned l = 0; l < kLanes; ++l) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1);
+  const uint32_t *b = inst.opCount > 2 ? exec.src<uint32_t>(inst, 2) : a;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
     float hi, lo;
-    if (srcTy(i.select) == Ty::F16x2) {
-      hi = f16ToFloat(a[l] >> 16);
-      lo = f16ToFloat(a[l] & 0xffff);
+    if (srcTy(inst.select) == Ty::F16x2) {
+      hi = f16ToFloat(a[lane] >> 16);
+      lo = f16ToFloat(a[lane] & 0xffff);
     } else {
-      hi = bitCast<float>(a[l]);
-      lo = bitCast<float>(b[l]);
+      hi = bitCast<float>(a[lane]);
+      lo = bitCast<float>(b[lane]);
     }
-    r[l] = fp8(hi, i.select) << 8 | fp8(lo, i.select);
+    r[lane] = fp8(hi, inst.select) << 8 | fp8(lo, inst.select);
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
-Step unpackFp8(Exec &e, const Inst &i) {
-  const FloatFormat &format = srcTy(i.select) == Ty::E4M3x2 ? kE4M3 : kE5M2;
-  const uint32_t *a = e.src<uint32_t>(i, 1);
+Step unpackFp8(Exec &exec, const Inst &inst) {
+  const FloatFormat &format = srcTy(inst.select) == Ty::E4M3x2 ? kE4M3 : kE5M2;
+  const uint32_t *a = exec.src<uint32_t>(inst, 1);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
     uint32_t v = 0;
     for (unsigned k = 0; k < 2; ++k) {
-      float f = tessera::sim::detail::decodeFloat(a[l] >> (8 * k) & 255, format);
-      if ((i.select & CRelu) && f < 0)
+      float f = tessera::sim::detail::decodeFloat(a[lane] >> (8 * k) & 255, format);
+      if ((inst.select & CRelu) && f < 0)
         f = 0;
       v |= floatToF16(f) << (16 * k);
     }
-    r[l] = v;
+    r[lane] = v;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

@@ -3,10 +3,10 @@
 // Groups are kept per warp: the lanes of a warp commit and wait together in practice.
 //
 //===----------------------------------------------------------------------===//
-#include "Async.h"
-#include "Lanes.h"
-#include "Memory.h"
-#include "Sync.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Memory.h"
+#include "lib/Simulator/Sync.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -15,105 +15,107 @@ using llvm::StringRef;
 
 namespace {
 
-AsyncGroups &groupsOf(Exec &e) {
-  if (!e.warp->cpAsyncUsed) {
-    e.warp->cpAsyncUsed = true;
-    e.warp->cpAsync.agent = e.cluster->newAgent("cp.async of " + describeWarp(*e.warp));
+AsyncGroups &groupsOf(Exec &exec) {
+  if (!exec.warp->cpAsyncUsed) {
+    exec.warp->cpAsyncUsed = true;
+    exec.warp->cpAsync.agent = exec.cluster->newAgent("cp.async of " + describeWarp(*exec.warp));
   }
-  return e.warp->cpAsync;
+  return exec.warp->cpAsync;
 }
 
-uint64_t baseOf(Exec &e, const Inst &i, unsigned n, unsigned l) {
-  uint64_t base =
-      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[l] : e.src<uint32_t>(i, n)[l];
-  return base + e.src<uint64_t>(i, n + 1)[l];
+uint64_t baseOf(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
+                                                        : exec.src<uint32_t>(inst, n)[lane];
+  return base + exec.src<uint64_t>(inst, n + 1)[lane];
 }
 
-Step copy(Exec &e, const Inst &i) {
+Step copy(Exec &exec, const Inst &inst) {
   auto op = std::make_unique<AsyncOp>();
   op->kind = AsyncOp::CpAsync;
-  op->inst = &i;
-  op->warp = e.warp;
-  op->shared = e.cta;
-  uint32_t bytes = uint32_t(i.imm);
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    uint64_t dst = uint32_t(baseOf(e, i, 0, l)), src = baseOf(e, i, 2, l);
-    uint32_t sourceBytes = i.select == 1 ? e.src<uint32_t>(i, 4)[l] : bytes;
-    if (i.select == 2 && (e.pred(i, 4) >> l & 1))
+  op->inst = &inst;
+  op->warp = exec.warp;
+  op->shared = exec.cta;
+  uint32_t bytes = uint32_t(inst.imm);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    uint64_t dst = uint32_t(baseOf(exec, inst, 0, lane)), src = baseOf(exec, inst, 2, lane);
+    uint32_t sourceBytes = inst.select == 1 ? exec.src<uint32_t>(inst, 4)[lane] : bytes;
+    if (inst.select == 2 && (exec.pred(inst, 4) >> lane & 1))
       sourceBytes = 0;
     if (dst % bytes || src % bytes) {
-      e.report(DiagKind::Misaligned, i,
-               llvm::formatv("cp.async of {0} bytes from {1:x} to {2:x}", bytes, src, dst).str(),
-               l);
+      exec.report(DiagKind::Misaligned, inst,
+                  llvm::formatv("cp.async of {0} bytes from {1:x} to {2:x}", bytes, src, dst).str(),
+                  lane);
       continue;
     }
     if (sourceBytes > bytes) {
-      e.report(DiagKind::InvalidOperation, i,
-               llvm::formatv("source size {0} is more than {1}", sourceBytes, bytes).str(), l);
+      exec.report(DiagKind::InvalidOperation, inst,
+                  llvm::formatv("source size {0} is more than {1}", sourceBytes, bytes).str(),
+                  lane);
       continue;
     }
     Place to, from;
-    if (!resolveShared(e, i, dst, bytes, l, true, to) ||
-        (sourceBytes && !resolve(e, i, Space::Global, src, sourceBytes, l, AccessKind::Read, from)))
+    if (!resolveShared(exec, inst, dst, bytes, lane, true, to) ||
+        (sourceBytes &&
+         !resolve(exec, inst, Space::Global, src, sourceBytes, lane, AccessKind::Read, from)))
       continue;
-    op->pieces.push_back({to.offset, bytes, sourceBytes, l});
+    op->pieces.push_back({to.offset, bytes, sourceBytes, lane});
     op->sources.push_back(src);
   }
-  AsyncGroups &g = groupsOf(e);
+  AsyncGroups &g = groupsOf(exec);
   op->groups = &g;
   op->groupIndex = g.issued++;
   g.state.push_back(0);
-  op->order = e.warp->clock;
-  e.warp->release();
-  e.cluster->pending.push_back(std::move(op));
+  op->order = exec.warp->clock;
+  exec.warp->release();
+  exec.cluster->pending.push_back(std::move(op));
   return Step::Next;
 }
 
-Step commit(Exec &e, const Inst &) {
-  AsyncGroups &g = groupsOf(e);
+Step commit(Exec &exec, const Inst &) {
+  AsyncGroups &g = groupsOf(exec);
   g.groupEnds.push_back(g.issued);
   return Step::Next;
 }
 
-Step waitGroup(Exec &e, const Inst &i) {
-  AsyncGroups &g = groupsOf(e);
+Step waitGroup(Exec &exec, const Inst &inst) {
+  AsyncGroups &g = groupsOf(exec);
   size_t n = g.groupEnds.size();
-  uint32_t need = i.select ? g.issued : n > size_t(i.imm) ? g.groupEnds[n - 1 - i.imm] : 0;
-  e.split->wait.kind = Wait::CpAsync;
-  e.split->wait.value = need;
+  uint32_t need = inst.select ? g.issued : n > size_t(inst.imm) ? g.groupEnds[n - 1 - inst.imm] : 0;
+  exec.split->wait.kind = Wait::CpAsync;
+  exec.split->wait.value = need;
   return Step::Block;
 }
 
 /// Arrives on an mbarrier when the thread's earlier cp.async are complete. Without .noinc the
 /// pending count grows by one first, so that the arrival has no net effect on it.
-Step arrive(Exec &e, const Inst &i) {
+Step arrive(Exec &exec, const Inst &inst) {
   auto op = std::make_unique<AsyncOp>();
   op->kind = AsyncOp::CpAsyncArrive;
-  op->inst = &i;
-  op->warp = e.warp;
-  op->shared = e.cta;
-  AsyncGroups &g = groupsOf(e);
+  op->inst = &inst;
+  op->warp = exec.warp;
+  op->shared = exec.cta;
+  AsyncGroups &g = groupsOf(exec);
   op->groups = &g;
   op->groupIndex = g.issued; // operations before this one
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
     Place p;
-    if (!resolveShared(e, i, baseOf(e, i, 0, l), 8, l, true, p))
+    if (!resolveShared(exec, inst, baseOf(exec, inst, 0, lane), 8, lane, true, p))
       continue;
-    Mbarrier *b = e.cta->mbarrier(p.offset);
+    Mbarrier *b = exec.cta->mbarrier(p.offset);
     if (!b) {
-      e.report(DiagKind::UninitialisedBarrier, i,
-               describeShared(*e.run, p.offset) + " is not an initialised mbarrier", l);
+      exec.report(DiagKind::UninitialisedBarrier, inst,
+                  describeShared(*exec.run, p.offset) + " is not an initialised mbarrier", lane);
       continue;
     }
-    if (!i.select)
+    if (!inst.select)
       ++b->pending;
-    op->pieces.push_back({p.offset, 0, 0, l});
+    op->pieces.push_back({p.offset, 0, 0, lane});
   }
-  op->order = e.warp->clock;
-  e.warp->release();
-  e.cluster->pending.push_back(std::move(op));
+  op->order = exec.warp->clock;
+  exec.warp->release();
+  exec.cluster->pending.push_back(std::move(op));
   return Step::Next;
 }
 

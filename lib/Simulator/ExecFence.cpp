@@ -5,8 +5,8 @@
 // before visible to the async proxy.
 //
 //===----------------------------------------------------------------------===//
-#include "Lanes.h"
-#include "Memory.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Memory.h"
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
@@ -16,17 +16,17 @@ namespace {
 Step nothing(Exec &, const Inst &) { return Step::Next; }
 enum : uint32_t { FenceShared = 1, FenceGlobal = 2 };
 /// select: the state spaces.
-Step proxyFence(Exec &e, const Inst &i) {
-  if (i.select & FenceShared)
-    e.warp->clock.fence(FenceSpace::Shared);
-  if (i.select & FenceGlobal)
-    e.warp->clock.fence(FenceSpace::Global);
+Step proxyFence(Exec &exec, const Inst &inst) {
+  if (inst.select & FenceShared)
+    exec.warp->clock.fence(FenceSpace::Shared);
+  if (inst.select & FenceGlobal)
+    exec.warp->clock.fence(FenceSpace::Global);
   return Step::Next;
 }
 /// select: the scope.
-Step memoryFence(Exec &e, const Inst &i) {
-  e.warp->clock.fenceMemory(uint32_t(e.cluster->number), MemScope(i.select));
-  e.warp->release();
+Step memoryFence(Exec &exec, const Inst &inst) {
+  exec.warp->clock.fenceMemory(uint32_t(exec.cluster->number), MemScope(inst.select));
+  exec.warp->release();
   return Step::Next;
 }
 } // namespace

@@ -6,8 +6,8 @@
 // it documents.
 //
 //===----------------------------------------------------------------------===//
-#include "Lanes.h"
-#include "Numeric.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Numeric.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cfenv>
 #include <limits>
@@ -164,20 +164,20 @@ double resultNaN(double r, double a, double b) {
 
 /// Inputs flushed, the operation, result flushed, saturated, NaNs made canonical.
 template <class F, unsigned N>
-inline __attribute__((always_inline)) void lanes32(Exec &e, const Inst &i, float *r) {
-  const float *a = e.src<float>(i, 1);
-  const float *b = N > 1 ? e.src<float>(i, 2) : a;
-  const float *c = N > 2 ? e.src<float>(i, 3) : a;
-  if (i.select & SelFtz) {
-    for (unsigned l = 0; l < kLanes; ++l)
-      r[l] = flush(canonical(F::f(flush(a[l]), flush(b[l]), flush(c[l]))));
+inline __attribute__((always_inline)) void lanes32(Exec &exec, const Inst &inst, float *r) {
+  const float *a = exec.src<float>(inst, 1);
+  const float *b = N > 1 ? exec.src<float>(inst, 2) : a;
+  const float *c = N > 2 ? exec.src<float>(inst, 3) : a;
+  if (inst.select & SelFtz) {
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      r[lane] = flush(canonical(F::f(flush(a[lane]), flush(b[lane]), flush(c[lane]))));
   } else {
-    for (unsigned l = 0; l < kLanes; ++l)
-      r[l] = canonical(F::f(a[l], b[l], c[l]));
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      r[lane] = canonical(F::f(a[lane], b[lane], c[lane]));
   }
-  if (i.select & SelSat)
-    for (unsigned l = 0; l < kLanes; ++l)
-      r[l] = r[l] > 0 ? std::min(r[l], 1.0f) : 0.0f; // NaN gives zero
+  if (inst.select & SelSat)
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      r[lane] = r[lane] > 0 ? std::min(r[lane], 1.0f) : 0.0f; // NaN gives zero
 }
 
 int hostRounding(uint32_t select) {
@@ -194,16 +194,16 @@ int hostRounding(uint32_t select) {
 }
 
 template <class F, unsigned N>
-Step op32(Exec &e, const Inst &i) {
+Step op32(Exec &exec, const Inst &inst) {
   float r[kLanes];
-  if (int mode = hostRounding(i.select); mode != FE_TONEAREST) {
+  if (int mode = hostRounding(inst.select); mode != FE_TONEAREST) {
     fesetround(mode);
-    lanes32<F, N>(e, i, r);
+    lanes32<F, N>(exec, inst, r);
     fesetround(FE_TONEAREST);
   } else {
-    lanes32<F, N>(e, i, r);
+    lanes32<F, N>(exec, inst, r);
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
@@ -227,69 +227,70 @@ float approximate(uint64_t seed, float a, float b) {
 }
 
 template <class F, unsigned N>
-Step approx32(Exec &e, const Inst &i) {
-  const float *a = e.src<float>(i, 1);
-  const float *b = N > 1 ? e.src<float>(i, 2) : a;
-  const tessera::sim::Options &options = *e.run->options;
+Step approx32(Exec &exec, const Inst &inst) {
+  const float *a = exec.src<float>(inst, 1);
+  const float *b = N > 1 ? exec.src<float>(inst, 2) : a;
+  const tessera::sim::Options &options = *exec.run->options;
   uint64_t seed = options.moveApproximations ? options.seed : 0;
   float r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = i.select & SelFtz ? flush(approximate<F>(seed, flush(a[l]), flush(b[l])))
-                             : approximate<F>(seed, a[l], b[l]);
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = i.select & SelSat ? (r[l] > 0 ? std::min(r[l], 1.0f) : 0.0f) : canonical(r[l]);
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = inst.select & SelFtz ? flush(approximate<F>(seed, flush(a[lane]), flush(b[lane])))
+                                   : approximate<F>(seed, a[lane], b[lane]);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] =
+        inst.select & SelSat ? (r[lane] > 0 ? std::min(r[lane], 1.0f) : 0.0f) : canonical(r[lane]);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 #if defined(__x86_64__)
 /// The same with the host's fused multiply-add, for fma.rn.
-__attribute__((target("avx2,fma"))) Step fma32Fast(Exec &e, const Inst &i) {
+__attribute__((target("avx2,fma"))) Step fma32Fast(Exec &exec, const Inst &inst) {
   float r[kLanes];
-  lanes32<FmaF, 3>(e, i, r);
-  e.store(i, 0, r);
+  lanes32<FmaF, 3>(exec, inst, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 #endif
 
 template <class F, unsigned N>
-Step op64(Exec &e, const Inst &i) {
-  const double *a = e.src<double>(i, 1);
-  const double *b = N > 1 ? e.src<double>(i, 2) : a;
-  const double *c = N > 2 ? e.src<double>(i, 3) : a;
+Step op64(Exec &exec, const Inst &inst) {
+  const double *a = exec.src<double>(inst, 1);
+  const double *b = N > 1 ? exec.src<double>(inst, 2) : a;
+  const double *c = N > 2 ? exec.src<double>(inst, 3) : a;
   double r[kLanes];
-  fesetround(hostRounding(i.select));
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = resultNaN(F::f(a[l], b[l], c[l]), a[l], b[l]);
+  fesetround(hostRounding(inst.select));
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = resultNaN(F::f(a[lane], b[lane], c[lane]), a[lane], b[lane]);
   fesetround(FE_TONEAREST);
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 /// neg and abs only change the sign bit: NaNs keep their payload.
 template <class S, bool Abs>
-Step signOp(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1);
+Step signOp(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1);
   constexpr S sign = S(1) << (8 * sizeof(S) - 1);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    S v = a[l];
-    if (sizeof(S) == 4 && (i.select & SelFtz))
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    S v = a[lane];
+    if (sizeof(S) == 4 && (inst.select & SelFtz))
       v = S(bitCast<uint32_t>(flush(bitCast<float>(uint32_t(v)))));
-    r[l] = Abs ? v & ~sign : v ^ sign;
+    r[lane] = Abs ? v & ~sign : v ^ sign;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 template <class S>
-Step copysign(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
+Step copysign(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1), *b = exec.src<S>(inst, 2);
   constexpr S sign = S(1) << (8 * sizeof(S) - 1);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = (a[l] & sign) | (b[l] & ~sign);
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = (a[lane] & sign) | (b[lane] & ~sign);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
@@ -303,13 +304,13 @@ struct RcpApprox64 {
 
 enum TestKind : uint32_t { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
 template <class T>
-Step testp(Exec &e, const Inst &i) {
-  const T *a = e.src<T>(i, 1);
+Step testp(Exec &exec, const Inst &inst) {
+  const T *a = exec.src<T>(inst, 1);
   uint32_t r = 0;
-  for (unsigned l = 0; l < kLanes; ++l) {
-    int c = std::fpclassify(a[l]);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    int c = std::fpclassify(a[lane]);
     bool v = false;
-    switch (i.select) {
+    switch (inst.select) {
     case Finite:
       v = c != FP_NAN && c != FP_INFINITE;
       break;
@@ -329,9 +330,9 @@ Step testp(Exec &e, const Inst &i) {
       v = c == FP_SUBNORMAL;
       break;
     }
-    r |= uint32_t(v) << l;
+    r |= uint32_t(v) << lane;
   }
-  e.storePred(i, 0, r);
+  exec.storePred(inst, 0, r);
   return Step::Next;
 }
 

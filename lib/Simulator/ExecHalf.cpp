@@ -4,8 +4,8 @@
 // >= 2p + 2 bits); fma goes through a double rounded to odd.
 //
 //===----------------------------------------------------------------------===//
-#include "Lanes.h"
-#include "Numeric.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Numeric.h"
 
 using namespace tessera::sim::detail;
 using llvm::StringRef;
@@ -75,17 +75,17 @@ uint32_t scalar(uint32_t x, uint32_t y, uint32_t z, uint32_t sel) {
   return 0;
 }
 
-Step half(Exec &e, const Inst &i) {
-  const uint32_t *a = e.src<uint32_t>(i, 1);
-  const uint32_t *b = i.opCount > 2 ? e.src<uint32_t>(i, 2) : a;
-  const uint32_t *c = i.opCount > 3 ? e.src<uint32_t>(i, 3) : a;
+Step half(Exec &exec, const Inst &inst) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1);
+  const uint32_t *b = inst.opCount > 2 ? exec.src<uint32_t>(inst, 2) : a;
+  const uint32_t *c = inst.opCount > 3 ? exec.src<uint32_t>(inst, 3) : a;
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    r[l] = scalar(a[l], b[l], c[l], i.select);
-    if (i.select & HPacked)
-      r[l] |= scalar(a[l] >> 16, b[l] >> 16, c[l] >> 16, i.select) << 16;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    r[lane] = scalar(a[lane], b[lane], c[lane], inst.select);
+    if (inst.select & HPacked)
+      r[lane] |= scalar(a[lane] >> 16, b[lane] >> 16, c[lane] >> 16, inst.select) << 16;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

@@ -1,5 +1,5 @@
 //===- ExecInteger.cpp - Integer arithmetic (PTX ISA 9.7.1, 9.7.2) --------===//
-#include "Lanes.h"
+#include "lib/Simulator/Lanes.h"
 
 using namespace tessera::sim::detail;
 using llvm::StringRef;
@@ -156,29 +156,29 @@ Handler unaryOf(Ty ty) {
 /// argument.
 enum Extended { ExtAdd, ExtSub, ExtMadLo, ExtMadHi };
 template <class C, Extended Kind>
-Step extended(Exec &e, const Inst &i) {
+Step extended(Exec &exec, const Inst &inst) {
   using S = typename Lane<C>::Storage;
-  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
-  const S *c = Kind >= ExtMadLo ? e.src<S>(i, 3) : nullptr;
+  const S *a = exec.src<S>(inst, 1), *b = exec.src<S>(inst, 2);
+  const S *c = Kind >= ExtMadLo ? exec.src<S>(inst, 3) : nullptr;
   S r[kLanes];
   uint32_t carryOut = 0;
-  for (unsigned l = 0; l < kLanes; ++l) {
-    uint64_t in = i.select & 1 ? e.warp->carry >> l & 1 : 0;
-    unsigned __int128 x = a[l], y = b[l], sum;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint64_t in = inst.select & 1 ? exec.warp->carry >> lane & 1 : 0;
+    unsigned __int128 x = a[lane], y = b[lane], sum;
     if constexpr (Kind == ExtSub) {
       sum = x - y - in;
     } else if constexpr (Kind == ExtAdd) {
       sum = x + y + in;
     } else {
-      C product = Kind == ExtMadLo ? mulLo(C(a[l]), C(b[l])) : mulHi(C(a[l]), C(b[l]));
-      sum = static_cast<unsigned __int128>(U<C>(product)) + U<C>(c[l]) + in;
+      C product = Kind == ExtMadLo ? mulLo(C(a[lane]), C(b[lane])) : mulHi(C(a[lane]), C(b[lane]));
+      sum = static_cast<unsigned __int128>(U<C>(product)) + U<C>(c[lane]) + in;
     }
-    r[l] = S(sum);
-    carryOut |= uint32_t(sum >> (8 * sizeof(C)) & 1) << l;
+    r[lane] = S(sum);
+    carryOut |= uint32_t(sum >> (8 * sizeof(C)) & 1) << lane;
   }
-  if (i.select & 2)
-    e.warp->carry = (e.warp->carry & ~e.active) | (carryOut & e.active);
-  e.store(i, 0, r);
+  if (inst.select & 2)
+    exec.warp->carry = (exec.warp->carry & ~exec.active) | (carryOut & exec.active);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 template <Extended Kind>

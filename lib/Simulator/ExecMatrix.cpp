@@ -1,6 +1,6 @@
 //===- ExecMatrix.cpp - ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5) ---===//
-#include "Lanes.h"
-#include "Memory.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Memory.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -12,70 +12,70 @@ namespace {
 /// select: matrices; aux: transposed. Lane 8m + r gives the address of row r of matrix m. Lane l of
 /// register m holds row l/4, elements 2 (l % 4) and the next; transposed, rows and columns change
 /// places.
-bool rowPlace(Exec &e, const Inst &i, unsigned addressOperand, unsigned lane, AccessKind kind,
+bool rowPlace(Exec &exec, const Inst &inst, unsigned addressOperand, unsigned lane, AccessKind kind,
               Place &p) {
-  uint64_t address = addressAt(e, i, addressOperand, lane);
+  uint64_t address = addressAt(exec, inst, addressOperand, lane);
   if (address % 16) {
-    e.report(DiagKind::Misaligned, i,
-             llvm::formatv("row address {0:x} is not a multiple of 16", address).str(), lane);
+    exec.report(DiagKind::Misaligned, inst,
+                llvm::formatv("row address {0:x} is not a multiple of 16", address).str(), lane);
     return false;
   }
-  if (!resolveShared(e, i, address, 16, lane, true, p))
+  if (!resolveShared(exec, inst, address, 16, lane, true, p))
     return false;
-  noteShared(e, i, p, 16, lane, kind, false);
+  noteShared(exec, inst, p, 16, lane, kind, false);
   return true;
 }
 
-Step ldmatrix(Exec &e, const Inst &i) {
-  unsigned n = i.select;
+Step ldmatrix(Exec &exec, const Inst &inst) {
+  unsigned n = inst.select;
   for (unsigned m = 0; m < n; ++m) {
     uint16_t rows[8][8] = {};
     for (unsigned r = 0; r < 8; ++r) {
       Place p;
-      if (rowPlace(e, i, n, 8 * m + r, AccessKind::Read, p))
+      if (rowPlace(exec, inst, n, 8 * m + r, AccessKind::Read, p))
         memcpy(rows[r], p.data, 16);
     }
     uint32_t v[kLanes];
-    for (unsigned l = 0; l < kLanes; ++l) {
-      unsigned x = l / 4, y = 2 * (l % 4);
-      v[l] = i.aux ? rows[y][x] | uint32_t(rows[y + 1][x]) << 16
-                   : rows[x][y] | uint32_t(rows[x][y + 1]) << 16;
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      unsigned x = lane / 4, y = 2 * (lane % 4);
+      v[lane] = inst.aux ? rows[y][x] | uint32_t(rows[y + 1][x]) << 16
+                         : rows[x][y] | uint32_t(rows[x][y + 1]) << 16;
     }
-    e.store(i, m, v);
+    exec.store(inst, m, v);
   }
   return Step::Next;
 }
 
-Step stmatrix(Exec &e, const Inst &i) {
-  for (unsigned m = 0; m < i.select; ++m) {
+Step stmatrix(Exec &exec, const Inst &inst) {
+  for (unsigned m = 0; m < inst.select; ++m) {
     uint16_t rows[8][8];
-    const uint32_t *v = e.src<uint32_t>(i, m + 1);
-    for (unsigned l = 0; l < kLanes; ++l) {
-      unsigned x = l / 4, y = 2 * (l % 4);
-      (i.aux ? rows[y][x] : rows[x][y]) = uint16_t(v[l]);
-      (i.aux ? rows[y + 1][x] : rows[x][y + 1]) = uint16_t(v[l] >> 16);
+    const uint32_t *v = exec.src<uint32_t>(inst, m + 1);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      unsigned x = lane / 4, y = 2 * (lane % 4);
+      (inst.aux ? rows[y][x] : rows[x][y]) = uint16_t(v[lane]);
+      (inst.aux ? rows[y + 1][x] : rows[x][y + 1]) = uint16_t(v[lane] >> 16);
     }
     for (unsigned r = 0; r < 8; ++r) {
       Place p;
-      if (rowPlace(e, i, 0, 8 * m + r, AccessKind::Write, p))
+      if (rowPlace(exec, inst, 0, 8 * m + r, AccessKind::Write, p))
         memcpy(p.data, rows[r], 16);
     }
   }
-  e.cluster->event();
+  exec.cluster->event();
   return Step::Next;
 }
 
-Step movmatrix(Exec &e, const Inst &i) {
-  const uint32_t *a = e.src<uint32_t>(i, 1);
+Step movmatrix(Exec &exec, const Inst &inst) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    unsigned x = l / 4, y = 2 * (l % 4);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    unsigned x = lane / 4, y = 2 * (lane % 4);
     auto at = [&](unsigned row, unsigned column) {
       return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff;
     };
-    r[l] = at(y, x) | at(y + 1, x) << 16;
+    r[lane] = at(y, x) | at(y + 1, x) << 16;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

@@ -1,6 +1,6 @@
 //===- ExecMemory.cpp - ld, st, prefetch (PTX ISA 9.7.9) ------------------===//
-#include "Lanes.h"
-#include "MemoryOrder.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/MemoryOrder.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -13,11 +13,11 @@ namespace {
 enum : uint32_t { MSigned = 1u << 16, MOwn = 1u << 17 };
 constexpr unsigned kOrderingShift = 20;
 
-bool aligned(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane) {
+bool aligned(Exec &exec, const Inst &inst, uint64_t address, uint32_t bytes, unsigned lane) {
   if (address % bytes == 0)
     return true;
-  e.report(DiagKind::Misaligned, i,
-           llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes).str(), lane);
+  exec.report(DiagKind::Misaligned, inst,
+              llvm::formatv("address {0:x} is not a multiple of {1}", address, bytes).str(), lane);
   return false;
 }
 
@@ -29,88 +29,91 @@ uint64_t extend(const uint8_t *p, unsigned bytes, bool isSigned) {
   return v;
 }
 
-void setLane(Exec &e, const Inst &i, unsigned n, unsigned lane, uint64_t v) {
-  const Op &o = e.op(i, n);
+void setLane(Exec &exec, const Inst &inst, unsigned n, unsigned lane, uint64_t v) {
+  const Op &o = exec.op(inst, n);
   if (o.sink)
     return;
   switch (o.cls) {
   case RegClass::R64:
-    e.dst<uint64_t>(i, n)[lane] = v;
+    exec.dst<uint64_t>(inst, n)[lane] = v;
     break;
   case RegClass::R32:
-    e.dst<uint32_t>(i, n)[lane] = uint32_t(v);
+    exec.dst<uint32_t>(inst, n)[lane] = uint32_t(v);
     break;
   default:
-    e.dst<uint32_t>(i, n)[lane] = uint32_t(v) & (o.cls == RegClass::R8 ? 0xff : 0xffff);
+    exec.dst<uint32_t>(inst, n)[lane] = uint32_t(v) & (o.cls == RegClass::R8 ? 0xff : 0xffff);
   }
 }
 
-Step load(Exec &e, const Inst &i) {
-  unsigned bytes = i.select & 255, count = i.select >> 8 & 255;
-  Ordering ordering = Ordering::decode(i.select >> kOrderingShift);
-  Space space = Space(i.aux);
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    uint64_t address = addressAt(e, i, count, l);
+Step load(Exec &exec, const Inst &inst) {
+  unsigned bytes = inst.select & 255, count = inst.select >> 8 & 255;
+  Ordering ordering = Ordering::decode(inst.select >> kOrderingShift);
+  Space space = Space(inst.aux);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    uint64_t address = addressAt(exec, inst, count, lane);
     Place place;
-    if (!aligned(e, i, address, bytes * count, l))
+    if (!aligned(exec, inst, address, bytes * count, lane))
       continue;
-    bool found = space == Space::Shared
-                     ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
-                     : resolve(e, i, space, address, bytes * count, l, AccessKind::Read, place);
+    bool found =
+        space == Space::Shared
+            ? resolveShared(exec, inst, address, bytes * count, lane, inst.select & MOwn, place)
+            : resolve(exec, inst, space, address, bytes * count, lane, AccessKind::Read, place);
     if (!found)
       continue;
     // First acquired, then read: the order of the checks too.
-    orderRead(e, place, ordering);
+    orderRead(exec, place, ordering);
     if (place.cta)
-      noteShared(e, i, place, bytes * count, l, AccessKind::Read, ordering.strong());
+      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Read, ordering.strong());
     else if (place.buffer && !place.buffer->readOnly)
-      noteGlobal(e, i, place, bytes * count, l, AccessKind::Read, ordering);
+      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Read, ordering);
     for (unsigned k = 0; k < count; ++k)
-      setLane(e, i, k, l, extend(place.data + k * bytes, bytes, i.select & MSigned));
+      setLane(exec, inst, k, lane, extend(place.data + k * bytes, bytes, inst.select & MSigned));
   }
   return Step::Next;
 }
 
-Step store(Exec &e, const Inst &i) {
-  unsigned bytes = i.select & 255, count = i.select >> 8 & 255;
-  Ordering ordering = Ordering::decode(i.select >> kOrderingShift);
-  Space space = Space(i.aux);
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    uint64_t address = addressAt(e, i, 0, l);
+Step store(Exec &exec, const Inst &inst) {
+  unsigned bytes = inst.select & 255, count = inst.select >> 8 & 255;
+  Ordering ordering = Ordering::decode(inst.select >> kOrderingShift);
+  Space space = Space(inst.aux);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    uint64_t address = addressAt(exec, inst, 0, lane);
     Place place;
-    if (!aligned(e, i, address, bytes * count, l))
+    if (!aligned(exec, inst, address, bytes * count, lane))
       continue;
-    bool found = space == Space::Shared
-                     ? resolveShared(e, i, address, bytes * count, l, i.select & MOwn, place)
-                     : resolve(e, i, space, address, bytes * count, l, AccessKind::Write, place);
+    bool found =
+        space == Space::Shared
+            ? resolveShared(exec, inst, address, bytes * count, lane, inst.select & MOwn, place)
+            : resolve(exec, inst, space, address, bytes * count, lane, AccessKind::Write, place);
     if (!found)
       continue;
     if (place.cta)
-      noteShared(e, i, place, bytes * count, l, AccessKind::Write, ordering.strong());
+      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Write, ordering.strong());
     bool changes = false;
     for (unsigned k = 0; k < count; ++k) {
-      const Op &o = e.op(i, k + 1);
-      uint64_t v =
-          o.cls == RegClass::R64 ? e.src<uint64_t>(i, k + 1)[l] : e.src<uint32_t>(i, k + 1)[l];
+      const Op &o = exec.op(inst, k + 1);
+      uint64_t v = o.cls == RegClass::R64 ? exec.src<uint64_t>(inst, k + 1)[lane]
+                                          : exec.src<uint32_t>(inst, k + 1)[lane];
       changes |= memcmp(place.data + k * bytes, &v, bytes) != 0;
       memcpy(place.data + k * bytes, &v, bytes);
     }
     if (place.buffer)
-      noteGlobal(e, i, place, bytes * count, l, AccessKind::Write, ordering, !changes);
-    orderWrite(e, place, ordering, false);
+      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Write, ordering, !changes);
+    orderWrite(exec, place, ordering, false);
   }
-  e.cluster->event();
+  exec.cluster->event();
   return Step::Next;
 }
 
 /// Prefetches change nothing; the address is checked so that a wild one is found.
-Step prefetchTensor(Exec &e, const Inst &i) {
-  for (unsigned l = 0; l < kLanes; ++l)
-    if (e.active >> l & 1) {
+Step prefetchTensor(Exec &exec, const Inst &inst) {
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    if (exec.active >> lane & 1) {
       Place place;
-      resolve(e, i, Space(i.aux), addressAt(e, i, 0, l), 128, l, AccessKind::Read, place);
+      resolve(exec, inst, Space(inst.aux), addressAt(exec, inst, 0, lane), 128, lane,
+              AccessKind::Read, place);
     }
   return Step::Next;
 }
@@ -137,9 +140,9 @@ bool tessera::sim::detail::decodeMemory(Decoder &d, StringRef opcode) {
   if (opcode == "createpolicy") {
     // Cache policies are opaque and have no effect on results.
     d.mods.clear();
-    d.inst.fn = [](Exec &e, const Inst &i) {
+    d.inst.fn = [](Exec &exec, const Inst &inst) {
       uint64_t zero[kLanes] = {};
-      e.store(i, 0, zero);
+      exec.store(inst, 0, zero);
       return Step::Next;
     };
     return d.count(1, 4) && d.dst(o[0], Ty::B64);

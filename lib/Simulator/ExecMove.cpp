@@ -1,5 +1,5 @@
 //===- ExecMove.cpp - mov, cvta, isspacep, mapa, getctarank (PTX ISA 9.7.9) ===//
-#include "Lanes.h"
+#include "lib/Simulator/Lanes.h"
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
@@ -8,12 +8,12 @@ using llvm::StringRef;
 namespace {
 
 template <class S>
-Step move(Exec &e, const Inst &i) {
-  e.store(i, 0, e.src<S>(i, 1));
+Step move(Exec &exec, const Inst &inst) {
+  exec.store(inst, 0, exec.src<S>(inst, 1));
   return Step::Next;
 }
-Step movePred(Exec &e, const Inst &i) {
-  e.storePred(i, 0, e.pred(i, 1));
+Step movePred(Exec &exec, const Inst &inst) {
+  exec.storePred(inst, 0, exec.pred(inst, 1));
   return Step::Next;
 }
 struct U128 {
@@ -21,109 +21,109 @@ struct U128 {
 };
 
 /// Concatenates opCount - 1 parts into a destination of `select` bits.
-Step pack(Exec &e, const Inst &i) {
-  unsigned parts = i.opCount - 1, bits = i.select / parts;
+Step pack(Exec &exec, const Inst &inst) {
+  unsigned parts = inst.opCount - 1, bits = inst.select / parts;
   uint64_t r[kLanes] = {};
   for (unsigned k = 0; k < parts; ++k) {
     if (bits == 32) {
-      const uint32_t *a = e.src<uint32_t>(i, k + 1);
-      for (unsigned l = 0; l < kLanes; ++l)
-        r[l] |= uint64_t(a[l]) << (32 * k);
+      const uint32_t *a = exec.src<uint32_t>(inst, k + 1);
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        r[lane] |= uint64_t(a[lane]) << (32 * k);
     } else {
-      const uint32_t *a = e.src<uint32_t>(i, k + 1);
+      const uint32_t *a = exec.src<uint32_t>(inst, k + 1);
       uint32_t mask = (1u << bits) - 1;
-      for (unsigned l = 0; l < kLanes; ++l)
-        r[l] |= uint64_t(a[l] & mask) << (bits * k);
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        r[lane] |= uint64_t(a[lane] & mask) << (bits * k);
     }
   }
-  if (i.select == 64) {
-    e.store(i, 0, r);
+  if (inst.select == 64) {
+    exec.store(inst, 0, r);
     return Step::Next;
   }
   uint32_t small[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    small[l] = uint32_t(r[l]);
-  e.store(i, 0, small);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    small[lane] = uint32_t(r[lane]);
+  exec.store(inst, 0, small);
   return Step::Next;
 }
 
-Step unpack(Exec &e, const Inst &i) {
-  unsigned parts = i.opCount - 1, bits = i.select / parts;
+Step unpack(Exec &exec, const Inst &inst) {
+  unsigned parts = inst.opCount - 1, bits = inst.select / parts;
   uint64_t v[kLanes];
-  if (i.select == 64) {
-    const uint64_t *a = e.src<uint64_t>(i, parts);
+  if (inst.select == 64) {
+    const uint64_t *a = exec.src<uint64_t>(inst, parts);
     std::copy(a, a + kLanes, v);
   } else {
-    const uint32_t *a = e.src<uint32_t>(i, parts);
+    const uint32_t *a = exec.src<uint32_t>(inst, parts);
     std::copy(a, a + kLanes, v);
   }
   for (unsigned k = 0; k < parts; ++k) {
     uint32_t r[kLanes];
     uint64_t mask = (1ull << bits) - 1;
-    for (unsigned l = 0; l < kLanes; ++l)
-      r[l] = uint32_t(v[l] >> (bits * k) & mask);
-    e.store(i, k, r);
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      r[lane] = uint32_t(v[lane] >> (bits * k) & mask);
+    exec.store(inst, k, r);
   }
   return Step::Next;
 }
-Step pack128(Exec &e, const Inst &i) {
-  const uint64_t *a = e.src<uint64_t>(i, 1), *b = e.src<uint64_t>(i, 2);
+Step pack128(Exec &exec, const Inst &inst) {
+  const uint64_t *a = exec.src<uint64_t>(inst, 1), *b = exec.src<uint64_t>(inst, 2);
   U128 r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = {a[l], b[l]};
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = {a[lane], b[lane]};
+  exec.store(inst, 0, r);
   return Step::Next;
 }
-Step unpack128(Exec &e, const Inst &i) {
-  const U128 *a = e.src<U128>(i, 2);
+Step unpack128(Exec &exec, const Inst &inst) {
+  const U128 *a = exec.src<U128>(inst, 2);
   uint64_t lo[kLanes], hi[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    lo[l] = a[l].lo;
-    hi[l] = a[l].hi;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    lo[lane] = a[lane].lo;
+    hi[lane] = a[lane].hi;
   }
-  e.store(i, 0, lo);
-  e.store(i, 1, hi);
+  exec.store(inst, 0, lo);
+  exec.store(inst, 1, hi);
   return Step::Next;
 }
 
 /// The clocks count warp instructions of the cluster: they only ever grow, which is all a program
 /// may rely on.
-Step readClock(Exec &e, const Inst &i) {
-  uint64_t now = e.cluster->instructions + 1;
-  if (SpecialReg(i.select) == SpecialReg::GlobalTimerHi)
+Step readClock(Exec &exec, const Inst &inst) {
+  uint64_t now = exec.cluster->instructions + 1;
+  if (SpecialReg(inst.select) == SpecialReg::GlobalTimerHi)
     now >>= 32;
   uint64_t wide[kLanes];
   uint32_t narrow[kLanes];
   std::fill(wide, wide + kLanes, now);
   std::fill(narrow, narrow + kLanes, uint32_t(now));
-  if (e.op(i, 0).cls == RegClass::R64)
-    e.store(i, 0, wide);
+  if (exec.op(inst, 0).cls == RegClass::R64)
+    exec.store(inst, 0, wide);
   else
-    e.store(i, 0, narrow);
+    exec.store(inst, 0, narrow);
   return Step::Next;
 }
 
 /// Adds `imm` to an address: cvta in either direction.
-Step addWindow(Exec &e, const Inst &i) {
-  const uint64_t *a = e.src<uint64_t>(i, 1);
+Step addWindow(Exec &exec, const Inst &inst) {
+  const uint64_t *a = exec.src<uint64_t>(inst, 1);
   uint64_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = a[l] + uint64_t(i.imm);
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = a[lane] + uint64_t(inst.imm);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
-Step isspacep(Exec &e, const Inst &i) {
-  const uint64_t *a = e.src<uint64_t>(i, 1);
+Step isspacep(Exec &exec, const Inst &inst) {
+  const uint64_t *a = exec.src<uint64_t>(inst, 1);
   uint32_t r = 0;
-  for (unsigned l = 0; l < kLanes; ++l) {
-    uint64_t window = a[l] - a[l] % kWindowBytes;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint64_t window = a[lane] - a[lane] % kWindowBytes;
     bool v = false;
-    switch (Space(i.select)) {
+    switch (Space(inst.select)) {
     case Space::Shared:
       v = window == kSharedWindow;
-      if (v && i.aux) // shared::cta: only this CTA's part of the window
-        v = (a[l] >> kRankShift & 255) == e.cta->rank;
+      if (v && inst.aux) // shared::cta: only this CTA's part of the window
+        v = (a[lane] >> kRankShift & 255) == exec.cta->rank;
       break;
     case Space::Local:
       v = window == kLocalWindow;
@@ -134,36 +134,36 @@ Step isspacep(Exec &e, const Inst &i) {
     default:
       v = window != kSharedWindow && window != kLocalWindow && window != kParamWindow;
     }
-    r |= uint32_t(v) << l;
+    r |= uint32_t(v) << lane;
   }
-  e.storePred(i, 0, r);
+  exec.storePred(inst, 0, r);
   return Step::Next;
 }
 
 /// mapa: the same place in the shared memory of CTA `b` of the cluster (PTX ISA 9.7.9.23).
 template <class S>
-Step mapa(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1);
-  const uint32_t *b = e.src<uint32_t>(i, 2);
+Step mapa(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1);
+  const uint32_t *b = exec.src<uint32_t>(inst, 2);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l) {
-    if ((e.active >> l & 1) && b[l] >= e.cluster->ctas.size())
-      e.report(DiagKind::InvalidOperation, i,
-               "mapa to CTA " + llvm::Twine(b[l]) + " of a cluster of " +
-                   llvm::Twine(e.cluster->ctas.size()),
-               l);
-    r[l] = (a[l] & ~(S(255) << kRankShift)) | S(b[l] & 255) << kRankShift;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if ((exec.active >> lane & 1) && b[lane] >= exec.cluster->ctas.size())
+      exec.report(DiagKind::InvalidOperation, inst,
+                  "mapa to CTA " + llvm::Twine(b[lane]) + " of a cluster of " +
+                      llvm::Twine(exec.cluster->ctas.size()),
+                  lane);
+    r[lane] = (a[lane] & ~(S(255) << kRankShift)) | S(b[lane] & 255) << kRankShift;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 template <class S>
-Step getctarank(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1);
+Step getctarank(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = a[l] >> kRankShift & 255;
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = a[lane] >> kRankShift & 255;
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

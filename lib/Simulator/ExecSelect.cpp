@@ -1,6 +1,6 @@
 //===- ExecSelect.cpp - setp, set, selp, slct (PTX ISA 9.7.6) -------------===//
-#include "Lanes.h"
-#include "Numeric.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Numeric.h"
 
 using namespace tessera::sim::detail;
 using llvm::StringRef;
@@ -50,23 +50,23 @@ bool compare(C a, C b, uint32_t op) {
 enum class Kind : uint8_t { Plain, F16, BF16, F32Ftz };
 
 template <class C, Kind K>
-uint32_t compareLanes(Exec &e, const Inst &i, unsigned first, uint32_t op, unsigned shift) {
+uint32_t compareLanes(Exec &exec, const Inst &inst, unsigned first, uint32_t op, unsigned shift) {
   using S = typename Lane<C>::Storage;
-  const S *a = e.src<S>(i, first), *b = e.src<S>(i, first + 1);
+  const S *a = exec.src<S>(inst, first), *b = exec.src<S>(inst, first + 1);
   uint32_t r = 0;
-  for (unsigned l = 0; l < kLanes; ++l) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
     bool v;
     if constexpr (K == Kind::F16)
-      v = compare(f16ToFloat(uint32_t(a[l]) >> shift & 0xffff),
-                  f16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
+      v = compare(f16ToFloat(uint32_t(a[lane]) >> shift & 0xffff),
+                  f16ToFloat(uint32_t(b[lane]) >> shift & 0xffff), op);
     else if constexpr (K == Kind::BF16)
-      v = compare(bf16ToFloat(uint32_t(a[l]) >> shift & 0xffff),
-                  bf16ToFloat(uint32_t(b[l]) >> shift & 0xffff), op);
+      v = compare(bf16ToFloat(uint32_t(a[lane]) >> shift & 0xffff),
+                  bf16ToFloat(uint32_t(b[lane]) >> shift & 0xffff), op);
     else if constexpr (K == Kind::F32Ftz)
-      v = compare(flush(float(a[l])), flush(float(b[l])), op);
+      v = compare(flush(float(a[lane])), flush(float(b[lane])), op);
     else
-      v = compare(Lane<C>::get(a[l]), Lane<C>::get(b[l]), op);
-    r |= uint32_t(v) << l;
+      v = compare(Lane<C>::get(a[lane]), Lane<C>::get(b[lane]), op);
+    r |= uint32_t(v) << lane;
   }
   return r;
 }
@@ -86,50 +86,51 @@ uint32_t combine(uint32_t v, uint32_t c, uint32_t how) {
 
 /// aux: combination; bit 4: the second destination is the other half of a packed comparison.
 template <class C, Kind K>
-Step setp(Exec &e, const Inst &i) {
-  unsigned dsts = i.dstCount;
-  uint32_t v = compareLanes<C, K>(e, i, dsts, i.select, 0);
-  uint32_t how = i.aux & 3;
-  uint32_t c = how ? e.pred(i, dsts + 2) : 0;
-  uint32_t other = dsts > 1 ? (i.aux & 16 ? compareLanes<C, K>(e, i, dsts, i.select, 16) : ~v) : 0;
-  e.storePred(i, 0, combine(v, c, how));
+Step setp(Exec &exec, const Inst &inst) {
+  unsigned dsts = inst.dstCount;
+  uint32_t v = compareLanes<C, K>(exec, inst, dsts, inst.select, 0);
+  uint32_t how = inst.aux & 3;
+  uint32_t c = how ? exec.pred(inst, dsts + 2) : 0;
+  uint32_t other =
+      dsts > 1 ? (inst.aux & 16 ? compareLanes<C, K>(exec, inst, dsts, inst.select, 16) : ~v) : 0;
+  exec.storePred(inst, 0, combine(v, c, how));
   if (dsts > 1)
-    e.storePred(i, 1, combine(other, c, how));
+    exec.storePred(inst, 1, combine(other, c, how));
   return Step::Next;
 }
 
 /// set: aux bits 8.. give the result for true: all ones or 1.0.
 template <class C, Kind K>
-Step set(Exec &e, const Inst &i) {
-  uint32_t v = compareLanes<C, K>(e, i, 1, i.select, 0);
-  uint32_t how = i.aux & 3;
+Step set(Exec &exec, const Inst &inst) {
+  uint32_t v = compareLanes<C, K>(exec, inst, 1, inst.select, 0);
+  uint32_t how = inst.aux & 3;
   if (how)
-    v = combine(v, e.pred(i, 3), how);
+    v = combine(v, exec.pred(inst, 3), how);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = v >> l & 1 ? uint32_t(i.imm) : 0;
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = v >> lane & 1 ? uint32_t(inst.imm) : 0;
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 template <class S>
-Step selp(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
-  uint32_t p = e.pred(i, 3);
+Step selp(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1), *b = exec.src<S>(inst, 2);
+  uint32_t p = exec.pred(inst, 3);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = p >> l & 1 ? a[l] : b[l];
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = p >> lane & 1 ? a[lane] : b[lane];
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 template <class S, class C>
-Step slct(Exec &e, const Inst &i) {
-  const S *a = e.src<S>(i, 1), *b = e.src<S>(i, 2);
-  const auto *c = e.src<typename Lane<C>::Storage>(i, 3);
+Step slct(Exec &exec, const Inst &inst) {
+  const S *a = exec.src<S>(inst, 1), *b = exec.src<S>(inst, 2);
+  const auto *c = exec.src<typename Lane<C>::Storage>(inst, 3);
   S r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = Lane<C>::get(c[l]) >= C(0) ? a[l] : b[l];
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = Lane<C>::get(c[lane]) >= C(0) ? a[lane] : b[lane];
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

@@ -1,5 +1,5 @@
 //===- ExecWarp.cpp - shfl, vote, match, elect, redux (PTX ISA 9.7.9.6, 9.7.13) ===//
-#include "Lanes.h"
+#include "lib/Simulator/Lanes.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -9,46 +9,47 @@ using llvm::StringRef;
 namespace {
 
 /// Every thread that the member mask names must execute the instruction with the others.
-void checkMembers(Exec &e, const Inst &i, unsigned maskOperand) {
-  const uint32_t *mask = e.src<uint32_t>(i, maskOperand);
-  unsigned lane = llvm::countr_zero(e.active);
-  uint32_t missing = mask[lane] & e.warp->alive() & ~e.active;
+void checkMembers(Exec &exec, const Inst &inst, unsigned maskOperand) {
+  const uint32_t *mask = exec.src<uint32_t>(inst, maskOperand);
+  unsigned lane = llvm::countr_zero(exec.active);
+  uint32_t missing = mask[lane] & exec.warp->alive() & ~exec.active;
   if (missing)
-    e.report(DiagKind::DivergentAligned, i,
-             llvm::formatv("the member mask {0:x} names lanes that do not execute this instruction "
-                           "with the others: {1:x}",
-                           mask[lane], missing)
-                 .str(),
-             llvm::countr_zero(missing));
+    exec.report(
+        DiagKind::DivergentAligned, inst,
+        llvm::formatv("the member mask {0:x} names lanes that do not execute this instruction "
+                      "with the others: {1:x}",
+                      mask[lane], missing)
+            .str(),
+        llvm::countr_zero(missing));
   if (!(mask[lane] >> lane & 1))
-    e.report(DiagKind::InvalidOperation, i,
-             llvm::formatv("lane {0} is not in its member mask {1:x}", lane, mask[lane]).str(),
-             lane);
+    exec.report(DiagKind::InvalidOperation, inst,
+                llvm::formatv("lane {0} is not in its member mask {1:x}", lane, mask[lane]).str(),
+                lane);
 }
 
 enum Shuffle : uint32_t { Up, Down, Bfly, Idx };
-Step shfl(Exec &e, const Inst &i) {
-  unsigned dsts = i.dstCount;
-  const uint32_t *a = e.src<uint32_t>(i, dsts), *b = e.src<uint32_t>(i, dsts + 1),
-                 *c = e.src<uint32_t>(i, dsts + 2);
-  checkMembers(e, i, dsts + 3);
+Step shfl(Exec &exec, const Inst &inst) {
+  unsigned dsts = inst.dstCount;
+  const uint32_t *a = exec.src<uint32_t>(inst, dsts), *b = exec.src<uint32_t>(inst, dsts + 1),
+                 *c = exec.src<uint32_t>(inst, dsts + 2);
+  checkMembers(exec, inst, dsts + 3);
   uint32_t r[kLanes], in = 0;
-  for (int l = 0; l < int(kLanes); ++l) {
-    int bval = b[l] & 31, cval = c[l] & 31, segment = c[l] >> 8 & 31;
-    int maxLane = (l & segment) | (cval & ~segment), minLane = l & segment;
-    int j = l;
+  for (int lane = 0; lane < int(kLanes); ++lane) {
+    int bval = b[lane] & 31, cval = c[lane] & 31, segment = c[lane] >> 8 & 31;
+    int maxLane = (lane & segment) | (cval & ~segment), minLane = lane & segment;
+    int j = lane;
     bool p = false;
-    switch (i.select) {
+    switch (inst.select) {
     case Up:
-      j = l - bval;
+      j = lane - bval;
       p = j >= maxLane;
       break;
     case Down:
-      j = l + bval;
+      j = lane + bval;
       p = j <= maxLane;
       break;
     case Bfly:
-      j = l ^ bval;
+      j = lane ^ bval;
       p = j <= maxLane;
       break;
     case Idx:
@@ -57,98 +58,101 @@ Step shfl(Exec &e, const Inst &i) {
       break;
     }
     if (!p)
-      j = l;
+      j = lane;
     j &= 31;
-    if ((e.active >> l & 1) && !(e.active >> j & 1))
-      e.report(DiagKind::InvalidOperation, i,
-               llvm::formatv("lane {0} reads lane {1}, which is not active", l, j).str(), l);
-    r[l] = a[j];
-    in |= uint32_t(p) << l;
+    if ((exec.active >> lane & 1) && !(exec.active >> j & 1))
+      exec.report(DiagKind::InvalidOperation, inst,
+                  llvm::formatv("lane {0} reads lane {1}, which is not active", lane, j).str(),
+                  lane);
+    r[lane] = a[j];
+    in |= uint32_t(p) << lane;
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   if (dsts > 1)
-    e.storePred(i, 1, in);
+    exec.storePred(inst, 1, in);
   return Step::Next;
 }
 
 enum Vote : uint32_t { All, Any, Uni, Ballot };
-Step vote(Exec &e, const Inst &i) {
-  uint32_t p = e.pred(i, 1) & e.active;
-  checkMembers(e, i, 2);
-  if (i.select == Ballot) {
+Step vote(Exec &exec, const Inst &inst) {
+  uint32_t p = exec.pred(inst, 1) & exec.active;
+  checkMembers(exec, inst, 2);
+  if (inst.select == Ballot) {
     uint32_t r[kLanes];
     std::fill(r, r + kLanes, p);
-    e.store(i, 0, r);
+    exec.store(inst, 0, r);
     return Step::Next;
   }
-  bool v = i.select == All ? p == e.active : i.select == Any ? p != 0 : p == 0 || p == e.active;
-  e.storePred(i, 0, v ? ~0u : 0);
+  bool v = inst.select == All   ? p == exec.active
+           : inst.select == Any ? p != 0
+                                : p == 0 || p == exec.active;
+  exec.storePred(inst, 0, v ? ~0u : 0);
   return Step::Next;
 }
 
 template <class S>
-Step match(Exec &e, const Inst &i) {
-  unsigned dsts = i.dstCount;
-  const S *a = e.src<S>(i, dsts);
-  checkMembers(e, i, dsts + 1);
+Step match(Exec &exec, const Inst &inst) {
+  unsigned dsts = inst.dstCount;
+  const S *a = exec.src<S>(inst, dsts);
+  checkMembers(exec, inst, dsts + 1);
   uint32_t r[kLanes] = {}, same = 0;
-  for (unsigned l = 0; l < kLanes; ++l)
+  for (unsigned lane = 0; lane < kLanes; ++lane)
     for (unsigned k = 0; k < kLanes; ++k)
-      if ((e.active >> k & 1) && a[k] == a[l])
-        r[l] |= 1u << k;
-  if (i.select == All) {
-    unsigned first = llvm::countr_zero(e.active) & 31;
-    bool all = r[first] == e.active;
+      if ((exec.active >> k & 1) && a[k] == a[lane])
+        r[lane] |= 1u << k;
+  if (inst.select == All) {
+    unsigned first = llvm::countr_zero(exec.active) & 31;
+    bool all = r[first] == exec.active;
     same = all ? ~0u : 0;
-    std::fill(r, r + kLanes, all ? e.active : 0);
+    std::fill(r, r + kLanes, all ? exec.active : 0);
   }
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   if (dsts > 1)
-    e.storePred(i, 1, same);
+    exec.storePred(inst, 1, same);
   return Step::Next;
 }
 
 /// The ISA leaves the choice of the leader open; it must be the same for the same mask. The machine
 /// takes the lowest.
-Step elect(Exec &e, const Inst &i) {
-  checkMembers(e, i, 2);
-  unsigned leader = llvm::countr_zero(e.active);
+Step elect(Exec &exec, const Inst &inst) {
+  checkMembers(exec, inst, 2);
+  unsigned leader = llvm::countr_zero(exec.active);
   uint32_t r[kLanes];
   std::fill(r, r + kLanes, leader);
-  e.store(i, 0, r);
-  e.storePred(i, 1, 1u << leader);
+  exec.store(inst, 0, r);
+  exec.storePred(inst, 1, 1u << leader);
   return Step::Next;
 }
 
-Step activemask(Exec &e, const Inst &i) {
+Step activemask(Exec &exec, const Inst &inst) {
   uint32_t r[kLanes];
-  std::fill(r, r + kLanes, e.active);
-  e.store(i, 0, r);
+  std::fill(r, r + kLanes, exec.active);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 enum Redux : uint32_t { RAdd, RMin, RMax, RAnd, ROr, RXor };
 template <class C>
-Step redux(Exec &e, const Inst &i) {
-  const uint32_t *a = e.src<uint32_t>(i, 1);
-  checkMembers(e, i, 2);
+Step redux(Exec &exec, const Inst &inst) {
+  const uint32_t *a = exec.src<uint32_t>(inst, 1);
+  checkMembers(exec, inst, 2);
   C v = 0;
   bool first = true;
-  for (unsigned l = 0; l < kLanes; ++l) {
-    if (!(e.active >> l & 1))
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if (!(exec.active >> lane & 1))
       continue;
-    C x = C(a[l]);
+    C x = C(a[lane]);
     if (first)
       v = x;
-    else if (i.select == RAdd)
+    else if (inst.select == RAdd)
       v = C(uint32_t(v) + uint32_t(x));
-    else if (i.select == RMin)
+    else if (inst.select == RMin)
       v = std::min(v, x);
-    else if (i.select == RMax)
+    else if (inst.select == RMax)
       v = std::max(v, x);
-    else if (i.select == RAnd)
+    else if (inst.select == RAnd)
       v &= x;
-    else if (i.select == ROr)
+    else if (inst.select == ROr)
       v |= x;
     else
       v ^= x;
@@ -156,12 +160,12 @@ Step redux(Exec &e, const Inst &i) {
   }
   uint32_t r[kLanes];
   std::fill(r, r + kLanes, uint32_t(v));
-  e.store(i, 0, r);
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
-Step warpSync(Exec &e, const Inst &i) {
-  checkMembers(e, i, 0);
+Step warpSync(Exec &exec, const Inst &inst) {
+  checkMembers(exec, inst, 0);
   return Step::Next;
 }
 

@@ -5,9 +5,9 @@
 // issue, with the register checks; WgmmaEngine.cpp computes.
 //
 //===----------------------------------------------------------------------===//
-#include "Async.h"
-#include "Lanes.h"
-#include "Wgmma.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Wgmma.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -21,34 +21,34 @@ namespace {
 // predicate.
 
 /// Registers that other instructions changed must pass a wgmma.fence before wgmma reads them.
-void checkRegisters(Exec &e, const Inst &i, const WgmmaInfo &info, bool accumulate) {
-  Warp &w = *e.warp;
+void checkRegisters(Exec &exec, const Inst &inst, const WgmmaInfo &info, bool accumulate) {
+  Warp &w = *exec.warp;
   auto inFlight = [&](int reg, const char *what) {
-    e.report(
-        DiagKind::RegisterInFlight, i,
-        llvm::formatv("{0} is {1} of a wgmma that has not been waited for", e.p->regName(reg), what)
-            .str());
+    exec.report(DiagKind::RegisterInFlight, inst,
+                llvm::formatv("{0} is {1} of a wgmma that has not been waited for",
+                              exec.p->regName(reg), what)
+                    .str());
   };
   bool fenceReported = w.wgmmaFences > 1 ? false : true;
   if (w.wgmmaFences <= 1)
-    e.report(DiagKind::MissingWgmmaFence, i,
-             "the first wgmma of the warp has no wgmma.fence before it");
+    exec.report(DiagKind::MissingWgmmaFence, inst,
+                "the first wgmma of the warp has no wgmma.fence before it");
   auto check = [&](int reg, bool isAcc) {
     if (reg < 0)
       return;
     RegMeta &m = w.meta[reg];
     bool needed = !isAcc || accumulate;
     if (needed && m.init != kAllLanes)
-      e.report(DiagKind::UninitialisedRegister, i,
-               llvm::formatv("{0} {1} has not been written", isAcc ? "accumulator" : "A register",
-                             e.p->regName(reg))
-                   .str(),
-               llvm::countr_zero(~m.init));
+      exec.report(DiagKind::UninitialisedRegister, inst,
+                  llvm::formatv("{0} {1} has not been written",
+                                isAcc ? "accumulator" : "A register", exec.p->regName(reg))
+                      .str(),
+                  llvm::countr_zero(~m.init));
     if (m.fence == w.wgmmaFences && !fenceReported) {
       fenceReported = true;
-      e.report(
-          DiagKind::MissingWgmmaFence, i,
-          llvm::formatv("{0} was changed after the last wgmma.fence", e.p->regName(reg)).str());
+      exec.report(
+          DiagKind::MissingWgmmaFence, inst,
+          llvm::formatv("{0} was changed after the last wgmma.fence", exec.p->regName(reg)).str());
     }
     if (isAcc && m.flightA)
       inFlight(reg, "an A operand");
@@ -56,13 +56,13 @@ void checkRegisters(Exec &e, const Inst &i, const WgmmaInfo &info, bool accumula
       inFlight(reg, "an accumulator");
   };
   for (unsigned k = 0; k < info.accRegs; ++k)
-    check(e.op(i, k).reg, true);
+    check(exec.op(inst, k).reg, true);
   for (unsigned k = 0; k < info.aRegs; ++k)
-    check(e.op(i, info.accRegs + k).reg, false);
+    check(exec.op(inst, info.accRegs + k).reg, false);
 }
 
-void mark(Exec &e, const Inst &i, const WgmmaInfo &info, uint32_t sequence) {
-  Warp &w = *e.warp;
+void mark(Exec &exec, const Inst &inst, const WgmmaInfo &info, uint32_t sequence) {
+  Warp &w = *exec.warp;
   auto mark = [&](int reg, bool isAcc) {
     if (reg < 0)
       return;
@@ -74,49 +74,49 @@ void mark(Exec &e, const Inst &i, const WgmmaInfo &info, uint32_t sequence) {
       m.init = kAllLanes;
   };
   for (unsigned k = 0; k < info.accRegs; ++k)
-    mark(e.op(i, k).reg, true);
+    mark(exec.op(inst, k).reg, true);
   for (unsigned k = 0; k < info.aRegs; ++k)
-    mark(e.op(i, info.accRegs + k).reg, false);
+    mark(exec.op(inst, info.accRegs + k).reg, false);
 }
 
-bool uniform(Exec &e, const Inst &i, const uint64_t *v, const char *what) {
-  for (unsigned l = 1; l < kLanes; ++l)
-    if (v[l] != v[0]) {
-      e.report(DiagKind::BadDescriptor, i,
-               llvm::formatv("the descriptor of {0} differs between lanes", what).str(), l);
+bool uniform(Exec &exec, const Inst &inst, const uint64_t *v, const char *what) {
+  for (unsigned lane = 1; lane < kLanes; ++lane)
+    if (v[lane] != v[0]) {
+      exec.report(DiagKind::BadDescriptor, inst,
+                  llvm::formatv("the descriptor of {0} differs between lanes", what).str(), lane);
       return false;
     }
   return true;
 }
 
-Step issue(Exec &e, const Inst &i) {
-  const WgmmaInfo &info = e.p->wgmmas[i.aux];
-  Warp &w = *e.warp;
-  Warpgroup &g = e.cta->groups[w.index / 4];
-  uint32_t scale = e.pred(i, i.opCount - 1);
+Step issue(Exec &exec, const Inst &inst) {
+  const WgmmaInfo &info = exec.p->wgmmas[inst.aux];
+  Warp &w = *exec.warp;
+  Warpgroup &g = exec.cta->groups[w.index / 4];
+  uint32_t scale = exec.pred(inst, inst.opCount - 1);
   if (scale != 0 && scale != kAllLanes)
-    e.report(DiagKind::InvalidOperation, i, "scale-d differs between lanes");
-  if (e.run->options->checkRegisters)
-    checkRegisters(e, i, info, scale != 0);
+    exec.report(DiagKind::InvalidOperation, inst, "scale-d differs between lanes");
+  if (exec.run->options->checkRegisters)
+    checkRegisters(exec, inst, info, scale != 0);
   uint64_t index = w.wgmmaIssued++ - g.firstSeq;
   if (index == g.ops.size()) {
     g.ops.emplace_back();
-    g.ops.back().inst = &i;
+    g.ops.back().inst = &inst;
   }
   WgmmaOp &op = g.ops[index];
-  if (op.inst != &i)
-    e.report(DiagKind::WarpgroupMismatch, i,
-             "another warp of the warpgroup executes the wgmma at " +
-                 describeSite(*e.run, op.inst - e.p->insts.data()) +
-                 " in the same place of the sequence");
+  if (op.inst != &inst)
+    exec.report(DiagKind::WarpgroupMismatch, inst,
+                "another warp of the warpgroup executes the wgmma at " +
+                    describeSite(*exec.run, op.inst - exec.p->insts.data()) +
+                    " in the same place of the sequence");
   unsigned k = w.index % 4;
   if (info.aRegs == 0) {
-    const uint64_t *a = e.src<uint64_t>(i, info.accRegs);
-    uniform(e, i, a, "A");
+    const uint64_t *a = exec.src<uint64_t>(inst, info.accRegs);
+    uniform(exec, inst, a, "A");
     op.descA[k] = a[0];
   }
-  const uint64_t *b = e.src<uint64_t>(i, i.opCount - 2);
-  uniform(e, i, b, "B");
+  const uint64_t *b = exec.src<uint64_t>(inst, inst.opCount - 2);
+  uniform(exec, inst, b, "B");
   op.descB[k] = b[0];
   op.scaleD[k] = scale & 1;
   if (!op.hasClock)
@@ -125,29 +125,29 @@ Step issue(Exec &e, const Inst &i) {
     op.order.meet(w.clock);
   op.hasClock = true;
   op.issued |= 1u << k;
-  mark(e, i, info, uint32_t(w.wgmmaIssued));
+  mark(exec, inst, info, uint32_t(w.wgmmaIssued));
   w.release();
   return Step::Next;
 }
 
-Step fence(Exec &e, const Inst &) {
-  ++e.warp->wgmmaFences;
+Step fence(Exec &exec, const Inst &) {
+  ++exec.warp->wgmmaFences;
   return Step::Next;
 }
 
-Step commit(Exec &e, const Inst &) {
-  e.warp->wgmmaGroups.push_back(e.warp->wgmmaIssued);
+Step commit(Exec &exec, const Inst &) {
+  exec.warp->wgmmaGroups.push_back(exec.warp->wgmmaIssued);
   return Step::Next;
 }
 
-Step waitGroup(Exec &e, const Inst &i) {
-  Warp &w = *e.warp;
+Step waitGroup(Exec &exec, const Inst &inst) {
+  Warp &w = *exec.warp;
   size_t n = w.wgmmaGroups.size();
-  uint64_t need = n > size_t(i.imm) ? w.wgmmaGroups[n - 1 - i.imm] : 0;
+  uint64_t need = n > size_t(inst.imm) ? w.wgmmaGroups[n - 1 - inst.imm] : 0;
   if (need <= w.wgmmaWaited)
     return Step::Next;
-  e.split->wait.kind = Wait::Wgmma;
-  e.split->wait.value = need;
+  exec.split->wait.kind = Wait::Wgmma;
+  exec.split->wait.value = need;
   return Step::Block;
 }
 

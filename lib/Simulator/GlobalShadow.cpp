@@ -1,5 +1,5 @@
 //===- GlobalShadow.cpp - Who touched which word of global memory ---------===//
-#include "GlobalShadow.h"
+#include "lib/Simulator/GlobalShadow.h"
 
 using namespace tessera::sim;
 using namespace tessera::sim::detail;

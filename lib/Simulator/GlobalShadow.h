@@ -8,8 +8,8 @@
 #ifndef TESSERA_SIMULATOR_GLOBALSHADOW_H
 #define TESSERA_SIMULATOR_GLOBALSHADOW_H
 
-#include "Clock.h"
-#include "Simulator.h"
+#include "lib/Simulator/Clock.h"
+#include "lib/Simulator/Simulator.h"
 #include <array>
 #include <atomic>
 #include <mutex>

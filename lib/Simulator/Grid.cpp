@@ -7,7 +7,7 @@
 // same and takes less memory.
 //
 //===----------------------------------------------------------------------===//
-#include "Machine.h"
+#include "lib/Simulator/Machine.h"
 #include <numeric>
 #include <thread>
 

@@ -8,8 +8,8 @@
 #ifndef TESSERA_SIMULATOR_LANES_H
 #define TESSERA_SIMULATOR_LANES_H
 
-#include "Decoder.h"
-#include "Machine.h"
+#include "lib/Simulator/Decoder.h"
+#include "lib/Simulator/Machine.h"
 #include <type_traits>
 
 namespace tessera::sim::detail {
@@ -32,35 +32,36 @@ struct Lane {
 
 /// F::f(a) with operands 0 (destination) and 1.
 template <class R, class A, class F>
-Step unary(Exec &e, const Inst &i) {
-  const auto *a = e.src<typename Lane<A>::Storage>(i, 1);
+Step unary(Exec &exec, const Inst &inst) {
+  const auto *a = exec.src<typename Lane<A>::Storage>(inst, 1);
   typename Lane<R>::Storage r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = Lane<R>::put(F::f(Lane<A>::get(a[l])));
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = Lane<R>::put(F::f(Lane<A>::get(a[lane])));
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 template <class R, class A, class B, class F>
-Step binary(Exec &e, const Inst &i) {
-  const auto *a = e.src<typename Lane<A>::Storage>(i, 1);
-  const auto *b = e.src<typename Lane<B>::Storage>(i, 2);
+Step binary(Exec &exec, const Inst &inst) {
+  const auto *a = exec.src<typename Lane<A>::Storage>(inst, 1);
+  const auto *b = exec.src<typename Lane<B>::Storage>(inst, 2);
   typename Lane<R>::Storage r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = Lane<R>::put(F::f(Lane<A>::get(a[l]), Lane<B>::get(b[l])));
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = Lane<R>::put(F::f(Lane<A>::get(a[lane]), Lane<B>::get(b[lane])));
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 template <class R, class A, class B, class C, class F>
-Step ternary(Exec &e, const Inst &i) {
-  const auto *a = e.src<typename Lane<A>::Storage>(i, 1);
-  const auto *b = e.src<typename Lane<B>::Storage>(i, 2);
-  const auto *c = e.src<typename Lane<C>::Storage>(i, 3);
+Step ternary(Exec &exec, const Inst &inst) {
+  const auto *a = exec.src<typename Lane<A>::Storage>(inst, 1);
+  const auto *b = exec.src<typename Lane<B>::Storage>(inst, 2);
+  const auto *c = exec.src<typename Lane<C>::Storage>(inst, 3);
   typename Lane<R>::Storage r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = Lane<R>::put(F::f(Lane<A>::get(a[l]), Lane<B>::get(b[l]), Lane<C>::get(c[l])));
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] =
+        Lane<R>::put(F::f(Lane<A>::get(a[lane]), Lane<B>::get(b[lane]), Lane<C>::get(c[lane])));
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 

@@ -1,5 +1,5 @@
 //===- Lexer.cpp - PTX tokens (PTX ISA section 4) -------------------------===//
-#include "Lexer.h"
+#include "lib/Simulator/Lexer.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cstdlib>
 #include <cstring>

@@ -9,10 +9,10 @@
 #ifndef TESSERA_SIMULATOR_MACHINE_H
 #define TESSERA_SIMULATOR_MACHINE_H
 
-#include "GlobalShadow.h"
-#include "Limits.h"
-#include "Program.h"
-#include "Shadow.h"
+#include "lib/Simulator/GlobalShadow.h"
+#include "lib/Simulator/Limits.h"
+#include "lib/Simulator/Program.h"
+#include "lib/Simulator/Shadow.h"
 #include "llvm/ADT/SmallVector.h"
 #include <array>
 #include <atomic>
@@ -435,7 +435,7 @@ uint64_t residentBlocks(const Run &run);
 void runGrid(Run &run, uint64_t resident);
 
 /// Lane exit and reconvergence (Control.cpp).
-void exitLanes(Exec &e, uint32_t lanes);
+void exitLanes(Exec &exec, uint32_t lanes);
 bool arriveReconvergence(Warp &warp, std::list<Split>::iterator split);
 
 } // namespace tessera::sim::detail

@@ -1,7 +1,7 @@
 //===- Mbarrier.cpp - mbarrier objects (PTX ISA 9.7.13.15) ----------------===//
-#include "Lanes.h"
-#include "Memory.h"
-#include "Sync.h"
+#include "lib/Simulator/Lanes.h"
+#include "lib/Simulator/Memory.h"
+#include "lib/Simulator/Sync.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -115,95 +115,97 @@ enum MbarOp : uint32_t {
 // select: operation; aux: flags.
 enum : uint32_t { FlParity = 1, FlRelaxed = 2, FlCluster = 4, FlGeneric = 8 };
 
-bool place(Exec &e, const Inst &i, unsigned operand, unsigned lane, Place &out) {
-  uint64_t address = addressAt(e, i, operand, lane);
+bool place(Exec &exec, const Inst &inst, unsigned operand, unsigned lane, Place &out) {
+  uint64_t address = addressAt(exec, inst, operand, lane);
   if (address % 8) {
-    e.report(DiagKind::Misaligned, i,
-             llvm::formatv("mbarrier address {0:x} is not a multiple of 8", address).str(), lane);
+    exec.report(DiagKind::Misaligned, inst,
+                llvm::formatv("mbarrier address {0:x} is not a multiple of 8", address).str(),
+                lane);
     return false;
   }
-  if (i.aux & FlGeneric) {
-    if (!resolve(e, i, Space::Generic, address, 8, lane, AccessKind::Update, out))
+  if (inst.aux & FlGeneric) {
+    if (!resolve(exec, inst, Space::Generic, address, 8, lane, AccessKind::Update, out))
       return false;
     if (!out.cta) {
-      e.report(DiagKind::OutOfBounds, i,
-               llvm::formatv("mbarrier address {0:x} is not in shared memory", address).str(),
-               lane);
+      exec.report(DiagKind::OutOfBounds, inst,
+                  llvm::formatv("mbarrier address {0:x} is not in shared memory", address).str(),
+                  lane);
       return false;
     }
     return true;
   }
-  return resolveShared(e, i, address, 8, lane, !(i.aux & FlCluster), out);
+  return resolveShared(exec, inst, address, 8, lane, !(inst.aux & FlCluster), out);
 }
 
-Mbarrier *find(Exec &e, const Inst &i, const Place &p, unsigned lane) {
+Mbarrier *find(Exec &exec, const Inst &inst, const Place &p, unsigned lane) {
   Mbarrier *b = p.cta->mbarrier(p.offset);
-  std::string name = describeShared(*e.run, p.offset);
+  std::string name = describeShared(*exec.run, p.offset);
   if (!b) {
-    e.report(DiagKind::UninitialisedBarrier, i, name + " is not an initialised mbarrier", lane);
+    exec.report(DiagKind::UninitialisedBarrier, inst, name + " is not an initialised mbarrier",
+                lane);
     return nullptr;
   }
-  if (e.warp->clock.seen(b->initAgent) < b->initEpoch)
-    e.report(DiagKind::UninitialisedBarrier, i,
-             name + " is used without synchronisation with its initialisation", lane,
-             {"it is initialised at " + describeSite(*e.run, b->initSite)});
+  if (exec.warp->clock.seen(b->initAgent) < b->initEpoch)
+    exec.report(DiagKind::UninitialisedBarrier, inst,
+                name + " is used without synchronisation with its initialisation", lane,
+                {"it is initialised at " + describeSite(*exec.run, b->initSite)});
   return b;
 }
 
-void initialise(Exec &e, const Inst &i, unsigned lane, uint32_t count) {
+void initialise(Exec &exec, const Inst &inst, unsigned lane, uint32_t count) {
   Place p;
-  if (!place(e, i, 0, lane, p))
+  if (!place(exec, inst, 0, lane, p))
     return;
   if (count == 0 || count >= 1u << 20) {
-    e.report(DiagKind::BarrierMisuse, i,
-             llvm::formatv("mbarrier count {0} is not in 1..2^20-1", count).str(), lane);
+    exec.report(DiagKind::BarrierMisuse, inst,
+                llvm::formatv("mbarrier count {0} is not in 1..2^20-1", count).str(), lane);
     return;
   }
   Mbarrier &b = p.cta->mbarriers[p.offset];
   if (b.valid)
-    e.report(DiagKind::BarrierMisuse, i,
-             describeShared(*e.run, p.offset) + " is initialised again without mbarrier.inval",
-             lane);
+    exec.report(
+        DiagKind::BarrierMisuse, inst,
+        describeShared(*exec.run, p.offset) + " is initialised again without mbarrier.inval", lane);
   uint32_t agent = b.agent;
   bool known = b.initEpoch != 0;
   b = Mbarrier();
   b.valid = true;
   b.offset = p.offset;
   b.expected = b.pending = count;
-  b.agent =
-      known ? agent : e.cluster->newAgent("bulk copies of " + describeShared(*e.run, p.offset));
-  b.initAgent = e.warp->agent;
-  b.initEpoch = e.warp->epoch;
-  b.initSite = &i - e.p->insts.data();
+  b.agent = known ? agent
+                  : exec.cluster->newAgent("bulk copies of " + describeShared(*exec.run, p.offset));
+  b.initAgent = exec.warp->agent;
+  b.initEpoch = exec.warp->epoch;
+  b.initSite = &inst - exec.p->insts.data();
   p.cta->shadow.markBarrier(p.offset, true);
 }
 
 uint64_t stateToken(const Mbarrier &b) { return b.phase << 24 | b.pending; }
 
-Step update(Exec &e, const Inst &i) {
-  MbarOp op = MbarOp(i.select);
-  bool hasState = i.dstCount > 0;
+Step update(Exec &exec, const Inst &inst) {
+  MbarOp op = MbarOp(inst.select);
+  bool hasState = inst.dstCount > 0;
   unsigned at = hasState ? 1 : 0; // position of the address
   uint64_t states[kLanes] = {};
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
-    uint32_t value = i.opCount > at + 1 ? e.src<uint32_t>(i, at + 1)[l] : 1;
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    uint32_t value = inst.opCount > at + 1 ? exec.src<uint32_t>(inst, at + 1)[lane] : 1;
     if (op == Init) {
-      initialise(e, i, l, value);
+      initialise(exec, inst, lane, value);
       continue;
     }
     Place p;
-    if (!place(e, i, at, l, p))
+    if (!place(exec, inst, at, lane, p))
       continue;
     if (p.cta->exited) {
-      e.report(DiagKind::PeerExited, i, "mbarrier of a CTA that has exited", l);
+      exec.report(DiagKind::PeerExited, inst, "mbarrier of a CTA that has exited", lane);
       continue;
     }
-    Mbarrier *b = find(e, i, p, l);
+    Mbarrier *b = find(exec, inst, p, lane);
     if (!b)
       continue;
-    states[l] = stateToken(*b);
-    Warp *releasing = i.aux & FlRelaxed ? nullptr : e.warp;
+    states[lane] = stateToken(*b);
+    Warp *releasing = inst.aux & FlRelaxed ? nullptr : exec.warp;
     switch (op) {
     case Inval:
       b->valid = false;
@@ -211,92 +213,95 @@ Step update(Exec &e, const Inst &i) {
       break;
     case ExpectTx:
       b->tx += value;
-      b->lastArrival = &i;
+      b->lastArrival = &inst;
       break;
     case CompleteTx:
-      mbarrierCompleteTx(*e.cluster, *p.cta, *b, value, e.warp, &i);
+      mbarrierCompleteTx(*exec.cluster, *p.cta, *b, value, exec.warp, &inst);
       break;
     case Arrive:
     case ArriveDrop:
-      mbarrierArrive(*e.cluster, *p.cta, *b, value, 0, op == ArriveDrop, releasing, &i, l);
+      mbarrierArrive(*exec.cluster, *p.cta, *b, value, 0, op == ArriveDrop, releasing, &inst, lane);
       break;
     case ArriveExpectTx:
     case ArriveDropExpectTx:
-      mbarrierArrive(*e.cluster, *p.cta, *b, 1, value, op == ArriveDropExpectTx, releasing, &i, l);
+      mbarrierArrive(*exec.cluster, *p.cta, *b, 1, value, op == ArriveDropExpectTx, releasing,
+                     &inst, lane);
       break;
     default:
       break;
     }
   }
   if (hasState)
-    e.store(i, 0, states);
+    exec.store(inst, 0, states);
   return Step::Next;
 }
 
-Step pendingCount(Exec &e, const Inst &i) {
-  const uint64_t *state = e.src<uint64_t>(i, 1);
+Step pendingCount(Exec &exec, const Inst &inst) {
+  const uint64_t *state = exec.src<uint64_t>(inst, 1);
   uint32_t r[kLanes];
-  for (unsigned l = 0; l < kLanes; ++l)
-    r[l] = state[l] & 0xffffff;
-  e.store(i, 0, r);
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    r[lane] = state[lane] & 0xffffff;
+  exec.store(inst, 0, r);
   return Step::Next;
 }
 
 /// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is
 /// over; now and then, as the ISA allows, it gives up at once.
-Step wait(Exec &e, const Inst &i) {
+Step wait(Exec &exec, const Inst &inst) {
   std::array<MbarrierWait, kLanes> waits;
   uint32_t passed = 0, valid = 0;
   bool uniform = true;
-  unsigned first = llvm::countr_zero(e.active);
-  for (uint32_t lanes = e.active; lanes; lanes &= lanes - 1) {
-    unsigned l = llvm::countr_zero(lanes);
+  unsigned first = llvm::countr_zero(exec.active);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
     Place p;
-    MbarrierWait &w = waits[l];
-    w.byState = !(i.aux & FlParity);
-    w.state = w.byState ? e.src<uint64_t>(i, 2)[l] >> 24 : e.src<uint32_t>(i, 2)[l];
-    uint64_t address = addressAt(e, i, 1, l);
+    MbarrierWait &w = waits[lane];
+    w.byState = !(inst.aux & FlParity);
+    w.state =
+        w.byState ? exec.src<uint64_t>(inst, 2)[lane] >> 24 : exec.src<uint32_t>(inst, 2)[lane];
+    uint64_t address = addressAt(exec, inst, 1, lane);
     // Lanes nearly always wait together for the same barrier.
-    if (l != first && address == addressAt(e, i, 1, first) && w.state == waits[first].state) {
+    if (lane != first && address == addressAt(exec, inst, 1, first) &&
+        w.state == waits[first].state) {
       w = waits[first];
-      passed |= (passed >> first & 1) << l;
-      valid |= (valid >> first & 1) << l;
+      passed |= (passed >> first & 1) << lane;
+      valid |= (valid >> first & 1) << lane;
       continue;
     }
-    uniform &= l == first;
+    uniform &= lane == first;
     if (!w.byState && w.state > 1)
-      e.report(DiagKind::BarrierMisuse, i,
-               llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), l);
+      exec.report(DiagKind::BarrierMisuse, inst,
+                  llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), lane);
     w.state &= w.byState ? ~0ull : 1;
-    if (!place(e, i, 1, l, p))
+    if (!place(exec, inst, 1, lane, p))
       continue;
     w.cta = p.cta;
     w.offset = p.offset;
-    Mbarrier *b = find(e, i, p, l);
+    Mbarrier *b = find(exec, inst, p, lane);
     if (!b)
       continue;
-    valid |= 1u << l;
+    valid |= 1u << lane;
     if (mbarrierPassed(*b, w.state, w.byState)) {
-      passed |= 1u << l;
-      if (!(i.aux & FlRelaxed))
-        observeMbarrier(*e.warp, *b);
+      passed |= 1u << lane;
+      if (!(inst.aux & FlRelaxed))
+        observeMbarrier(*exec.warp, *b);
     }
   }
   // A barrier that does not exist has been reported; waiting for it would only hide what else is
   // wrong.
-  passed |= e.active & ~valid;
-  if (passed || i.select == TestWait || e.cluster->rng.below(16) == 0) {
-    e.storePred(i, 0, passed);
+  passed |= exec.active & ~valid;
+  if (passed || inst.select == TestWait || exec.cluster->rng.below(16) == 0) {
+    exec.storePred(inst, 0, passed);
     if (!passed) {
-      ++e.cluster->failedPolls;
-      ++e.split->pc;
-      e.split->polling = true;
+      ++exec.cluster->failedPolls;
+      ++exec.split->pc;
+      exec.split->polling = true;
       return Step::Stop;
     }
     return Step::Next;
   }
-  Wait &w = e.split->wait;
-  w.value = e.active;
+  Wait &w = exec.split->wait;
+  w.value = exec.active;
   w.aliased = false;
   if (uniform) {
     w.kind = Wait::MbarrierTry;

@@ -1,7 +1,7 @@
 //===- Memory.cpp - Global memory, state spaces, access checks ------------===//
-#include "Memory.h"
-#include "Decoder.h"
-#include "Limits.h"
+#include "lib/Simulator/Memory.h"
+#include "lib/Simulator/Decoder.h"
+#include "lib/Simulator/Limits.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstdlib>
 
@@ -83,40 +83,41 @@ Error GlobalMemory::read(uint64_t address, llvm::MutableArrayRef<uint8_t> bytes)
 // Addresses
 //===----------------------------------------------------------------------===//
 
-bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t address, uint32_t bytes,
-                                         unsigned lane, bool ownOnly, Place &out) {
+bool tessera::sim::detail::resolveShared(Exec &exec, const Inst &inst, uint64_t address,
+                                         uint32_t bytes, unsigned lane, bool ownOnly, Place &out) {
   uint64_t rank = address >> kRankShift;
   uint64_t offset = address & ((1u << kRankShift) - 1);
-  if (rank >= e.cluster->ctas.size()) {
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("shared memory address {0:x} names CTA {1} of a cluster of {2}", address,
-                           rank, e.cluster->ctas.size())
-                 .str(),
-             lane);
+  if (rank >= exec.cluster->ctas.size()) {
+    exec.report(DiagKind::OutOfBounds, inst,
+                llvm::formatv("shared memory address {0:x} names CTA {1} of a cluster of {2}",
+                              address, rank, exec.cluster->ctas.size())
+                    .str(),
+                lane);
     return false;
   }
-  Cta *cta = e.cluster->ctas[rank].get();
-  if (ownOnly && cta != e.cta) {
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv(
-                 "shared::cta address {0:x} belongs to CTA {1} of the cluster, not to this one",
-                 address, rank)
-                 .str(),
-             lane);
+  Cta *cta = exec.cluster->ctas[rank].get();
+  if (ownOnly && cta != exec.cta) {
+    exec.report(DiagKind::OutOfBounds, inst,
+                llvm::formatv(
+                    "shared::cta address {0:x} belongs to CTA {1} of the cluster, not to this one",
+                    address, rank)
+                    .str(),
+                lane);
     return false;
   }
   if (offset < kSharedBase || !isInside(offset - kSharedBase, bytes, cta->shared.size())) {
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of "
-                           "the CTA's {3} bytes",
-                           bytes, address, int64_t(offset) - kSharedBase, cta->shared.size())
-                 .str(),
-             lane);
+    exec.report(
+        DiagKind::OutOfBounds, inst,
+        llvm::formatv("{0} bytes at shared memory address {1:x} (offset {2}) are outside of "
+                      "the CTA's {3} bytes",
+                      bytes, address, int64_t(offset) - kSharedBase, cta->shared.size())
+            .str(),
+        lane);
     return false;
   }
-  if (cta != e.cta && cta->exited) {
-    e.report(
-        DiagKind::PeerExited, i,
+  if (cta != exec.cta && cta->exited) {
+    exec.report(
+        DiagKind::PeerExited, inst,
         llvm::formatv("access to shared memory of CTA {0} of the cluster, which has exited", rank)
             .str(),
         lane);
@@ -128,10 +129,10 @@ bool tessera::sim::detail::resolveShared(Exec &e, const Inst &i, uint64_t addres
   return true;
 }
 
-static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane,
-                          AccessKind kind, Place &out) {
-  GlobalMemory &memory = *e.run->launch->memory;
-  GlobalMemory::Buffer *b = e.cluster->lastBuffer;
+static bool resolveGlobal(Exec &exec, const Inst &inst, uint64_t address, uint32_t bytes,
+                          unsigned lane, AccessKind kind, Place &out) {
+  GlobalMemory &memory = *exec.run->launch->memory;
+  GlobalMemory::Buffer *b = exec.cluster->lastBuffer;
   if (!b || !b->contains(address, bytes))
     b = memory.find(address, bytes);
   if (!b) {
@@ -140,16 +141,16 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
       where = llvm::formatv("; '{0}' ends {1} bytes before the end of this access", n->name,
                             address + bytes - (n->base + n->size))
                   .str();
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes, address,
-                           where)
-                 .str(),
-             lane);
+    exec.report(DiagKind::OutOfBounds, inst,
+                llvm::formatv("{0} bytes at global address {1:x} are in no buffer{2}", bytes,
+                              address, where)
+                    .str(),
+                lane);
     return false;
   }
-  e.cluster->lastBuffer = b;
+  exec.cluster->lastBuffer = b;
   if (b->readOnly && kind != AccessKind::Read) {
-    e.report(DiagKind::OutOfBounds, i, "write to read-only buffer '" + b->name + "'", lane);
+    exec.report(DiagKind::OutOfBounds, inst, "write to read-only buffer '" + b->name + "'", lane);
     return false;
   }
   out.cta = nullptr;
@@ -158,38 +159,38 @@ static bool resolveGlobal(Exec &e, const Inst &i, uint64_t address, uint32_t byt
   return true;
 }
 
-static bool resolveParam(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
-                         AccessKind kind, Place &out) {
-  if (!isInside(offset, bytes, e.run->params.size()) || kind != AccessKind::Read) {
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv(
-                 "{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters",
-                 bytes, int64_t(offset), e.run->params.size())
-                 .str(),
-             lane);
+static bool resolveParam(Exec &exec, const Inst &inst, uint64_t offset, uint32_t bytes,
+                         unsigned lane, AccessKind kind, Place &out) {
+  if (!isInside(offset, bytes, exec.run->params.size()) || kind != AccessKind::Read) {
+    exec.report(DiagKind::OutOfBounds, inst,
+                llvm::formatv(
+                    "{0} bytes at parameter offset {1} are outside of the {2} bytes of parameters",
+                    bytes, int64_t(offset), exec.run->params.size())
+                    .str(),
+                lane);
     return false;
   }
   out.cta = nullptr;
-  out.data = e.run->params.data() + offset;
+  out.data = exec.run->params.data() + offset;
   return true;
 }
 
-static bool resolveLocal(Exec &e, const Inst &i, uint64_t offset, uint32_t bytes, unsigned lane,
-                         Place &out) {
-  if (!isInside(offset, bytes, e.p->localBytes)) {
-    e.report(DiagKind::OutOfBounds, i,
-             llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes",
-                           bytes, int64_t(offset), e.p->localBytes)
-                 .str(),
-             lane);
+static bool resolveLocal(Exec &exec, const Inst &inst, uint64_t offset, uint32_t bytes,
+                         unsigned lane, Place &out) {
+  if (!isInside(offset, bytes, exec.p->localBytes)) {
+    exec.report(DiagKind::OutOfBounds, inst,
+                llvm::formatv("{0} bytes at local offset {1} are outside of the thread's {2} bytes",
+                              bytes, int64_t(offset), exec.p->localBytes)
+                    .str(),
+                lane);
     return false;
   }
   out.cta = nullptr;
-  out.data = e.warp->local.data() + size_t(lane) * e.p->localBytes + offset;
+  out.data = exec.warp->local.data() + size_t(lane) * exec.p->localBytes + offset;
   return true;
 }
 
-bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t address,
+bool tessera::sim::detail::resolve(Exec &exec, const Inst &inst, Space space, uint64_t address,
                                    uint32_t bytes, unsigned lane, AccessKind kind, Place &out) {
   if (space == Space::Generic) {
     uint64_t window = address - address % kWindowBytes;
@@ -202,13 +203,13 @@ bool tessera::sim::detail::resolve(Exec &e, const Inst &i, Space space, uint64_t
   }
   switch (space) {
   case Space::Shared:
-    return resolveShared(e, i, address, bytes, lane, false, out);
+    return resolveShared(exec, inst, address, bytes, lane, false, out);
   case Space::Local:
-    return resolveLocal(e, i, address, bytes, lane, out);
+    return resolveLocal(exec, inst, address, bytes, lane, out);
   case Space::Param:
-    return resolveParam(e, i, address, bytes, lane, kind, out);
+    return resolveParam(exec, inst, address, bytes, lane, kind, out);
   default:
-    return resolveGlobal(e, i, address, bytes, lane, kind, out);
+    return resolveGlobal(exec, inst, address, bytes, lane, kind, out);
   }
 }
 
@@ -267,22 +268,22 @@ void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, c
                  describeSite(run, c.other.site)});
 }
 
-void tessera::sim::detail::noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes,
-                                      unsigned lane, AccessKind kind, bool strong) {
+void tessera::sim::detail::noteShared(Exec &exec, const Inst &inst, const Place &place,
+                                      uint32_t bytes, unsigned lane, AccessKind kind, bool strong) {
   Access a;
-  a.epoch = e.warp->epoch;
-  a.agent = e.warp->agent;
-  a.site = &i - e.p->insts.data();
+  a.epoch = exec.warp->epoch;
+  a.agent = exec.warp->agent;
+  a.site = &inst - exec.p->insts.data();
   a.strong = strong;
   if (kind != AccessKind::Write) {
-    Conflict c = place.cta->shadow.read(place.offset, bytes, a, e.warp->clock);
+    Conflict c = place.cta->shadow.read(place.offset, bytes, a, exec.warp->clock);
     if (c.hazard != Hazard::None)
-      reportConflict(*e.cluster, c, a, false, e.warp, &i, lane);
+      reportConflict(*exec.cluster, c, a, false, exec.warp, &inst, lane);
   }
   if (kind != AccessKind::Read) {
-    Conflict c = place.cta->shadow.write(place.offset, bytes, a, e.warp->clock);
+    Conflict c = place.cta->shadow.write(place.offset, bytes, a, exec.warp->clock);
     if (c.hazard != Hazard::None)
-      reportConflict(*e.cluster, c, a, true, e.warp, &i, lane);
+      reportConflict(*exec.cluster, c, a, true, exec.warp, &inst, lane);
   }
 }
 

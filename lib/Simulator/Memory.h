@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_MEMORY_H
 #define TESSERA_SIMULATOR_MEMORY_H
 
-#include "Machine.h"
+#include "lib/Simulator/Machine.h"
 
 namespace tessera::sim::detail {
 
@@ -19,21 +19,21 @@ struct Place {
 enum class AccessKind : uint8_t { Read, Write, Update };
 
 /// Finds [address, address + bytes). Reports and returns false when it is out of bounds.
-bool resolve(Exec &e, const Inst &i, Space space, uint64_t address, uint32_t bytes, unsigned lane,
-             AccessKind kind, Place &out);
+bool resolve(Exec &exec, const Inst &inst, Space space, uint64_t address, uint32_t bytes,
+             unsigned lane, AccessKind kind, Place &out);
 /// A shared::cluster address; `ownOnly`: shared::cta.
-bool resolveShared(Exec &e, const Inst &i, uint64_t address, uint32_t bytes, unsigned lane,
+bool resolveShared(Exec &exec, const Inst &inst, uint64_t address, uint32_t bytes, unsigned lane,
                    bool ownOnly, Place &out);
 /// Checks and remembers a generic-proxy access of the executing warp to shared memory.
-void noteShared(Exec &e, const Inst &i, const Place &place, uint32_t bytes, unsigned lane,
+void noteShared(Exec &exec, const Inst &inst, const Place &place, uint32_t bytes, unsigned lane,
                 AccessKind kind, bool strong);
 /// Reports what the shadow found.
 void reportConflict(Cluster &cluster, const Conflict &conflict, const Access &access, bool isWrite,
                     const Warp *warp, const Inst *inst, int lane);
-inline uint64_t addressAt(const Exec &e, const Inst &i, unsigned n, unsigned lane) {
-  uint64_t base =
-      e.op(i, n).cls == RegClass::R64 ? e.src<uint64_t>(i, n)[lane] : e.src<uint32_t>(i, n)[lane];
-  return base + uint64_t(i.imm);
+inline uint64_t addressAt(const Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
+                                                        : exec.src<uint32_t>(inst, n)[lane];
+  return base + uint64_t(inst.imm);
 }
 /// The .sem and .scope of ld, st, atom and red (PTX ISA 8.3 and 8.5).
 struct Ordering {

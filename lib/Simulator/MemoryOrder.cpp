@@ -1,5 +1,5 @@
 //===- MemoryOrder.cpp - Release and acquire through memory ---------------===//
-#include "MemoryOrder.h"
+#include "lib/Simulator/MemoryOrder.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -14,11 +14,11 @@ static uint64_t sharedKey(const Place &place) {
 }
 static uint64_t globalKey(const Place &place) { return place.buffer->base + place.bufferOffset(); }
 
-void tessera::sim::detail::orderRead(Exec &e, const Place &place, const Ordering &ordering) {
+void tessera::sim::detail::orderRead(Exec &exec, const Place &place, const Ordering &ordering) {
   if (!ordering.strong())
     return;
-  Cluster &cluster = *e.cluster;
-  Clock &clock = e.warp->clock;
+  Cluster &cluster = *exec.cluster;
+  Clock &clock = exec.warp->clock;
   if (place.cta) {
     auto it = cluster.strongClocks.find(sharedKey(place));
     if (it != cluster.strongClocks.end())
@@ -27,9 +27,9 @@ void tessera::sim::detail::orderRead(Exec &e, const Place &place, const Ordering
   }
   if (!place.buffer)
     return;
-  std::lock_guard<std::mutex> lock(e.run->syncMutex);
-  auto it = e.run->syncWords.find(globalKey(place));
-  if (it == e.run->syncWords.end())
+  std::lock_guard<std::mutex> lock(exec.run->syncMutex);
+  auto it = exec.run->syncWords.find(globalKey(place));
+  if (it == exec.run->syncWords.end())
     return;
   const SyncWord &word = it->second;
   for (MemScope scope : {MemScope::Cluster, MemScope::Device}) {
@@ -46,12 +46,12 @@ void tessera::sim::detail::orderRead(Exec &e, const Place &place, const Ordering
   }
 }
 
-void tessera::sim::detail::orderWrite(Exec &e, const Place &place, const Ordering &ordering,
+void tessera::sim::detail::orderWrite(Exec &exec, const Place &place, const Ordering &ordering,
                                       bool readsToo) {
   if (!ordering.strong())
     return;
-  Cluster &cluster = *e.cluster;
-  Warp &w = *e.warp;
+  Cluster &cluster = *exec.cluster;
+  Warp &w = *exec.warp;
   if (place.cta) {
     cluster.strongClocks[sharedKey(place)].join(w.clock);
     w.release();
@@ -60,8 +60,8 @@ void tessera::sim::detail::orderWrite(Exec &e, const Place &place, const Orderin
   if (!place.buffer)
     return;
   {
-    std::lock_guard<std::mutex> lock(e.run->syncMutex);
-    SyncWord &word = e.run->syncWords[globalKey(place)];
+    std::lock_guard<std::mutex> lock(exec.run->syncMutex);
+    SyncWord &word = exec.run->syncWords[globalKey(place)];
     // A plain write ends the release sequences of others (PTX ISA 8.8: observation order goes
     // through read-modify-writes).
     bool mine = word.cluster == cluster.number && word.agent == w.agent;
@@ -157,23 +157,23 @@ static bool check(Cluster &cluster, const GlobalMemory::Buffer &buffer, uint64_t
   return false;
 }
 
-void tessera::sim::detail::noteGlobal(Exec &e, const Inst &i, const Place &place, uint32_t bytes,
-                                      unsigned lane, AccessKind kind, const Ordering &ordering,
-                                      bool unchanged) {
-  const Warp &w = *e.warp;
-  e.cluster->touchGlobal();
-  if (!e.run->options->checkRaces)
+void tessera::sim::detail::noteGlobal(Exec &exec, const Inst &inst, const Place &place,
+                                      uint32_t bytes, unsigned lane, AccessKind kind,
+                                      const Ordering &ordering, bool unchanged) {
+  const Warp &w = *exec.warp;
+  exec.cluster->touchGlobal();
+  if (!exec.run->options->checkRaces)
     return;
   GlobalAccess a;
-  a.cluster = uint32_t(e.cluster->number);
+  a.cluster = uint32_t(exec.cluster->number);
   a.epoch = w.epoch;
-  a.site = &i - e.p->insts.data();
+  a.site = &inst - exec.p->insts.data();
   a.agent = w.agent;
-  a.warp = warpOfCluster(*e.run, w);
+  a.warp = warpOfCluster(*exec.run, w);
   a.lane = lane;
   a.strength = uint8_t(ordering.strength());
-  check(*e.cluster, *place.buffer, place.bufferOffset(), bytes, kind, a, w.clock, unchanged, &w,
-        &i);
+  check(*exec.cluster, *place.buffer, place.bufferOffset(), bytes, kind, a, w.clock, unchanged, &w,
+        &inst);
 }
 
 bool tessera::sim::detail::noteGlobal(Cluster &cluster, const AsyncOp &op,

@@ -9,17 +9,17 @@
 #ifndef TESSERA_SIMULATOR_MEMORYORDER_H
 #define TESSERA_SIMULATOR_MEMORYORDER_H
 
-#include "Memory.h"
+#include "lib/Simulator/Memory.h"
 
 namespace tessera::sim::detail {
 
 /// Before the access of a lane reads, and after it has written.
-void orderRead(Exec &e, const Place &place, const Ordering &ordering);
+void orderRead(Exec &exec, const Place &place, const Ordering &ordering);
 /// `readsToo`: a read-modify-write, which does not end what others have released.
-void orderWrite(Exec &e, const Place &place, const Ordering &ordering, bool readsToo);
+void orderWrite(Exec &exec, const Place &place, const Ordering &ordering, bool readsToo);
 
 /// Checks and remembers an access of the executing warp to global memory.
-void noteGlobal(Exec &e, const Inst &i, const Place &place, uint32_t bytes, unsigned lane,
+void noteGlobal(Exec &exec, const Inst &inst, const Place &place, uint32_t bytes, unsigned lane,
                 AccessKind kind, const Ordering &ordering, bool unchanged = false);
 /// The same of an asynchronous operation, seen by others as `agent` at `epoch`; false when it
 /// reported a hazard.

@@ -1,5 +1,5 @@
 //===- Numeric.cpp - Small floating-point formats and rounding ------------===//
-#include "Numeric.h"
+#include "lib/Simulator/Numeric.h"
 #include <algorithm>
 #include <array>
 

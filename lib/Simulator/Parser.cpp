@@ -1,5 +1,5 @@
 //===- Parser.cpp - Modules and functions (PTX ISA sections 4, 11) --------===//
-#include "Parser.h"
+#include "lib/Simulator/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 

@@ -2,8 +2,8 @@
 #ifndef TESSERA_SIMULATOR_PARSER_H
 #define TESSERA_SIMULATOR_PARSER_H
 
-#include "Ast.h"
-#include "Lexer.h"
+#include "lib/Simulator/Ast.h"
+#include "lib/Simulator/Lexer.h"
 #include <optional>
 
 namespace tessera::sim::detail {

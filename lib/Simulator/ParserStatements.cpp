@@ -1,5 +1,5 @@
 //===- ParserStatements.cpp - Instructions and operands (PTX ISA section 6) ===//
-#include "Parser.h"
+#include "lib/Simulator/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace tessera::sim;

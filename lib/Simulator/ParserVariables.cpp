@@ -1,5 +1,5 @@
 //===- ParserVariables.cpp - Registers and variables (PTX ISA section 5) --===//
-#include "Parser.h"
+#include "lib/Simulator/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>

@@ -1,6 +1,6 @@
 //===- Program.cpp - Layout of variables and decoding of a kernel ---------===//
-#include "Program.h"
-#include "Decoder.h"
+#include "lib/Simulator/Program.h"
+#include "lib/Simulator/Decoder.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_PROGRAM_H
 #define TESSERA_SIMULATOR_PROGRAM_H
 
-#include "Ast.h"
+#include "lib/Simulator/Ast.h"
 
 namespace tessera::sim::detail {
 

@@ -1,5 +1,5 @@
 //===- Report.cpp - Diagnostics in the source's words ---------------------===//
-#include "Machine.h"
+#include "lib/Simulator/Machine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -5,8 +5,8 @@
 // other seeds also now and then before, or at once.
 //
 //===----------------------------------------------------------------------===//
-#include "Async.h"
-#include "Sync.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Sync.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;
@@ -200,56 +200,56 @@ void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
 //===----------------------------------------------------------------------===//
 
 /// Uninitialised and in-flight registers. Returns false when the split must wait for a value.
-static bool checkRegisters(Exec &e, const Inst &i) {
-  Warp &w = *e.warp;
+static bool checkRegisters(Exec &exec, const Inst &inst) {
+  Warp &w = *exec.warp;
   uint32_t copiedInit = kAllLanes, copiedFence = 0, copiedFlight = 0;
   bool hasRegisterSource = false;
-  for (unsigned n = i.dstCount; n < i.opCount; ++n) {
-    int reg = e.p->ops[i.opBegin + n].reg;
+  for (unsigned n = inst.dstCount; n < inst.opCount; ++n) {
+    int reg = exec.p->ops[inst.opBegin + n].reg;
     if (reg < 0)
       continue;
     hasRegisterSource = true;
     RegMeta &m = w.meta[reg];
-    if ((m.init & e.active) != e.active) {
-      if (!(i.flags & FlagCopies))
-        e.report(DiagKind::UninitialisedRegister, i,
-                 e.p->regName(reg) + " is used but has not been written",
-                 llvm::countr_zero(e.active & ~m.init));
-      m.init |= i.flags & FlagCopies ? 0 : e.active; // once is enough
+    if ((m.init & exec.active) != exec.active) {
+      if (!(inst.flags & FlagCopies))
+        exec.report(DiagKind::UninitialisedRegister, inst,
+                    exec.p->regName(reg) + " is used but has not been written",
+                    llvm::countr_zero(exec.active & ~m.init));
+      m.init |= inst.flags & FlagCopies ? 0 : exec.active; // once is enough
     }
     copiedInit &= m.init;
     copiedFence = std::max(copiedFence, m.fence);
     copiedFlight = std::max(copiedFlight, m.flightAcc);
-    if (m.flightAcc && !(i.flags & FlagRename))
-      e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) +
-                   " is read while a wgmma that accumulates into it has not been waited for");
-    else if (m.flightA && !(i.flags & FlagRename))
-      e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) +
-                   " is read while it is the A operand of a wgmma that has not been waited for");
+    if (m.flightAcc && !(inst.flags & FlagRename))
+      exec.report(DiagKind::RegisterInFlight, inst,
+                  exec.p->regName(reg) +
+                      " is read while a wgmma that accumulates into it has not been waited for");
+    else if (m.flightA && !(inst.flags & FlagRename))
+      exec.report(DiagKind::RegisterInFlight, inst,
+                  exec.p->regName(reg) +
+                      " is read while it is the A operand of a wgmma that has not been waited for");
   }
-  if (copiedFlight && (i.flags & FlagRename) &&
+  if (copiedFlight && (inst.flags & FlagRename) &&
       w.cta->groups[w.index / 4].completed < copiedFlight) {
-    e.split->wait.kind = Wait::WgmmaValue;
-    e.split->wait.value = copiedFlight;
+    exec.split->wait.kind = Wait::WgmmaValue;
+    exec.split->wait.value = copiedFlight;
     return false;
   }
-  for (unsigned n = 0; n < i.dstCount; ++n) {
-    int reg = e.p->ops[i.opBegin + n].reg;
+  for (unsigned n = 0; n < inst.dstCount; ++n) {
+    int reg = exec.p->ops[inst.opBegin + n].reg;
     if (reg < 0)
       continue;
     RegMeta &m = w.meta[reg];
     if (m.flightAcc || m.flightA)
-      e.report(DiagKind::RegisterInFlight, i,
-               e.p->regName(reg) + " is written while it is " +
-                   (m.flightAcc ? "an accumulator" : "the A operand") +
-                   " of a wgmma that has not been waited for");
-    if (i.flags & FlagCopies)
-      m.init = (m.init & ~e.active) | (copiedInit & e.active);
+      exec.report(DiagKind::RegisterInFlight, inst,
+                  exec.p->regName(reg) + " is written while it is " +
+                      (m.flightAcc ? "an accumulator" : "the A operand") +
+                      " of a wgmma that has not been waited for");
+    if (inst.flags & FlagCopies)
+      m.init = (m.init & ~exec.active) | (copiedInit & exec.active);
     else
-      m.init |= e.active;
-    if ((i.flags & FlagRename) && hasRegisterSource) {
+      m.init |= exec.active;
+    if ((inst.flags & FlagRename) && hasRegisterSource) {
       m.fence = copiedFence;
       if (copiedFlight) {
         if (!m.flightAcc && !m.flightA)
@@ -265,18 +265,18 @@ static bool checkRegisters(Exec &e, const Inst &i) {
 
 /// Runs a split for at most `quantum` instructions; returns how many it executed.
 static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uint64_t quantum) {
-  Exec e;
-  e.run = c.run;
-  e.cluster = &c;
-  e.cta = w.cta;
-  e.warp = &w;
-  e.split = &*it;
-  e.p = c.run->program;
-  e.regs = w.regs.data();
-  e.consts = e.p->constants.data();
+  Exec exec;
+  exec.run = c.run;
+  exec.cluster = &c;
+  exec.cta = w.cta;
+  exec.warp = &w;
+  exec.split = &*it;
+  exec.p = c.run->program;
+  exec.regs = w.regs.data();
+  exec.consts = exec.p->constants.data();
   Split &s = *it;
   s.polling = false;
-  const Inst *insts = e.p->insts.data();
+  const Inst *insts = exec.p->insts.data();
   bool checks = c.run->options->checkRegisters;
   int32_t join = s.stack.empty() ? -1 : w.points[s.stack.back()].pc;
   for (uint64_t n = 0; n < quantum; ++n) {
@@ -284,34 +284,34 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
       arriveReconvergence(w, it);
       return n;
     }
-    const Inst &i = insts[s.pc];
-    e.active = s.mask;
-    if (i.guard.reg >= 0) {
-      uint32_t g = e.regs[i.guard.offset];
-      if (checks && (w.meta[i.guard.reg].init & s.mask) != s.mask) {
-        e.report(DiagKind::UninitialisedRegister, i,
-                 "the guard " + e.p->regName(i.guard.reg) + " has not been written");
-        w.meta[i.guard.reg].init |= s.mask;
+    const Inst &inst = insts[s.pc];
+    exec.active = s.mask;
+    if (inst.guard.reg >= 0) {
+      uint32_t g = exec.regs[inst.guard.offset];
+      if (checks && (w.meta[inst.guard.reg].init & s.mask) != s.mask) {
+        exec.report(DiagKind::UninitialisedRegister, inst,
+                    "the guard " + exec.p->regName(inst.guard.reg) + " has not been written");
+        w.meta[inst.guard.reg].init |= s.mask;
       }
-      e.active &= i.guard.negated ? ~g : g;
+      exec.active &= inst.guard.negated ? ~g : g;
     }
     ++c.instructions;
-    ++c.opcodeCounts[i.opcode];
-    if (!e.active) {
+    ++c.opcodeCounts[inst.opcode];
+    if (!exec.active) {
       ++s.pc;
       continue;
     }
-    if ((i.flags & FlagAligned) && e.active != w.alive())
-      e.report(DiagKind::DivergentAligned, i,
-               llvm::formatv("executed by lanes {0:x} of the warp, while {1:x} are alive", e.active,
-                             w.alive())
-                   .str());
-    if (checks && !(i.flags & FlagOwnCheck) && !checkRegisters(e, i))
+    if ((inst.flags & FlagAligned) && exec.active != w.alive())
+      exec.report(DiagKind::DivergentAligned, inst,
+                  llvm::formatv("executed by lanes {0:x} of the warp, while {1:x} are alive",
+                                exec.active, w.alive())
+                      .str());
+    if (checks && !(inst.flags & FlagOwnCheck) && !checkRegisters(exec, inst))
       return n + 1;
-    Step step = i.fn(e, i);
+    Step step = inst.fn(exec, inst);
     // A handler that ends the split must not be followed by an access to it.
-    if (i.flags & FlagCounted)
-      ++w.counts[i.counter];
+    if (inst.flags & FlagCounted)
+      ++w.counts[inst.counter];
     switch (step) {
     case Step::Next:
       ++s.pc;

@@ -1,5 +1,5 @@
 //===- Shadow.cpp - Who touched which shared memory word ------------------===//
-#include "Shadow.h"
+#include "lib/Simulator/Shadow.h"
 
 using namespace tessera::sim::detail;
 

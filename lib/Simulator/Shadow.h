@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_SHADOW_H
 #define TESSERA_SIMULATOR_SHADOW_H
 
-#include "Clock.h"
+#include "lib/Simulator/Clock.h"
 #include <unordered_map>
 
 namespace tessera::sim::detail {

@@ -1,7 +1,7 @@
 //===- Simulator.cpp - Modules and launches -------------------------------===//
-#include "Simulator.h"
-#include "Ast.h"
-#include "Machine.h"
+#include "lib/Simulator/Simulator.h"
+#include "lib/Simulator/Ast.h"
+#include "lib/Simulator/Machine.h"
 #include <chrono>
 
 using namespace tessera::sim;

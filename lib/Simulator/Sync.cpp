@@ -1,6 +1,6 @@
 //===- Sync.cpp - Ends of waits, and what a blocked warp waits for --------===//
-#include "Sync.h"
-#include "Async.h"
+#include "lib/Simulator/Sync.h"
+#include "lib/Simulator/Async.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

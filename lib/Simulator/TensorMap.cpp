@@ -3,7 +3,7 @@
 // The rules are those of cuTensorMapEncodeTiled in the CUDA driver API.
 //
 //===----------------------------------------------------------------------===//
-#include "TensorMap.h"
+#include "lib/Simulator/TensorMap.h"
 #include <cstring>
 
 using namespace tessera::sim;

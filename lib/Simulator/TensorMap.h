@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_TENSORMAP_H
 #define TESSERA_SIMULATOR_TENSORMAP_H
 
-#include "Simulator.h"
+#include "lib/Simulator/Simulator.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tessera::sim::detail {

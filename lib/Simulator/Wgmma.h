@@ -2,7 +2,7 @@
 #ifndef TESSERA_SIMULATOR_WGMMA_H
 #define TESSERA_SIMULATOR_WGMMA_H
 
-#include "TensorMap.h"
+#include "lib/Simulator/TensorMap.h"
 
 namespace tessera::sim::detail {
 

@@ -5,10 +5,10 @@
 // the bounds that docs/simulator.md states.
 //
 //===----------------------------------------------------------------------===//
-#include "Async.h"
-#include "Memory.h"
-#include "Numeric.h"
-#include "Wgmma.h"
+#include "lib/Simulator/Async.h"
+#include "lib/Simulator/Memory.h"
+#include "lib/Simulator/Numeric.h"
+#include "lib/Simulator/Wgmma.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

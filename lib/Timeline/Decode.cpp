@@ -3,6 +3,7 @@
 #include "dialects/Hop/TimelineLayout.h"
 #include "lib/Support/Json.h"
 #include "lib/Timeline/Json.h"
+#include "tessera/BundleKeys.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
@@ -10,6 +11,7 @@
 using namespace llvm;
 using namespace llvm::support::endian;
 using namespace tessera::timeline;
+namespace key = tessera::key;
 
 namespace {
 /// What a bundle says of a kernel's timeline.
@@ -26,14 +28,14 @@ struct RoleEntry {
 
 bool fromJSON(const json::Value &value, RoleEntry &role, json::Path path) {
   json::ObjectMapper map(value, path);
-  return map && map.map("name", role.name) && map.map("first_warp", role.firstWarp) &&
-         map.map("warps", role.warps);
+  return map && map.map(key::name, role.name) && map.map(key::firstWarp, role.firstWarp) &&
+         map.map(key::warps, role.warps);
 }
 
 bool fromJSON(const json::Value &value, Layout &layout, json::Path path) {
   json::ObjectMapper map(value, path);
-  return map && map.map("blocks", layout.blocks) && map.map("first", layout.first) &&
-         map.map("events", layout.events) && map.map("stages", layout.stages);
+  return map && map.map(key::blocks, layout.blocks) && map.map(key::first, layout.first) &&
+         map.map(key::events, layout.events) && map.map(key::stages, layout.stages);
 }
 } // namespace
 
@@ -41,12 +43,12 @@ static Expected<Layout> readLayout(const json::Object &kernel) {
   Layout layout;
   std::vector<RoleEntry> roles;
   json::Path::Root root("kernel");
-  const json::Value *timeline = kernel.get("timeline"), *entries = kernel.get("roles");
+  const json::Value *timeline = kernel.get(key::timeline), *entries = kernel.get(key::roles);
   if (!timeline || !entries)
     return createStringError("the kernel's description has no timeline; compile it with "
                              "--instrument=timeline");
-  if (!fromJSON(*timeline, layout, json::Path(root).field("timeline")) ||
-      !json::fromJSON(*entries, roles, json::Path(root).field("roles")))
+  if (!fromJSON(*timeline, layout, json::Path(root).field(key::timeline)) ||
+      !json::fromJSON(*entries, roles, json::Path(root).field(key::roles)))
     return root.getError();
   for (const RoleEntry &role : roles)
     for (int64_t warp = 0; warp < role.warps; warp += 4)
@@ -92,8 +94,8 @@ Expected<Timeline> tessera::timeline::decode(StringRef description, ArrayRef<cha
     return createStringError("the timeline has " + Twine(memory.size()) +
                              " bytes, which is not what its description says");
   Timeline timeline;
-  timeline.kernel = kernel->getString("name").value_or("").str();
-  timeline.schedule = kernel->getString("schedule").value_or("").str();
+  timeline.kernel = kernel->getString(key::name).value_or("").str();
+  timeline.schedule = kernel->getString(key::schedule).value_or("").str();
   timeline.unit = unit;
   const char *at = memory.data();
   for (int64_t block = 0; block < layout->blocks; ++block)

@@ -175,6 +175,7 @@ private:
       hop::FlagOp::create(builder, loc, valid, constant(1), ledger.doubted, parity);
     });
     // Slots are lent when consumers are done with them, for which the next number need not wait.
+    // At another place the loan is late and no more: hop-check-pipes proves that all go on.
     for (hop::PipeLendOp lend : llvm::to_vector(body->getOps<hop::PipeLendOp>()))
       lend->moveBefore(yield);
   }
@@ -270,7 +271,7 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     if (role && (parent == role || walksOverTiles))
       return success();
     return attempt.emitError("stands in a role or in its loop over tiles, whose one value is the "
-                             "number of the tile");
+                             "number of the tile, as hop-persistent makes it");
   }
 
   /// A role without an attempt has nothing to run again, and meets nobody.

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Analysis/TileLayout.h"
+#include "tessera/BundleKeys.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -182,23 +183,23 @@ static Attribute describeExtent(Builder &b, tile::ViewType view, int64_t dim) {
 DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned argument) const {
   Builder b(kernel.getContext());
   NamedAttrList entry;
-  entry.set("name", b.getStringAttr(kernel.getArgumentName(argument)));
+  entry.set(key::name, b.getStringAttr(kernel.getArgumentName(argument)));
   auto view = dyn_cast<tile::ViewType>(kernel.getArgument(argument).getType());
   if (!view) {
     Type type = kernel.getArgument(argument).getType();
-    entry.set("kind", b.getStringAttr("scalar"));
-    entry.set("type", b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    entry.set(key::kind, b.getStringAttr("scalar"));
+    entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
     return entry.getDictionary(kernel.getContext());
   }
   SmallVector<Attribute> dims;
   for (int64_t i = 0; i < view.getRank(); ++i)
     dims.push_back(describeExtent(b, view, i));
   unsigned use = access.lookup(argument);
-  entry.set("kind", b.getStringAttr("view"));
-  entry.set("element", b.getStringAttr(spell(view.getElementType())));
-  entry.set("dims", b.getArrayAttr(dims));
-  entry.set("access", b.getStringAttr(use == 3 ? "readwrite" : use == 2 ? "write" : "read"));
-  entry.set("alignment",
+  entry.set(key::kind, b.getStringAttr("view"));
+  entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
+  entry.set(key::dims, b.getArrayAttr(dims));
+  entry.set(key::access, b.getStringAttr(use == 3 ? "readwrite" : use == 2 ? "write" : "read"));
+  entry.set(key::alignment,
             b.getI64IntegerAttr(std::max(alignment.lookup(argument), view.getElementBytes())));
   return entry.getDictionary(kernel.getContext());
 }
@@ -234,16 +235,16 @@ ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMa
     NamedAttrList entry;
     switch (dim.kind) {
     case MapDim::Columns:
-      entry.set("extent",
+      entry.set(key::extent,
                 map.chunked ? b.getI64IntegerAttr(chunk) : describeExtent(b, view, dim.ofView));
       break;
     case MapDim::Chunks:
-      entry.set("extent", b.getI64IntegerAttr(view.getStaticDim(dim.ofView) / chunk));
-      entry.set("stride_bytes", b.getI64IntegerAttr(map.layout.swizzle));
+      entry.set(key::extent, b.getI64IntegerAttr(view.getStaticDim(dim.ofView) / chunk));
+      entry.set(key::strideBytes, b.getI64IntegerAttr(map.layout.swizzle));
       break;
     case MapDim::Outer:
-      entry.set("extent", describeExtent(b, view, dim.ofView));
-      entry.set("stride_of_dim", b.getI64IntegerAttr(dim.ofView));
+      entry.set(key::extent, describeExtent(b, view, dim.ofView));
+      entry.set(key::strideOfDim, b.getI64IntegerAttr(dim.ofView));
       break;
     }
     return entry.getDictionary(context);
@@ -269,46 +270,46 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
       box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
     if (map.chunked)
       box[map.chunkPosition()] = map.boxChunks();
-    entry.set("kind", b.getStringAttr("tensor_map"));
-    entry.set("argument", name());
-    entry.set("element", b.getStringAttr(spell(view.getElementType())));
-    entry.set("dims", dims);
-    entry.set("box", b.getI64ArrayAttr(box));
-    entry.set("swizzle", b.getStringAttr(map.layout.swizzle ? Twine(map.layout.swizzle) + "B"
-                                                            : Twine("none")));
+    entry.set(key::kind, b.getStringAttr("tensor_map"));
+    entry.set(key::argument, name());
+    entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
+    entry.set(key::dims, dims);
+    entry.set(key::box, b.getI64ArrayAttr(box));
+    entry.set(key::swizzle, b.getStringAttr(map.layout.swizzle ? Twine(map.layout.swizzle) + "B"
+                                                               : Twine("none")));
     break;
   }
   case LaunchParameter::Workspace:
-    entry.set("kind", b.getStringAttr("workspace"));
-    entry.set("bytes", b.getI64IntegerAttr(8));
+    entry.set(key::kind, b.getStringAttr("workspace"));
+    entry.set(key::bytes, b.getI64IntegerAttr(8));
     break;
   case LaunchParameter::Timeline: {
     hop::TimelineOp timeline = kernel.getTimeline();
-    entry.set("kind", b.getStringAttr("timeline"));
-    entry.set("bytes", b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumRecords() *
-                                           timeline::recordBytes(timeline.getEvents())));
+    entry.set(key::kind, b.getStringAttr("timeline"));
+    entry.set(key::bytes, b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumRecords() *
+                                              timeline::recordBytes(timeline.getEvents())));
     break;
   }
   case LaunchParameter::Pointer:
-    entry.set("kind", b.getStringAttr("pointer"));
-    entry.set("argument", name());
+    entry.set(key::kind, b.getStringAttr("pointer"));
+    entry.set(key::argument, name());
     break;
   case LaunchParameter::Dim:
-    entry.set("kind", b.getStringAttr("dim"));
-    entry.set("dim", b.getStringAttr(parameter.name));
-    entry.set("type", b.getStringAttr("i32"));
+    entry.set(key::kind, b.getStringAttr("dim"));
+    entry.set(key::dim, b.getStringAttr(parameter.name));
+    entry.set(key::type, b.getStringAttr("i32"));
     break;
   case LaunchParameter::Stride:
-    entry.set("kind", b.getStringAttr("stride"));
-    entry.set("argument", name());
-    entry.set("dim", b.getI64IntegerAttr(parameter.index));
-    entry.set("type", b.getStringAttr("i64"));
+    entry.set(key::kind, b.getStringAttr("stride"));
+    entry.set(key::argument, name());
+    entry.set(key::dim, b.getI64IntegerAttr(parameter.index));
+    entry.set(key::type, b.getStringAttr("i64"));
     break;
   case LaunchParameter::Scalar: {
     Type type = kernel.getArgument(parameter.argument).getType();
-    entry.set("kind", b.getStringAttr("scalar"));
-    entry.set("argument", name());
-    entry.set("type", b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    entry.set(key::kind, b.getStringAttr("scalar"));
+    entry.set(key::argument, name());
+    entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
     break;
   }
   }
@@ -324,24 +325,24 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
   SmallVector<NamedAttribute> stages;
   for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
     NamedAttrList entry;
-    entry.set("role", role.getSymNameAttr());
-    entry.set("warpgroups", b.getI64IntegerAttr(role.getNumWarpgroups()));
+    entry.set(key::role, role.getSymNameAttr());
+    entry.set(key::warpgroups, b.getI64IntegerAttr(role.getNumWarpgroups()));
     if (std::optional<int64_t> registers = role.getRegisters())
-      entry.set("registers_per_thread", b.getI64IntegerAttr(*registers));
+      entry.set(key::registersPerThread, b.getI64IntegerAttr(*registers));
     roles.push_back(entry.getDictionary(b.getContext()));
   }
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
     stages.push_back(b.getNamedAttr(buffer.getLabel(),
                                     b.getI64IntegerAttr(buffer.getBuffer().getType().getSlots())));
   NamedAttrList shared;
-  shared.set("bytes", b.getI64IntegerAttr(*kernel.getSharedBytes()));
-  shared.set("map", sharedMap);
-  shared.set("barriers", barriers);
+  shared.set(key::bytes, b.getI64IntegerAttr(*kernel.getSharedBytes()));
+  shared.set(key::map, sharedMap);
+  shared.set(key::barriers, barriers);
   NamedAttrList report;
-  report.set("schedule", b.getStringAttr(schedule));
-  report.set("roles", b.getArrayAttr(roles));
-  report.set("stages", b.getDictionaryAttr(stages));
-  report.set("shared_memory", shared.getDictionary(b.getContext()));
+  report.set(key::schedule, b.getStringAttr(schedule));
+  report.set(key::roles, b.getArrayAttr(roles));
+  report.set(key::stages, b.getDictionaryAttr(stages));
+  report.set(key::sharedMemory, shared.getDictionary(b.getContext()));
   return report.getDictionary(b.getContext());
 }
 
@@ -352,9 +353,9 @@ static void describeRoles(hop::KernelOp kernel, const NamedBarriers &barriers,
   constexpr int64_t warpsOfGroup = hopper::warpgroupThreads / hopper::warpThreads;
   SmallVector<Attribute> roles, named;
   auto addRole = [&](const Twine &name, int64_t first, int64_t warps) {
-    roles.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
-                                         b.getNamedAttr("first_warp", b.getI64IntegerAttr(first)),
-                                         b.getNamedAttr("warps", b.getI64IntegerAttr(warps))}));
+    roles.push_back(b.getDictionaryAttr({b.getNamedAttr(key::name, b.getStringAttr(name)),
+                                         b.getNamedAttr(key::firstWarp, b.getI64IntegerAttr(first)),
+                                         b.getNamedAttr(key::warps, b.getI64IntegerAttr(warps))}));
   };
   SmallVector<hop::RoleTeam> teams = hop::getTeams(kernel);
   for (hop::RoleTeam &team : teams) {
@@ -370,10 +371,10 @@ static void describeRoles(hop::KernelOp kernel, const NamedBarriers &barriers,
         addRole(role.getSymName(), warp + i, 1);
   }
   for (auto &[number, name] : barriers.getNames())
-    named.push_back(b.getDictionaryAttr({b.getNamedAttr("id", b.getI64IntegerAttr(number)),
-                                         b.getNamedAttr("name", b.getStringAttr(name))}));
-  entry.set("roles", b.getArrayAttr(roles));
-  entry.set("named_barriers", b.getArrayAttr(named));
+    named.push_back(b.getDictionaryAttr({b.getNamedAttr(key::id, b.getI64IntegerAttr(number)),
+                                         b.getNamedAttr(key::name, b.getStringAttr(name))}));
+  entry.set(key::roles, b.getArrayAttr(roles));
+  entry.set(key::namedBarriers, b.getArrayAttr(named));
 }
 
 /// What a reader of the kernel's timeline needs: how much is recorded, and the stages by number.
@@ -382,19 +383,19 @@ static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
   SmallVector<Attribute> stages;
   for (auto stage : timeline.getStages().getAsRange<hop::StageAttr>()) {
     NamedAttrList entry;
-    entry.set("kind", b.getStringAttr(stringifyEnum(stage.getKind())));
-    entry.set("label", b.getStringAttr(stage.getLabel()));
-    entry.set("line", b.getI64IntegerAttr(stage.getLine()));
-    entry.set("column", b.getI64IntegerAttr(stage.getColumn()));
+    entry.set(key::kind, b.getStringAttr(stringifyEnum(stage.getKind())));
+    entry.set(key::label, b.getStringAttr(stage.getLabel()));
+    entry.set(key::line, b.getI64IntegerAttr(stage.getLine()));
+    entry.set(key::column, b.getI64IntegerAttr(stage.getColumn()));
     if (!stage.getProducts().empty())
-      entry.set("products", b.getI64ArrayAttr(stage.getProducts()));
+      entry.set(key::products, b.getI64ArrayAttr(stage.getProducts()));
     stages.push_back(entry.getDictionary(b.getContext()));
   }
   NamedAttrList entry;
-  entry.set("blocks", timeline.getBlocksAttr());
-  entry.set("first", timeline.getFirstAttr());
-  entry.set("events", timeline.getEventsAttr());
-  entry.set("stages", b.getArrayAttr(stages));
+  entry.set(key::blocks, timeline.getBlocksAttr());
+  entry.set(key::first, timeline.getFirstAttr());
+  entry.set(key::events, timeline.getEventsAttr());
+  entry.set(key::stages, b.getArrayAttr(stages));
   return entry.getDictionary(b.getContext());
 }
 
@@ -403,18 +404,20 @@ static Attribute describeDivisor(tile::DividesAttr divides) {
   Builder b(divides.getContext());
   if (divides.getFactor() == 1)
     return divides.getDivisor();
-  return b.getDictionaryAttr({b.getNamedAttr("dim", divides.getDivisor()),
-                              b.getNamedAttr("factor", b.getI64IntegerAttr(divides.getFactor()))});
+  return b.getDictionaryAttr(
+      {b.getNamedAttr(key::dim, divides.getDivisor()),
+       b.getNamedAttr(key::factor, b.getI64IntegerAttr(divides.getFactor()))});
 }
 
 static DictionaryAttr describeRequirement(Attribute requirement) {
   Builder b(requirement.getContext());
   if (auto atMost = dyn_cast<tile::AtMostAttr>(requirement))
-    return b.getDictionaryAttr({b.getNamedAttr("dim", atMost.getDim()),
-                                b.getNamedAttr("at_most", b.getI64IntegerAttr(atMost.getBound()))});
+    return b.getDictionaryAttr(
+        {b.getNamedAttr(key::dim, atMost.getDim()),
+         b.getNamedAttr(key::atMost, b.getI64IntegerAttr(atMost.getBound()))});
   auto divides = cast<tile::DividesAttr>(requirement);
-  return b.getDictionaryAttr({b.getNamedAttr("divisor", describeDivisor(divides)),
-                              b.getNamedAttr("dividend", divides.getDividend())});
+  return b.getDictionaryAttr({b.getNamedAttr(key::divisor, describeDivisor(divides)),
+                              b.getNamedAttr(key::dividend, divides.getDividend())});
 }
 
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarriers &barriers,
@@ -436,21 +439,22 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
   int64_t blocks = kernel.getClusterSize();
   for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
     int64_t divisor = dim.getDivisor() * (grid.empty() ? blocks : 1);
-    grid.push_back(b.getDictionaryAttr({b.getNamedAttr("extent", dim.getExtent()),
-                                        b.getNamedAttr("divisor", b.getI64IntegerAttr(divisor))}));
+    grid.push_back(
+        b.getDictionaryAttr({b.getNamedAttr(key::extent, dim.getExtent()),
+                             b.getNamedAttr(key::divisor, b.getI64IntegerAttr(divisor))}));
   }
   if (auto list = kernel.getRequirements())
     for (Attribute requirement : *list)
       requirements.push_back(describeRequirement(requirement));
   for (auto [dim, unit] : storedRows)
     requirements.push_back(
-        b.getDictionaryAttr({b.getNamedAttr("divisor", b.getI64IntegerAttr(unit)),
-                             b.getNamedAttr("dividend", b.getStringAttr(dim))}));
+        b.getDictionaryAttr({b.getNamedAttr(key::divisor, b.getI64IntegerAttr(unit)),
+                             b.getNamedAttr(key::dividend, b.getStringAttr(dim))}));
   auto addRange = [&](SmallVector<Attribute> &list, const Twine &name, int64_t offset,
                       int64_t bytes) {
-    list.push_back(b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(name)),
-                                        b.getNamedAttr("offset", b.getI64IntegerAttr(offset)),
-                                        b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
+    list.push_back(b.getDictionaryAttr({b.getNamedAttr(key::name, b.getStringAttr(name)),
+                                        b.getNamedAttr(key::offset, b.getI64IntegerAttr(offset)),
+                                        b.getNamedAttr(key::bytes, b.getI64IntegerAttr(bytes))}));
   };
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
     RankedTensorType tile = buffer.getBuffer().getType().getTile();
@@ -465,29 +469,29 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
                *group.getOffset() + hopper::mbarrierBytes * i, hopper::mbarrierBytes);
 
   NamedAttrList entry;
-  entry.set("name", kernel.getSymNameAttr());
-  entry.set("symbol", b.getStringAttr(symbol));
-  entry.set("arguments", b.getArrayAttr(arguments));
-  entry.set("dims", b.getStrArrayAttr(dims));
-  entry.set("requirements", b.getArrayAttr(requirements));
-  entry.set("launch_parameters", b.getArrayAttr(launch));
-  entry.set("grid", b.getArrayAttr(grid));
-  entry.set("persistent",
+  entry.set(key::name, kernel.getSymNameAttr());
+  entry.set(key::symbol, b.getStringAttr(symbol));
+  entry.set(key::arguments, b.getArrayAttr(arguments));
+  entry.set(key::dims, b.getStrArrayAttr(dims));
+  entry.set(key::requirements, b.getArrayAttr(requirements));
+  entry.set(key::launchParameters, b.getArrayAttr(launch));
+  entry.set(key::grid, b.getArrayAttr(grid));
+  entry.set(key::persistent,
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
-  entry.set("pdl", b.getBoolAttr(*kernel.getSchedule().getPdl()));
-  entry.set("block",
+  entry.set(key::pdl, b.getBoolAttr(*kernel.getSchedule().getPdl()));
+  entry.set(key::block,
             b.getI64ArrayAttr({hopper::warpgroupThreads * kernel.getNumWarpgroups(), 1, 1}));
-  entry.set("cluster", b.getI64ArrayAttr({blocks, 1, 1}));
-  entry.set("shared_memory", b.getI64IntegerAttr(*kernel.getSharedBytes()));
-  entry.set("shared_map", b.getArrayAttr(sharedMap));
-  entry.set("barriers", b.getArrayAttr(mbarriers));
+  entry.set(key::cluster, b.getI64ArrayAttr({blocks, 1, 1}));
+  entry.set(key::sharedMemory, b.getI64IntegerAttr(*kernel.getSharedBytes()));
+  entry.set(key::sharedMap, b.getArrayAttr(sharedMap));
+  entry.set(key::barriers, b.getArrayAttr(mbarriers));
   describeRoles(kernel, barriers, entry);
   if (hop::TimelineOp timeline = kernel.getTimeline())
-    entry.set("timeline", describeTimeline(timeline));
+    entry.set(key::timeline, describeTimeline(timeline));
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
-  entry.set("schedule", b.getStringAttr(schedule));
-  entry.set("report",
+  entry.set(key::schedule, b.getStringAttr(schedule));
+  entry.set(key::report,
             describeReport(kernel, schedule, b.getArrayAttr(sharedMap), b.getArrayAttr(mbarriers)));
   return entry.getDictionary(context);
 }

@@ -139,9 +139,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
 
     A kernel without a dot has no pipes: its tiles come from global memory straight into registers. Only the number of
     `consumers` is chosen there. Of those whose threads can share the tiles (`hop-assign-layouts`) and hold them in
-    registers, the number is taken with which a multiprocessor has the most bytes on their way from memory, up to what
-    keeps memory busy, and then the one with the fewest threads, of which fewer wait for each other in a row. Fields that are about dots, their loads and their turns
-    are refused unless they have the value that means nothing.
+    registers, the number is taken with which a multiprocessor has the most bytes on their way from memory, up to
+    what keeps memory busy, and then the one with the fewest threads, of which fewer wait for each other in a row.
+    Fields that are about dots, their loads and their turns are refused unless they have the value that means
+    nothing.
 
     The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
 

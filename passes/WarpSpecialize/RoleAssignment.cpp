@@ -176,7 +176,9 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
            << "the address of a " << (roles[role].loads ? "load" : "store")
            << " depends on the elements of this tile; a "
            << (roles[role].loads ? "producer" : "writer") << " has no tiles in registers";
-  if (std::optional<Handover> handover = findHandoverTo(value))
+  // An scf.while is no control flow of a kernel, which assign() says.
+  if (std::optional<Handover> handover = findHandoverTo(value);
+      handover && !isa<scf::WhileOp>(handover->op))
     return needHandover(*handover, role);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());

@@ -3,6 +3,7 @@
 #include "tools/tessera/SimRunner.h"
 #include "lib/Runtime/Sequence.h"
 #include "lib/Support/Json.h"
+#include "tessera/BundleKeys.h"
 #include "tools/tessera/DeviceArguments.h"
 #include <thread>
 
@@ -86,7 +87,7 @@ static void forEachObject(const json::Object &parent, StringRef name, Visitor &&
   if (const json::Array *array = parent.getArray(name))
     for (const json::Value &element : *array)
       if (const json::Object *object = element.getAsObject())
-        visit(*object, object->getString("name").value_or("").str());
+        visit(*object, object->getString(key::name).value_or("").str());
 }
 
 /// Takes from the bundle what is there for people and tools: names and resources.
@@ -95,20 +96,21 @@ void SimRunner::readDescriptions() {
     KernelNames &own = names.emplace_back();
     json::Value description = cantFail(parseJson(info.description));
     const json::Object &kernel = *description.getAsObject();
-    for (StringRef list : {"barriers", "shared_map"})
+    for (StringRef list : {StringRef(key::barriers), StringRef(key::sharedMap)})
       forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
         own.shared.push_back(
-            {getUnsigned(entry, "offset"), getUnsigned(entry, "bytes"), 1, name, false});
+            {getUnsigned(entry, key::offset), getUnsigned(entry, key::bytes), 1, name, false});
       });
-    forEachObject(kernel, "roles", [&](const json::Object &entry, std::string name) {
-      own.roles.push_back({getUnsigned(entry, "first_warp"), getUnsigned(entry, "warps"), name});
+    forEachObject(kernel, key::roles, [&](const json::Object &entry, std::string name) {
+      own.roles.push_back(
+          {getUnsigned(entry, key::firstWarp), getUnsigned(entry, key::warps), name});
     });
-    forEachObject(kernel, "named_barriers", [&](const json::Object &entry, std::string name) {
-      own.barriers.push_back({getUnsigned(entry, "id"), name});
+    forEachObject(kernel, key::namedBarriers, [&](const json::Object &entry, std::string name) {
+      own.barriers.push_back({getUnsigned(entry, key::id), name});
     });
-    if (const json::Object *reported = kernel.getObject("report"))
-      if (const json::Object *resources = reported->getObject("resources"))
-        own.registers = getUnsigned(*resources, "registers");
+    if (const json::Object *reported = kernel.getObject(key::report))
+      if (const json::Object *resources = reported->getObject(key::resources))
+        own.registers = getUnsigned(*resources, key::registers);
   }
 }
 
