@@ -31,12 +31,13 @@ static constexpr size_t kPoolElements = (1 << 20) + 7;
 /// What normal numbers are multiplied by to become integers.
 static constexpr double kIntegerScale = 32;
 
-/// Normal numbers in the form of `type`.
-static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name) {
+/// Normal numbers in the form of `type`, or one number again and again.
+static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name,
+                                  std::optional<double> number) {
   std::vector<char> pool(kPoolElements * type.bytes);
   Gaussian gaussian(0, name);
   for (size_t i = 0; i < kPoolElements; ++i)
-    encodeElement(type, gaussian.next() * (type.semantics ? 1 : kIntegerScale),
+    encodeElement(type, number ? *number : gaussian.next() * (type.semantics ? 1 : kIntegerScale),
                   &pool[i * type.bytes]);
   return pool;
 }
@@ -133,7 +134,12 @@ static Expected<std::vector<int64_t>> makeStrides(ArrayRef<int64_t> shape, Strin
 Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsigned number,
                              const runtime::KernelInfo &kernel, const Target &target,
                              const Extents &extents) {
-  View view{number, info.type, info.access, {}, {}, std::nullopt};
+  View view{number, info.type, info.access, {}, {}, std::nullopt, std::nullopt};
+  if (auto given = target.scalars.find(info.name); given != target.scalars.end()) {
+    view.number.emplace();
+    if (StringRef(given->second).getAsDouble(*view.number))
+      return fail("--set: '" + info.name + "' is a number, got '" + given->second + "'");
+  }
   int64_t elements = 1;
   for (const runtime::Extent &extent : info.dims) {
     int64_t value = extent.dim < 0 ? extent.constant : extents.at(kernel.dims[extent.dim]);
@@ -196,8 +202,8 @@ Expected<DeviceTensors> DeviceTensors::create(const cuda::Driver &driver, int de
     });
   };
   for (const auto &[name, value] : target.scalars)
-    if (!isArgument(name, false))
-      return fail("--set: kernel '" + kernel.name + "' has no scalar '" + name + "'");
+    if (!isArgument(name, false) && !isArgument(name, true))
+      return fail("--set: kernel '" + kernel.name + "' has no argument '" + name + "'");
   for (const auto &[name, value] : target.orders)
     if (!isArgument(name, true))
       return fail("--order: kernel '" + kernel.name + "' has no view '" + name + "'");
@@ -218,7 +224,7 @@ Expected<DeviceTensors> DeviceTensors::create(const cuda::Driver &driver, int de
 }
 
 Error DeviceTensors::fill(const View &view) const {
-  std::vector<char> pool = makePool(*view.type, llvm::Twine(view.argument).str());
+  std::vector<char> pool = makePool(*view.type, llvm::Twine(view.argument).str(), view.number);
   size_t size = view.buffer->getSize();
   for (size_t offset = 0; offset < size; offset += pool.size())
     if (Error error =

@@ -11,7 +11,7 @@
 namespace tessera::tuning {
 
 /// The arguments of a kernel on a device, for one shape: views that are loaded hold normal numbers,
-/// since the power that a product takes depends on its operands.
+/// since the power that a product takes depends on its operands, or the number that --set gives.
 class DeviceTensors {
 public:
   /// Allocates and fills. The error names the extent, the scalar or the order that is missing or
@@ -37,6 +37,7 @@ private:
     const runtime::TypeInfo *type;
     runtime::Access access;
     std::vector<int64_t> shape, strides;
+    std::optional<double> number; ///< what all elements are, where normal numbers do not serve
     std::optional<runtime::DeviceBuffer> buffer;
   };
 

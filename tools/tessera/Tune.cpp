@@ -57,7 +57,8 @@ static void addTargetOptions(CLI::App &sub, TuneCommand &command) {
   addDefineOption(sub, target.space.defines);
   sub.add_option("--kernel", target.space.kernel, "The kernel, when the source has several");
   addShapes(sub, command.shapes, "Extents of the run-time dimensions; repeated, one shape each");
-  addAssignments(sub, "--set", command.scalars, "NAME=VALUE", "Value of a scalar argument");
+  addAssignments(sub, "--set", command.scalars, "NAME=VALUE",
+                 "Value of a scalar argument, or of all elements of a view");
   addAssignments(sub, "--order", command.orders, "NAME=0,2,1,3",
                  "Storage order of a view's dimensions, slowest first (default: C order)");
   sub.add_option(
