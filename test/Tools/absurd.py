@@ -91,7 +91,7 @@ CASES = {
         kernel("""  %e = arith.addf %b, %b : tensor<64x64xf16>
   %d = tile.dot %a, %e : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 """),
-        "operand b of a dot is a loaded tile",
+        "computes on tiles of 16 or 8 bits",
     ),
     "operand also stored": (
         kernel(DOT + "  tile.store %a, %x[%row, %c0] : tensor<128x64xf16>, !tile.view<[M, 64], f16>\n"),
