@@ -97,8 +97,8 @@ struct CostModel {
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};
   /// Warpgroups of a kernel without dots, the preferred first: bench/rows.py --schedules, record
   /// 2026-11-22-nvidia-h200-b69a46b-rows (docs/lab/rows.md). And the bytes on their way to a
-  /// multiprocessor that keep memory busy: 4.8 TB/s of 132 multiprocessors for 1.0 us, and a half
-  /// more for the time in which blocks compute, by calculation.
+  /// multiprocessor that keep memory busy while other blocks compute: the same, record
+  /// 2026-11-23-nvidia-h200-4233766-rows-registers.
   std::array<int64_t, 4> directConsumers = {1, 2, 3, 4};
   int64_t bytesInFlight = 80 << 10;
   /// The most slots of a pipe where every loop has a single dot, and where the work between dots
