@@ -406,6 +406,12 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 
 // -----
 
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce' op has a limit, which sums of f32 take; leave it out for a max of 'f32'}}
+%b = tile.reduce max %a axis 1 limit 448.0 : tensor<64x32xf32> -> tensor<64xf32>
+
+// -----
+
 %a = "test.tile"() : () -> tensor<64xf32>
 // expected-error@+1 {{'tile.broadcast' op repeats a rank-1 tile along axis 0 or 1 of a rank-2 tile of the same element type, whose other axis has its extent; got 'tensor<64xf32>' along axis 0 to 'tensor<64x32xf32>'}}
 %b = tile.broadcast %a axis 0 : tensor<64xf32> -> tensor<64x32xf32>
