@@ -124,6 +124,25 @@ static int64_t mostResident(int64_t threads, int64_t needed, const CostModel &mo
   return blocks;
 }
 
+/// Adds `candidate` with as many blocks side by side as bring enough bytes, each of which loads
+/// `loaded`. ptxas takes what registers it may have, for loads that it moves up, so that the bound
+/// on them is what makes room. Where it spills, one block less is next.
+static void addResident(ScheduleSearch::Candidate candidate, const ScheduleFields &requested,
+                        int64_t loaded, const CostModel &model, std::vector<Share> &shares) {
+  int64_t threads = candidate.consumers() * hopper::warpgroupThreads;
+  int64_t enough = llvm::divideCeil(model.bytesInFlight, std::max<int64_t>(loaded, 1));
+  int64_t blocks = std::min(mostResident(threads, candidate.registersNeeded, model), enough);
+  for (; blocks > 0; --blocks) {
+    int64_t registers =
+        std::min(candidate.entryRegisters(), hop::registersOfResident(threads, blocks));
+    registers = requested.consumerRegisters.value_or(registers);
+    candidate.fields.consumerRegisters = candidate.registers.consumer = registers;
+    shares.push_back({candidate, std::min(blocks * loaded, model.bytesInFlight)});
+    if (requested.consumerRegisters)
+      return;
+  }
+}
+
 /// Candidates whose tiles and registers fit, the preferred first: those with enough bytes on their
 /// way, and of these the ones with the fewest warpgroups that wait for each other in a row.
 std::vector<ScheduleSearch::Candidate>
@@ -147,27 +166,18 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
     }
     OverlapShape shape = makeShape(requested, /*overlap=*/1);
     Candidate candidate = makeCandidate(requested, /*warpSpecialize=*/false, shape, consumers);
-    int64_t given = candidate.entryRegisters(), threads = consumers * hopper::warpgroupThreads,
+    int64_t most = candidate.entryRegisters(), given = requested.consumerRegisters.value_or(most),
             needed = directRegisters(kernel, layout, axes, model);
-    given = std::min(given, requested.consumerRegisters.value_or(given));
-    if (needed > usableRegisters(given, model)) {
+    candidate.registersNeeded = needed;
+    if (given > most)
+      reject(llvm::formatv("the launch gives a thread {0} registers, and {1} are asked for; use at "
+                           "most so many",
+                           most, given));
+    else if (needed > usableRegisters(given, model))
       reject(llvm::formatv("a thread needs {0} registers and can use {1} of its {2}", needed,
                            usableRegisters(given, model), given));
-      continue;
-    }
-    candidate.registersNeeded = needed;
-    // The assembler takes what it may have, for loads that it moves up: with a bound on that more
-    // blocks are there at a time. Where it spills, one block less is next.
-    int64_t most = mostResident(threads, needed, model);
-    int64_t enough = llvm::divideCeil(model.bytesInFlight, std::max<int64_t>(loaded, 1));
-    for (int64_t blocks = std::min(most, enough); blocks > 0; --blocks) {
-      int64_t registers = std::min(given, hop::registersOfResident(threads, blocks));
-      candidate.fields.consumerRegisters = requested.consumerRegisters.value_or(registers);
-      candidate.registers.consumer = *candidate.fields.consumerRegisters;
-      shares.push_back({candidate, std::min(blocks * loaded, model.bytesInFlight)});
-      if (requested.consumerRegisters)
-        break;
-    }
+    else
+      addResident(candidate, requested, loaded, model, shares);
   }
   llvm::stable_sort(shares, [](const Share &a, const Share &b) { return a.bytes > b.bytes; });
   for (Share &share : shares)

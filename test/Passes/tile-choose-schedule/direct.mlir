@@ -77,3 +77,16 @@ tile.kernel @few(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n =
   %t = tile.load %x[%first] : !tile.view<[N], bf16> -> tensor<1024xbf16>
   tile.store %t, %y[%first] : tensor<1024xbf16>, !tile.view<[N], bf16>
 }
+
+// -----
+
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<consumers = 4, consumer_registers = 240>}}
+// expected-note@+2 {{this would work: #tile.schedule<warp_specialize = false, consumers = 1,}}
+// expected-note@+1 {{the launch gives a thread 128 registers, and 240 are asked for; use at most so many}}
+tile.kernel @many(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n = N ceildiv 4096)
+    schedule #tile.schedule<consumers = 4, consumer_registers = 240> {
+  %c4096 = arith.constant 4096 : index
+  %first = arith.muli %n, %c4096 : index
+  %t = tile.load %x[%first] : !tile.view<[N], bf16> -> tensor<4096xbf16>
+  tile.store %t, %y[%first] : tensor<4096xbf16>, !tile.view<[N], bf16>
+}
