@@ -208,6 +208,16 @@ def measure_kernels(point, flops, kernels, prepare, find_peers, stopwatch):
     return records
 
 
+def make_rotation(d):
+    """Random signs of rows times Sylvester's matrix, [d, d] of +1 and -1."""
+    import torch
+
+    matrix = torch.ones(1, 1)
+    while len(matrix) < d:
+        matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
+    return ((torch.randint(0, 2, (d, 1)) * 2 - 1) * matrix).cuda()
+
+
 def to_row(record, columns, peers):
     """The row of a table for a record: `columns` of the point, the schedule that was asked for, TFLOP/s of ours and
     of the peers, our share of the best peer's, the spread of our times, and the state of the GPU while ours ran."""

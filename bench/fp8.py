@@ -209,17 +209,6 @@ def measure_speed(source, options, name, points, variants):
     results.finish()
 
 
-def make_rotation(d):
-    """Random signs times a Hadamard matrix, of +1 and -1."""
-    import torch
-
-    h = torch.ones(1, 1)
-    while len(h) < d:
-        h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
-    signs = torch.randint(0, 2, (d, 1)) * 2.0 - 1
-    return (signs * h).to("cuda", torch.float16)
-
-
 def quantize(source, x, rotation=None):
     """(numbers, scale of each row) of [B, H, S, D], a scale for each block."""
     import torch
@@ -237,7 +226,7 @@ def attend(source, tensors, scales, rotated=False):
 
     q, k, v = tensors
     if scales != "16 bits":
-        rotation = make_rotation(q.shape[3]) if rotated else None
+        rotation = common.make_rotation(q.shape[3]).half() if rotated else None
         return attend_rounded(source, round_all(source, tensors, scales, rotation), scales, q.shape[3] if rotated else 1)
     o, lse = torch.empty_like(q), torch.empty(q.shape[:3], device="cuda")
     source.load(of_accuracy(scales))(q, k, v, o, lse, q.shape[3] ** -0.5)

@@ -33,6 +33,8 @@ def points(options):
 
 def configurations(point, options):
     parameters = {"T": "bf16", "D": point["d"], "BLOCKS": point["scales"] == "blocks", "ROTATE": point["rotated"]}
+    if point["rotated"] and point["d"] > 128:
+        parameters["HALVES"] = True
     return [cases.configuration("quantize", parameters, schedule) for schedule in common.wanted_schedules(options)]
 
 
@@ -42,7 +44,7 @@ def measure(kernels, point, options, stopwatch):
     d, rows = point["d"], options.elements // point["d"]
     torch.manual_seed(0)
     x = torch.randn((1, 1, rows, d), device="cuda", dtype=torch.bfloat16)
-    rotation = torch.randint(0, 2, (d, d), device="cuda").to(torch.bfloat16) * 2 - 1
+    rotation = common.make_rotation(d).to(torch.bfloat16)
     numbers = torch.empty(x.shape, device="cuda", dtype=torch.float8_e4m3fn)
     scales = torch.empty((1, 1, rows), device="cuda")
     # What is checked is a part of the rows.

@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from tessera import _cache, _compile, _variants  # noqa: E402
+from tessera import Bundle, CompileError, Program, _cache, _compile, _own, _variants  # noqa: E402
 
 MASKS = ("attention_fwd CAUSAL=false", "attention_fwd CAUSAL=true", "attention_variants MASK=window")
 
@@ -48,16 +48,52 @@ def list_requests():
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
         size = width - 8 if padded else width
         source, parameters, _ = _variants.describe_gradients(text, kind, size, size)
-        yield source, _compile.make_request(parameters)
+        yield source, _compile.make_request(parameters, alternatives=False)
 
 
-def write_bundle(directory, source, request):
+def find_needed(source, wanted):
+    """The names of those parameters that have to be given for a source to have all of these values."""
+    def follows(name):
+        others = {other: value for other, value in wanted.items() if other != name}
+        try:
+            return _compile.to_texts(Program(source, **others).parameters).get(name) == wanted[name]
+        except CompileError:
+            return False  # The default does not go with the others.
+
+    # Defaults are made of parameters before them, so that those that follow each by itself follow together.
+    return [name for name in wanted if not follows(name)]
+
+
+def drop_maps(bundle):
+    """A bundle without the lists of what lies where in shared memory, most of its text, which no launch reads."""
+    for kernel in bundle["kernels"]:
+        del kernel["shared_map"], kernel["barriers"], kernel["report"]["shared_memory"]
+    return bundle
+
+
+def write_bundle(directory, source, request, names):
+    """Compiles a bundle; `names` are the parameters that requests of its source give. Returns (digest of the source, entry
+    of the index, size)."""
     text = pathlib.Path(source).read_bytes()
     assembler = {"ptxas": _compile.find_own_ptxas()}
-    bundle = _compile.compile_bundle(text, os.path.basename(source), {**request, **assembler}, None)
-    bundle = json.dumps(json.loads(bundle), separators=(",", ":")).encode()
-    _cache.write(directory, _compile.make_own_key(text, str(source), request), bundle)
-    return len(bundle)
+    compiled = json.loads(_compile.compile_bundle(text, str(source), {**request, **assembler}, None))
+    bundle = json.dumps(drop_maps(compiled), separators=(",", ":")).encode()
+    whole = text + _compile.read_imports(text, str(source))
+    key = _compile.make_own_key(whole, request)
+    _cache.write(directory, key, bundle)
+    values = _compile.to_texts({name: value for name, value in compiled["parameters"].items() if name in names})
+    kernel = Bundle(bundle).kernel().name
+    entry = _own.make_entry(key, kernel, request, values, find_needed(source, values))
+    return _own.make_digest(whole), entry, len(bundle)
+
+
+def write_index(directory, found):
+    """Adds (digest, entry) of bundles to the index of a directory."""
+    index = dict(_own.read_index(directory))
+    for digest, entry in found:
+        others = [other for other in index.get(digest, ()) if other["key"] != entry["key"]]
+        index[digest] = [*others, entry]
+    pathlib.Path(directory, _own.INDEX).write_text(json.dumps(index, separators=(",", ":")))
 
 
 def main():
@@ -65,11 +101,16 @@ def main():
     parser.add_argument("output")
     parser.add_argument("--only", default="", help="those whose source and parameters have this text in them")
     options = parser.parse_args()
-    chosen = [entry for entry in list_requests() if options.only in " ".join(map(str, entry))]
+    names, chosen = {}, []
+    for source, request in list_requests():
+        names.setdefault(source, set()).update(request["parameters"])
+        if options.only in f"{source} {request}":
+            chosen.append((source, request))
     # The compiler leaves Python's lock alone while it works.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        sizes = list(pool.map(lambda entry: write_bundle(options.output, *entry), chosen))
-    print(f"{options.output}: {len(sizes)} bundles, {sum(sizes) / 1e6:.1f} MB")
+        found = list(pool.map(lambda entry: write_bundle(options.output, *entry, names[entry[0]]), chosen))
+    write_index(options.output, [(digest, entry) for digest, entry, _ in found])
+    print(f"{options.output}: {len(found)} bundles, {sum(size for *_, size in found) / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def main():
     finally:
         shutil.rmtree(prefix)
     if options.bundles:
-        entries = sorted(options.bundles.glob("*.entry"))
+        entries = sorted([*options.bundles.glob("*.entry"), options.bundles / "index.json"])
         files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in entries)
     tag = find_tag([contents for name, contents in files.items() if ".so" in name])
     stem = f"{project['name'].replace('-', '_')}-{project['version']}"

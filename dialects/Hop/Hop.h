@@ -27,10 +27,19 @@ class TimelineOp;
 mlir::LogicalResult verifyOnAllThreads(mlir::Operation *op);
 
 /// Refuses `op` in a role of one thread, or where hop.elected chooses one.
+mlir::LogicalResult verifyOnWarps(mlir::Operation *op);
+
+/// Refuses `op` there, and in a role that has some warps of a warpgroup.
 mlir::LogicalResult verifyOnWarpgroups(mlir::Operation *op);
 
 /// Refuses `op` where all threads of a role with warpgroups run it.
 mlir::LogicalResult verifyOnOneThread(mlir::Operation *op);
+
+/// The threads of a role: `warpgroups(2)`, `warps(3)` or `elected`.
+mlir::ParseResult parseRoleThreads(mlir::OpAsmParser &parser, mlir::IntegerAttr &warpgroups,
+                                   mlir::IntegerAttr &warps);
+void printRoleThreads(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                      mlir::IntegerAttr warpgroups, mlir::IntegerAttr warps);
 
 /// Whether `condition` holds in at most one thread of its role, that of hop.elected.
 bool choosesOneThread(mlir::Value condition);
@@ -40,6 +49,11 @@ template <typename Op>
 class OnWarpgroups : public mlir::OpTrait::TraitBase<Op, OnWarpgroups> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnWarpgroups(op); }
+};
+template <typename Op>
+class OnWarps : public mlir::OpTrait::TraitBase<Op, OnWarps> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifyOnWarps(op); }
 };
 template <typename Op>
 class OnAllThreads : public mlir::OpTrait::TraitBase<Op, OnAllThreads> {
@@ -83,15 +97,16 @@ mlir::Type wholeOf(mlir::Type type);
 
 namespace tessera::hop {
 
-/// Warpgroups of a thread block that run one role, or the one whose warps run an elected role each.
+/// Warpgroups of a thread block that run one role, or the one whose warps several roles share.
 struct RoleTeam {
   int64_t first, warpgroups;
   llvm::SmallVector<RoleOp, 1> roles;
 
-  bool isElected() const { return RoleOp(roles.front()).isElected(); }
+  bool isShared() const { return RoleOp(roles.front()).sharesWarpgroup(); }
 };
 
-/// The warpgroups of a kernel in their order. Elected roles are where the first of them stands.
+/// The warpgroups of a kernel in their order. The one that roles share is where the first of them
+/// stands.
 llvm::SmallVector<RoleTeam> getTeams(KernelOp kernel);
 
 /// The roles that fill the slots of a pipe, and those that wait for them, in their order.
@@ -100,6 +115,10 @@ llvm::SmallVector<RoleOp> getReaders(PipeCreateOp pipe);
 
 /// What the warpgroups of a kernel ask for.
 llvm::SmallVector<RegisterRequest> getRegisterRequests(KernelOp kernel);
+
+/// Thread blocks that a multiprocessor holds at a time, as far as registers and, where it is known,
+/// shared memory decide.
+int64_t residentBlocks(KernelOp kernel);
 
 } // namespace tessera::hop
 

@@ -16,16 +16,20 @@ using namespace tessera::hop;
 // Who runs what
 //===----------------------------------------------------------------------===//
 
+int64_t RoleOp::getNumWarps() {
+  return getWarpgroups() ? hopper::warpgroupWarps : getWarps().value_or(1);
+}
+
 int64_t RoleOp::getNumThreads() {
-  return isElected() ? 1 : getNumWarpgroups() * hopper::warpgroupThreads;
+  return isElected() ? 1 : getNumWarpgroups() * getNumWarps() * hopper::warpThreads;
 }
 
 SmallVector<RoleTeam> hop::getTeams(KernelOp kernel) {
   SmallVector<RoleTeam> teams;
   for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
-    auto elected = llvm::find_if(teams, [](RoleTeam &team) { return team.isElected(); });
-    if (role.isElected() && elected != teams.end()) {
-      elected->roles.push_back(role);
+    auto shared = llvm::find_if(teams, [](RoleTeam &team) { return team.isShared(); });
+    if (role.sharesWarpgroup() && shared != teams.end()) {
+      shared->roles.push_back(role);
       continue;
     }
     int64_t first = teams.empty() ? 0 : teams.back().first + teams.back().warpgroups;
@@ -53,6 +57,14 @@ SmallVector<RegisterRequest> hop::getRegisterRequests(KernelOp kernel) {
         " and ");
     return RegisterRequest{who, team.warpgroups, team.roles.front().getRegisters()};
   });
+}
+
+int64_t hop::residentBlocks(KernelOp kernel) {
+  int64_t blocks = residentBlocks(getRegisterRequests(kernel));
+  if (std::optional<int64_t> bytes = kernel.getSharedBytes())
+    blocks = std::min(blocks, hopper::sharedMemoryOfMultiprocessor /
+                                  (*bytes + hopper::sharedMemoryOfSystem));
+  return std::max<int64_t>(blocks, 1);
 }
 
 TimelineOp KernelOp::getTimeline() {
@@ -116,21 +128,24 @@ LogicalResult KernelOp::verify() {
   return success(succeeded(verifyDeclared(*this)) && succeeded(tile::verifyTileSizes(*this)));
 }
 
-/// Refuses elected roles that do not fit into the one warpgroup that they share.
-static LogicalResult verifyElected(MutableArrayRef<RoleOp> roles) {
-  constexpr size_t most = hopper::warpgroupThreads / hopper::warpThreads;
-  if (roles.size() > most)
-    return roles[most]->emitOpError("is the fifth elected role of its kernel; they share one "
-                                    "warpgroup, a warp each, so that there are at most ")
-           << most;
-  for (RoleOp role : roles)
+/// Refuses roles that do not fit into the one warpgroup that they share.
+static LogicalResult verifyShared(MutableArrayRef<RoleOp> roles) {
+  constexpr int64_t most = hopper::warpgroupWarps;
+  int64_t warps = 0;
+  for (RoleOp role : roles) {
+    warps += role.getNumWarps();
+    if (warps > most)
+      return role.emitOpError("needs warp ")
+             << warps << " of the warpgroup that elected roles and those of warps share, which has "
+             << most << "; use fewer of them, or warpgroups(1)";
     if (role.getRegisters() != roles.front().getRegisters()) {
       InFlightDiagnostic diag = role.emitOpError(
-          "asks for other registers than the elected role whose warpgroup it shares; setmaxnreg is "
+          "asks for other registers than the role whose warpgroup it shares; setmaxnreg is "
           "of a whole warpgroup, so say the same for all of them");
       diag.attachNote(roles.front().getLoc()) << "the other role";
       return diag;
     }
+  }
   return success();
 }
 
@@ -142,7 +157,7 @@ LogicalResult KernelOp::verifyRegions() {
   if (warpgroups > most)
     return emitOpError("has ") << warpgroups << " warpgroups, a thread block has at most " << most;
   for (RoleTeam &team : teams)
-    if (team.isElected() && failed(verifyElected(team.roles)))
+    if (team.isShared() && failed(verifyShared(team.roles)))
       return failure();
   SmallVector<RegisterRequest> requests = getRegisterRequests(*this);
   if (!llvm::any_of(requests, [](auto &request) { return request.registers.has_value(); }))
@@ -156,6 +171,30 @@ LogicalResult KernelOp::verifyRegions() {
 // Roles
 //===----------------------------------------------------------------------===//
 
+/// `warpgroups(2)`, `warps(3)` or `elected`, which may be left out.
+ParseResult hop::parseRoleThreads(OpAsmParser &parser, IntegerAttr &warpgroups,
+                                  IntegerAttr &warps) {
+  StringRef keyword;
+  if (failed(parser.parseOptionalKeyword(&keyword, {"warpgroups", "warps", "elected"})) ||
+      keyword == "elected")
+    return success();
+  int64_t count;
+  if (parser.parseLParen() || parser.parseInteger(count) || parser.parseRParen())
+    return failure();
+  (keyword == "warps" ? warps : warpgroups) = parser.getBuilder().getI64IntegerAttr(count);
+  return success();
+}
+
+void hop::printRoleThreads(OpAsmPrinter &printer, Operation *, IntegerAttr warpgroups,
+                           IntegerAttr warps) {
+  if (warpgroups)
+    printer << "warpgroups(" << warpgroups.getInt() << ")";
+  else if (warps)
+    printer << "warps(" << warps.getInt() << ")";
+  else
+    printer << "elected";
+}
+
 LogicalResult RoleOp::verify() {
   if (getBody().getNumArguments() != 1 || !getBody().getArgument(0).getType().isIndex())
     return emitOpError("body takes the index of the warpgroup within the role");
@@ -163,6 +202,12 @@ LogicalResult RoleOp::verify() {
   if (std::optional<int64_t> warpgroups = getWarpgroups();
       warpgroups && (*warpgroups < 1 || *warpgroups > most))
     return emitOpError("has 1 to ") << most << " warpgroups, got " << *warpgroups;
+  constexpr int64_t mostWarps = hopper::warpgroupWarps - 1;
+  if (std::optional<int64_t> warps = getWarps(); warps && (*warps < 1 || *warps > mostWarps))
+    return emitOpError("has 1 to ") << mostWarps << " warps of a warpgroup that roles share, got "
+                                    << *warps << "; a whole one is warpgroups(1)";
+  if (getWarpgroups() && getWarps())
+    return emitOpError("has warpgroups of its own or warps of one that roles share, and not both");
   if (std::optional<int64_t> registers = getRegisters();
       registers &&
       (*registers < hopper::leastRoleRegisters || *registers > hopper::mostRoleRegisters ||
@@ -171,14 +216,19 @@ LogicalResult RoleOp::verify() {
   return success();
 }
 
-/// Refuses tiles in registers where one thread runs.
+/// Refuses tiles in registers where one thread runs, or some warps of a warpgroup.
 static LogicalResult verifyNoTiles(RoleOp role) {
   WalkResult walk = role.getBody().walk([&](Operation *op) -> WalkResult {
     if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return success();
-    return op->emitError("has a tile in registers, and @")
-           << role.getSymName()
-           << " is one elected thread, which holds none; compute it in a role with warpgroups";
+    InFlightDiagnostic diag = op->emitError("has a tile in registers, and @") << role.getSymName();
+    if (role.isElected())
+      diag << " is one elected thread, which holds none";
+    else
+      diag << " has " << role.getNumWarps()
+           << " of the 4 warps among which the layout of a tile divides it";
+    diag << "; compute it in a role with warpgroups";
+    return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());
 }
@@ -206,7 +256,7 @@ static LogicalResult verifyReadsDone(RoleOp role) {
 }
 
 LogicalResult RoleOp::verifyRegions() {
-  if (isElected() && failed(verifyNoTiles(*this)))
+  if (sharesWarpgroup() && failed(verifyNoTiles(*this)))
     return failure();
   return verifyReadsDone(*this);
 }
@@ -238,12 +288,21 @@ LogicalResult hop::verifyOnAllThreads(Operation *op) {
   return diag;
 }
 
-LogicalResult hop::verifyOnWarpgroups(Operation *op) {
+LogicalResult hop::verifyOnWarps(Operation *op) {
   auto role = op->getParentOfType<RoleOp>();
   if (role && role.isElected())
     return op->emitOpError("runs on all threads of a warpgroup, and @")
            << role.getSymName() << " is one elected thread; move it to a role with warpgroups";
   return verifyOnAllThreads(op);
+}
+
+LogicalResult hop::verifyOnWarpgroups(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (role && role.getWarps())
+    return op->emitOpError("runs on all threads of a warpgroup, and @")
+           << role.getSymName() << " has " << *role.getWarps()
+           << " warps of one; move it to a role with warpgroups";
+  return verifyOnWarps(op);
 }
 
 LogicalResult hop::verifyOnOneThread(Operation *op) {

@@ -18,9 +18,13 @@ def Hop_OnAllThreads : NativeOpTrait<"OnAllThreads"> {
   let cppNamespace = "::tessera::hop";
 }
 
-/// Runs on all threads of a warpgroup: neither an elected role, which is one thread, nor an `scf.if` of `hop.elected`
-/// can hold it.
+/// Runs on all threads of a warpgroup: neither a role that shares one, nor an `scf.if` of `hop.elected` can hold it.
 def Hop_OnWarpgroups : NativeOpTrait<"OnWarpgroups"> {
+  let cppNamespace = "::tessera::hop";
+}
+
+/// Runs on all threads of whole warps: of a role with warpgroups, or with warps of the one that elected roles share.
+def Hop_OnWarps : NativeOpTrait<"OnWarps"> {
   let cppNamespace = "::tessera::hop";
 }
 

@@ -463,6 +463,18 @@ LogicalResult CombineOp::verify() {
   return success();
 }
 
+LogicalResult CombineAllOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (!source.getElementType().isF32() || getLayout(source).getPartial() || !role)
+    return emitOpError("combines whole elements of f32 that a role holds, got ") << source;
+  BufferType exchange = getExchange().getType();
+  int64_t warps = role.getNumWarpgroups() * hopper::warpgroupWarps;
+  if (exchange.getTile().getRank() != 1 || exchange.getSlots() < warps)
+    return emitOpError("exchanges a value of each of ") << warps << " warps, got " << exchange;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Timelines
 //===----------------------------------------------------------------------===//

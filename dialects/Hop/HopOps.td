@@ -79,48 +79,59 @@ def Hop_KernelOp : Hop_Op<"kernel", [
 }
 
 def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp">, Symbol]> {
-  let summary = "A program of the thread block: of whole warpgroups, or of one elected thread";
+  let summary = "A program of the thread block: of whole warpgroups, of whole warps, or of one elected thread";
   let description = [{
     With `warpgroups` the role runs on every thread of so many warpgroups, which no other role has; the block argument
     is the index of the warpgroup within the role. Tiles live in the registers of such a role.
 
-    An `elected` role runs on one thread of a warp, which has no tiles: it starts copies and hands on scalars. All
-    elected roles of a kernel share one warpgroup, a warp each, so that there are at most 4. It stands where the first
-    of them does; the threads that no role has leave at once. The block argument is 0.
+    An `elected` role runs on one thread of a warp, which has no tiles: it starts copies and hands on scalars. With
+    `warps` a role runs on every thread of 1 to 3 warps. It moves tiles within shared memory and has none in registers,
+    whose layouts are those of warpgroups. All such roles of a kernel share one warpgroup, in their order: a warp for
+    each elected one, so that there are at most 4 warps. It stands where the first of them does; the threads that no
+    role has leave at once. The block argument is 0.
 
     `registers` is the number of registers of a thread: a multiple of 8 from 24 to 256 (PTX ISA 9.7.20.5, setmaxnreg).
     Where it is less than what the launch gives each thread, the warpgroup gives the rest back; where it is more, the
     warpgroup takes what others gave back. Without it the launch's share is kept. Roles that share a warpgroup say the
-    same. A kernel with one role has them from its launch, and a multiprocessor holds as many of its blocks at a time as
-    they leave room for (PTX ISA 11.4.5, .minnctapersm).
+    same. A kernel with one role has them from its launch. Where all roles say theirs, a multiprocessor holds as many blocks
+    at a time as they leave room for (PTX ISA 11.4.5, .minnctapersm).
 
     ```mlir
     hop.role @loads elected registers(24) {
     ^bb0(%wg: index):
+    }
+    hop.role @moves warps(3) registers(24) {
+    ^bb0(%wg: index):
+      hop.warpgroup_sync
     }
     hop.role @products warpgroups(2) registers(240) {
     ^bb0(%wg: index):
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$warpgroups, OptionalAttr<I64Attr>:$registers);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$warpgroups, OptionalAttr<I64Attr>:$warps,
+                       OptionalAttr<I64Attr>:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat =
-    "$sym_name (`warpgroups` `(` $warpgroups^ `)`) : (`elected`)? (`registers` `(` $registers^ `)`)? "
+    "$sym_name custom<RoleThreads>($warpgroups, $warps) (`registers` `(` $registers^ `)`)? "
     "attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// One thread runs it, and not whole warpgroups.
-    bool isElected() { return !getWarpgroups(); }
-    /// Warpgroups that run it: 1 of an elected role, which shares it.
+    /// One thread runs it, and not whole warps.
+    bool isElected() { return !getWarpgroups() && !getWarps(); }
+    /// It has warps of the warpgroup that such roles share, and no warpgroups of its own.
+    bool sharesWarpgroup() { return !getWarpgroups(); }
+    /// Warpgroups that run it: 1 of a role that shares it.
     int64_t getNumWarpgroups() { return getWarpgroups().value_or(1); }
+    /// Warps of each warpgroup that run it: 1 of an elected role.
+    int64_t getNumWarps();
     /// Threads that run it.
     int64_t getNumThreads();
   }];
 }
 
-def Hop_ElectedOp : Hop_Op<"elected", [Pure, Hop_OnWarpgroups]> {
+def Hop_ElectedOp : Hop_Op<"elected", [Pure, Hop_OnWarps]> {
   let summary = "True in one thread of the role's first warpgroup";
   let description = [{
     For roles that load their own tiles (`warp_specialize = false`): the thread that is elected starts the copies.
@@ -161,10 +172,10 @@ def Hop_AttemptOp : Hop_Op<"attempt", [NoTerminator, SingleBlock]> {
   let assemblyFormat = "attr-dict-with-keyword custom<SpeculationRegions>($fast, $exact)";
 }
 
-def Hop_DoubtOp : Hop_Op<"doubt", [Hop_OnWarpgroups]> {
+def Hop_DoubtOp : Hop_Op<"doubt", [Hop_OnWarps]> {
   let summary = "Asks for the exact program of this tile of the grid unless `valid` is true in every element";
   let description = [{
-    In the fast region of a `hop.attempt`, on all threads of a role with warpgroups. `valid` is an i1 or a tile of i1 of any
+    In the fast region of a `hop.attempt`, on all threads of a role that is not elected. `valid` is an i1 or a tile of i1 of any
     layout; each thread looks at the elements that it holds, and one that is false is enough. `hop-retry` makes a
     `hop.flag` of it.
 
@@ -203,7 +214,7 @@ def Hop_FlagOp : Hop_Op<"flag"> {
 def Hop_TimelineOp : Hop_Op<"timeline", [HasParent<"KernelOp">]> {
   let summary = "Declares a record of the stages that warpgroups go through";
   let description = [{
-    Each warpgroup of the thread blocks numbered `first` to `first + blocks - 1` (x varies fastest) records the
+    Each warpgroup, and each role that shares one, of the thread blocks numbered `first` to `first + blocks - 1` (x varies fastest) records the
     last `events` stages that it entered, a power of two, in memory of the launch (docs/seeing.md). A kernel has at most
     one; what it records is at most 2^31 bytes.
 

@@ -85,11 +85,11 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release", [Hop_OnAllThreads]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarpgroups]> {
+def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarps]> {
   let summary = "Takes the next slot, for the threads of a role to write";
   let description = [{
     Waits until every reader has released the slot. The result is the tile in the slot, to be written (`hop.stage`)
-    until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all threads of a role with warpgroups;
+    until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all threads of a role that is not elected;
     a multicast pipe, which the blocks of a cluster fill together, is refused. No other fill of the pipe is a load.
 
     ```mlir
@@ -106,7 +106,7 @@ def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarpgroups]
   let hasVerifier = 1;
 }
 
-def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarpgroups]> {
+def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarps]> {
   let summary = "Hands a slot that the threads of a role have written to its readers";
   let description = [{
     `tile` is the result of `hop.pipe.acquire` on the same pipe; a write of it that comes later is refused. Readers see

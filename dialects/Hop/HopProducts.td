@@ -148,7 +148,7 @@ def Hop_RearrangeOp : Hop_Op<"rearrange", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Hop_TransposeOp : Hop_Op<"transpose", [Hop_OnWarpgroups]> {
+def Hop_TransposeOp : Hop_Op<"transpose", [Hop_OnWarps]> {
   let summary = "Writes a tile of 8-bit elements to shared memory transposed";
   let description = [{
     From KxN `source` to NxK `destination`, both in shared memory and of one 8-bit type: ldmatrix.trans, byte permutes
@@ -156,7 +156,8 @@ def Hop_TransposeOp : Hop_Op<"transpose", [Hop_OnWarpgroups]> {
     `8b + 2l + e` of the source, for `l` from 0 to 3 and `b` and `e` from 0 to 1: the order in which lanes hold the
     columns of an accumulator, for `hop.mma` with `in_accumulator_order`. The writes are of the generic proxy. Every
     product that reads the destination has been waited for. K is a multiple of 16 and N of 32; other shapes are refused.
-    On all threads of a role with warpgroups; each warpgroup writes a tile of its own, and meets before it reads it.
+    On all threads of a role that is not elected; each warpgroup, or the warps of a role with warps, writes a tile of its
+    own, and meets before it reads it. Each warp has up to 4 matrices of 16x32 elements on their way at a time.
 
     ```mlir
     hop.transpose %v, %vt : !hop.shared<tensor<128x64xf8E4M3FN>, rows = 128>,
@@ -204,6 +205,36 @@ def Hop_CombineOp : Hop_Op<"combine", [Hop_OnWarpgroups,
     /// Whether only the warps of a warpgroup share elements, of several warpgroups in the role.
     bool isWithinWarpgroups();
   }];
+}
+
+def Hop_CombineAllOp : Hop_Op<"combine_all", [Hop_OnWarpgroups]> {
+  let summary = "Makes a number of all elements of a tile";
+  let description = [{
+    What `tile.reduce_all` becomes. Each thread combines its elements, and the lanes of a warp theirs by shuffles. One lane
+    writes the result to the slot of `exchange` that its warp has in the role, the threads of the role meet (bar.sync,
+    PTX ISA 9.7.13.1), and each reads and combines the slots, in one order. Elements that several threads hold count
+    once. In a loop the threads meet before they write, too. Fewer slots than warps are refused, as are elements that
+    are not f32, or partial. On all threads of a role with warpgroups.
+
+    ```mlir
+    hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>],
+        schedule = #tile.schedule<>} {
+    ^bb0(%m: index):
+      %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+      hop.role @consumer warpgroups(1) {
+      ^bb0(%warpgroup: index):
+        %tile = arith.constant dense<0.0> : tensor<64x32xf32, #hop.layout<accumulator>>
+        %sum = hop.combine_all sum %tile through %exchange
+          : tensor<64x32xf32, #hop.layout<accumulator>>, !hop.buffer<tensor<1xi32>, 4> -> f32
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source, Hop_BufferType:$exchange);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$kind $source `through` $exchange attr-dict `:` type($source) `,` qualified(type($exchange)) "
+                       "`->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {

@@ -85,11 +85,11 @@ def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync", [Hop_OnWarpgroups]> {
-  let summary = "Waits for the 128 threads of the warpgroup (a named barrier)";
+def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync", [Hop_OnWarps]> {
+  let summary = "Waits for the role's threads in the warpgroup (a named barrier)";
   let description = [{
-    What they read and wrote before comes before what they do after (PTX ISA 9.7.13.1, `bar.sync`). On all threads of a
-    role with warpgroups; each warpgroup has a barrier of its own.
+    All 128, or those of a role with warps. What they read and wrote before comes before what they do after (PTX ISA
+    9.7.13.1, `bar.sync`). On all threads of a role that is not elected; each warpgroup has a barrier of its own.
 
     ```mlir
     hop.warpgroup_sync
@@ -98,7 +98,7 @@ def Hop_WarpgroupSyncOp : Hop_Op<"warpgroup_sync", [Hop_OnWarpgroups]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_RoleSyncOp : Hop_Op<"role_sync", [Hop_OnWarpgroups]> {
+def Hop_RoleSyncOp : Hop_Op<"role_sync", [Hop_OnWarps]> {
   let summary = "Waits for the threads of all warpgroups of the role (a named barrier)";
   let description = [{
     What they read and wrote before, in global memory too, comes before what they do after (PTX ISA 9.7.13.1,
@@ -153,7 +153,7 @@ def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarpgroups]> {
+def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarps]> {
   let summary = "Waits until the bulk stores of this thread have read shared memory";
   let description = [{
     PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group.read`. Behind stores that leave copies `in_flight`.

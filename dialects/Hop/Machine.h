@@ -22,6 +22,7 @@ namespace tessera::hopper {
 /// Threads of a warp (PTX ISA 3.1), and of the four warps that issue a wgmma (9.7.15.1).
 constexpr int64_t warpThreads = 32;
 constexpr int64_t warpgroupThreads = 128;
+constexpr int64_t warpgroupWarps = warpgroupThreads / warpThreads;
 /// Threads of a thread block, and the threads and blocks that a multiprocessor holds at a time
 /// (Programming Guide).
 constexpr int64_t mostBlockThreads = 1024;

@@ -26,7 +26,9 @@ int64_t tessera::hop::entryRegisters(llvm::ArrayRef<RegisterRequest> requests) {
   int64_t raised = 0;
   for (const RegisterRequest &request : requests)
     raised = std::max(raised, request.registers.value_or(0));
-  return entryRegisters(countWarpgroups(requests), raised ? raised : mostThreadRegisters);
+  int64_t threads = countWarpgroups(requests) * warpgroupThreads;
+  int64_t given = registersOfResident(threads, residentBlocks(requests));
+  return std::min(given, raised ? raised : mostThreadRegisters);
 }
 
 int64_t tessera::hop::residentBlocks(int64_t threads, int64_t registers) {
@@ -34,6 +36,20 @@ int64_t tessera::hop::residentBlocks(int64_t threads, int64_t registers) {
   int64_t blocks = std::min({registersOfMultiprocessor / (threads * given),
                              threadsOfMultiprocessor / threads, blocksOfMultiprocessor});
   return std::max<int64_t>(blocks, 1);
+}
+
+int64_t tessera::hop::residentBlocks(llvm::ArrayRef<RegisterRequest> requests) {
+  int64_t warpgroups = countWarpgroups(requests), threads = warpgroups * warpgroupThreads;
+  int64_t asked = 0;
+  for (const RegisterRequest &request : requests) {
+    if (!request.registers)
+      return 1;
+    asked += *request.registers * request.warpgroups;
+  }
+  int64_t blocks = residentBlocks(threads, llvm::divideCeil(asked, warpgroups));
+  while (blocks > 1 && warpgroups * registersOfResident(threads, blocks) < asked)
+    --blocks;
+  return blocks;
 }
 
 int64_t tessera::hop::registersOfResident(int64_t threads, int64_t blocks) {

@@ -28,12 +28,17 @@ struct RegisterRequest {
 /// than the kernel asks for later.
 int64_t entryRegisters(int64_t warpgroups, int64_t raised = hopper::mostThreadRegisters);
 
-/// The same for all warpgroups of a block, which ask as `requests` say.
+/// The same for all warpgroups of a block, which ask as `requests` say, beside the other blocks for
+/// which that leaves room.
 int64_t entryRegisters(llvm::ArrayRef<RegisterRequest> requests);
 
 /// Thread blocks that a multiprocessor holds at a time, as far as threads decide: `threads` of a
 /// block with so many registers each. At least 1.
 int64_t residentBlocks(int64_t threads, int64_t registers);
+
+/// The same of a block whose warpgroups ask as `requests` say: as many as find what they ask for. 1
+/// where some keep what a launch gives.
+int64_t residentBlocks(llvm::ArrayRef<RegisterRequest> requests);
 
 /// The most registers of a thread with which a multiprocessor holds `blocks` of so many threads.
 int64_t registersOfResident(int64_t threads, int64_t blocks);

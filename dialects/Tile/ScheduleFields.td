@@ -193,9 +193,10 @@ defvar Tile_ScheduleFields = [
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
   ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
     Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
-           "those with which the most thread blocks run side by side">,
-    "registers per thread of each consumer. Without a producer those of all threads of the block, and a multiprocessor "
-    "holds as many blocks at a time as they leave room for">,
+           "those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
+           "many do as shared memory holds">,
+    "registers per thread of each consumer. Without a producer those of all threads of the block. A multiprocessor holds "
+    "as many blocks at a time as the registers of all roles leave room for">,
   ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
@@ -203,10 +204,10 @@ defvar Tile_ScheduleFields = [
     "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. "
     "`apart` takes `warp_specialize = true` and `overlap = 1`">,
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
-    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, 56 beside operands that are "
-           "converted, else 24">,
+    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, or 40 where the transposer has warps "
+           "of the producer's warpgroup, 56 beside operands that are converted, else 24">,
     "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
-    "dots from loaded tiles, on their way">,
+    "dots from loaded tiles, on their way. A transposer beside the producer has as many as that">,
   ScheduleField<"loads", CaseOf<Tile_LoadKind>,
     Chosen<"`pipe` with `placement = apart` and where a tile of rank 2 can come so, else `direct`">,
     "how a tile that a loop with dots loads for arithmetic comes: each thread loads what it needs, or a producer loads it "
@@ -218,8 +219,12 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"transpose", CaseOf<Tile_TransposeKind>,
     Chosen<"`apart` where a loaded tile has to be transposed and it fits, else `own`">,
     "which role transposes loaded tiles of 8-bit elements that a dot reads along the other dimension. `own`: each consumer "
-    "all of each tile, for itself. `apart`: a role of its own, a `transposer` of one warpgroup, each tile once, which it "
-    "hands on through a pipe. `apart` takes `warp_specialize = true` and `placement = rows`">
+    "all of each tile, for itself. `apart`: a role of its own, a `transposer`, each tile once, which it hands on through a "
+    "pipe. `apart` takes `warp_specialize = true` and `placement = rows`">,
+  ScheduleField<"transposer_warps", OneOf<[1, 2, 3, 4]>,
+    Chosen<"4 where there are registers for one more warpgroup, else 3 with `transpose = apart`">,
+    "warps of the transposer: 1 to 3 of the producer's warpgroup, which needs no registers of its own then, or 4, a "
+    "warpgroup of its own. It means something with `transpose = apart`">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

@@ -1,5 +1,6 @@
 //===- TileOps.cpp - Operations of the tile dialect -----------------------===//
 
+#include "dialects/Tile/Entries.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
@@ -115,7 +116,7 @@ LogicalResult GatherElementsOp::verify() {
         "takes an index that is a tile; with scalars alone tile.load gives the element, "
         "and tile.splat a tile of it");
   for (Operation *user : getView().getUsers())
-    if (isa<StoreOp, ScatterAddOp>(user)) {
+    if (storesToView(user)) {
       InFlightDiagnostic error =
           emitOpError("loads from a view that the kernel stores to, where any "
                       "element may be meant; do one of them in a kernel of "
@@ -177,8 +178,7 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("axis ") << getAxis() << " is outside a tile of rank " << source.getRank();
   if (source.getRank() < 2)
     return emitOpError("reduces a tile of rank 2 to one of rank 1, got ")
-           << source << ": its elements are spread over the threads of all warpgroups, which no "
-           << "operation makes one of; store the tile and reduce it where it is read";
+           << source << "; tile.reduce_all makes a number of all elements";
   if (getLimit() && (getKind() != ReduceKind::sum || !source.getElementType().isF32()))
     return emitOpError("has a limit, which sums of f32 take; leave it out for a ")
            << stringifyReduceKind(getKind()) << " of " << source.getElementType();
@@ -190,6 +190,14 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
            << getAxis() << ": expected " << RankedTensorType::get(shape, source.getElementType())
            << ", got " << result;
+  return success();
+}
+
+LogicalResult ReduceAllOp::verify() {
+  Type element = cast<RankedTensorType>(getSource().getType()).getElementType();
+  if (getType() != element)
+    return emitOpError("makes a number of the type of the elements, ")
+           << element << ", got " << getType();
   return success();
 }
 

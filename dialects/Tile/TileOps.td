@@ -3,29 +3,8 @@
 #ifndef TESSERA_DIALECTS_TILE_TILEOPS_TD
 #define TESSERA_DIALECTS_TILE_TILEOPS_TD
 
-include "mlir/IR/OpBase.td"
-include "mlir/IR/BuiltinAttributes.td"
-include "mlir/IR/OpAsmInterface.td"
-include "mlir/IR/RegionKindInterface.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "mlir/Interfaces/ControlFlowInterfaces.td"
-include "mlir/Interfaces/InferIntRangeInterface.td"
-include "dialects/Tile/TileDialect.td"
-include "dialects/Tile/TileTypes.td"
-include "dialects/Tile/TileAttrs.td"
-include "dialects/Tile/TileInterfaces.td"
+include "dialects/Tile/TileOpBase.td"
 include "dialects/Tile/TileSequence.td"
-
-class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
-
-def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger, Index]>;
-def Tile_FloatTile : StaticShapeTensorOf<[F16, BF16, F32, F8E4M3FN, F8E5M2]>;
-/// What views hold; TileTypes.cpp says the same of them.
-defvar memoryElements = [F16, BF16, F32, F8E4M3FN, F8E5M2, I8, I32, I64];
-def Tile_MemoryTile : StaticShapeTensorOf<memoryElements>;
-def Tile_RowNumbers : StaticShapeTensorOf<[I32, I64]>;
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">, HasParent<"::mlir::ModuleOp">,
@@ -119,152 +98,7 @@ def Tile_DimOp : Tile_Op<"dim", [
   let hasVerifier = 1;
 }
 
-def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
-  let summary = "Loads a tile of a view";
-  let description = [{
-    One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
-    (rank 1 or 2), at step 1. Elements outside the view are 0: along the tiled dimensions any index is
-    allowed; the outer indices must lie inside. The element types agree. A scalar result is the one element at
-    the indices, all of which must lie inside. An index that comes from memory, with whatever is computed from it, may
-    be any number all the same: where it is outside, loads give 0 and stores do nothing.
-
-    With `box` the tile covers as many elements along each dimension of the view as the box says, and its rows
-    (the elements, of a tile of rank 1) run over all dimensions but the last (over all of them), the innermost
-    fastest. Every dimension is held against the view on its own: along the innermost `rank(tile)` ones the
-    box may reach outside, so that the rows past the end of each `%h` below are 0; along the others all of it
-    lies inside. One copy of the tensor memory accelerator moves such a tile as it does any other.
-
-    What passes know about a load is part of it, and copies of it keep it:
-
-    * `site n`: it is one of several places where the source loads a tile of this type from this view; places other than
-      the first are counted from 1 (`tile-inline-functions`). Equal loads of one site may become one, those of two sites
-      stay two.
-    * `pipe n`: its tile goes through the pipe of this number, whose slots it shares with other loads of the number
-      (`tile-choose-schedule`). Loads of one number have one tile type.
-    * `alike`: its pipe gets the same tiles in the same order in all blocks of a cluster (`tile-even-loops`). Passes may
-      move the load within the order of its pipe. A load without a pipe cannot have it.
-
-    ```mlir
-    %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
-    %slope = tile.load %slopes[%h] : !tile.view<[H], f32> -> f32
-    // The page of a sequence, by a table.
-    %number = tile.load %table[%h] : !tile.view<[H], i32> -> i32
-    %page = arith.index_cast %number : i32 to index
-    %p = tile.load %K[%page, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
-    // Row r is row %row + r mod 16 of head %h + r / 16.
-    %q = tile.load %Q[%b, %h, %row, %c0] box [1, 8, 16, 64] : !tile.view<[B, H, SQ, 64], bf16> -> tensor<128x64xbf16>
-    // The second place where this tile is loaded, into pipe 2.
-    %v = tile.load %K[%b, %h, %row, %c0] site 1 pipe 2 alike : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
-    ```
-  }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$site,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike);
-  let results = (outs AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$result);
-  let assemblyFormat =
-    "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? attr-dict `:` "
-    "qualified(type($view)) `->` type($result)";
-  let hasVerifier = 1;
-}
-
-def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>]> {
-  let summary = "Loads rows of a view that a tile of numbers names";
-  let description = [{
-    Row r of the tile is the row of the view whose number is the index of that dimension plus element r of `rows`, from
-    the column of the last index on. Of a tile of rank 1, element r is the element so named of the last dimension. The
-    numbers are i32 or i64 and may be any: rows outside the view, before or behind, are 0. The other indices are as for
-    `tile.load`.
-
-    ```mlir
-    %numbers = tile.load %list[%i] : !tile.view<[N], i32> -> tensor<32xi32>
-    %rows = tile.gather %table[%c0, %c0] rows %numbers
-      : !tile.view<[V, 256], bf16>, tensor<32xi32> -> tensor<32x256xbf16>
-    ```
-  }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Tile_RowNumbers:$rows);
-  let results = (outs Tile_MemoryTile:$result);
-  let assemblyFormat = "$view `[` $indices `]` `rows` $rows attr-dict `:` qualified(type($view)) `,` type($rows) `->` "
-                       "type($result)";
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// The dimension of the view along which `rows` numbers.
-    int64_t getRowDim() {
-      return getView().getType().getRank() - ::llvm::cast<::mlir::RankedTensorType>(getType()).getRank();
-    }
-  }];
-}
-
-def Tile_GatherElementsOp : Tile_Op<"gather_elements", [MemoryEffects<[MemRead]>]> {
-  let summary = "Loads an element of a view for each element of a tile";
-  let description = [{
-    One index per dimension of the view: a scalar, which is the same for all elements and lies inside, or a tile of i32 or
-    i64 with the shape of the result, which may hold any numbers. Elements outside of the view are 0. The kernel does not store to
-    the view. Each element is a load of its own: where rows of the view are loaded as they are, `tile.gather` is faster,
-    and a tile of neighbours is a `tile.load`. 8-bit floats are loaded as tiles only.
-
-    ```mlir
-    // A table of the distances of queries and keys.
-    %away = arith.subi %queries, %keys : tensor<128x64xi32>
-    %bias = tile.gather_elements %table[%h, %away]
-      : !tile.view<[H, N], f32>, index, tensor<128x64xi32> -> tensor<128x64xf32>
-    ```
-  }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[Index, Tile_RowNumbers]>>:$indices);
-  let results = (outs StaticShapeTensorOf<[F16, BF16, F32, I8, I32, I64]>:$result);
-  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` qualified(type($view)) `,` type($indices) `->` type($result)";
-  let hasVerifier = 1;
-}
-
-def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Stores a tile to a view";
-  let description = [{
-    Indices and `box` as for `tile.load`. Elements outside the view are dropped. A scalar is stored to the one element at
-    the indices, all of which must lie inside.
-
-    With `add` the tile, of f32, is added to what the view holds. Any number of grid points may add to one element, in
-    an order that is not specified; so the kernel neither loads nor plainly stores such a view, and has no
-    `tile.speculate`, which would add twice. The caller says what the sums start with.
-
-    ```mlir
-    tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
-    tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
-    tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
-    tile.store %count, %counts[%h] : i32, !tile.view<[H], i32>
-    ```
-  }];
-  let arguments = (ins AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
-  let assemblyFormat =
-    "$value `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` type($value) `,` "
-    "qualified(type($view))";
-  let hasVerifier = 1;
-}
-
-def Tile_ScatterAddOp : Tile_Op<"scatter_add", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Adds each element of a tile to an element of a view";
-  let description = [{
-    The counterpart of `tile.gather_elements`. One index per dimension of the view: a scalar, which is the same for all
-    elements, or a tile of i32 or i64 with the shape of `value`, which may hold any numbers. Elements outside of the view are
-    dropped. Several elements may go to one place, and with scalars alone all do: then each warp adds its sum. As with
-    `tile.store ... add`, elements are f32, other grid points may add to the same ones, the order is not specified, the
-    kernel neither loads nor plainly stores the view and has no `tile.speculate`, and the caller says what the sums start
-    with. Each element is an addition of its own: where neighbours go to neighbours, `tile.store ... add` is faster.
-
-    ```mlir
-    // The gradient of a table of the distances of queries and keys.
-    %away = arith.subi %queries, %keys : tensor<128x64xi32>
-    tile.scatter_add %ds, %dtable[%h, %away]
-      : tensor<128x64xf32>, !tile.view<[H, N], f32>, index, tensor<128x64xi32>
-    // The sum of all elements.
-    tile.scatter_add %row_sums, %dslopes[%h] : tensor<128xf32>, !tile.view<[H], f32>, index
-    ```
-  }];
-  let arguments = (ins StaticShapeTensorOf<[F32]>:$value, Tile_ViewType:$view,
-                       Variadic<AnyTypeOf<[Index, Tile_RowNumbers]>>:$indices);
-  let assemblyFormat = "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` qualified(type($view)) "
-                       "(`,` type($indices)^)?";
-  let hasVerifier = 1;
-}
+include "dialects/Tile/TileMemoryOps.td"
 
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
@@ -312,6 +146,24 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let assemblyFormat = [{
     $kind $source `axis` $axis (`limit` $limit^)? attr-dict `:` type($source) `->` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceAllOp : Tile_Op<"reduce_all", [Pure]> {
+  let summary = "Combines all elements of a tile to a number";
+  let description = [{
+    The kinds are those of `tile.reduce`, as is what they make of NaN. The number is the same in the whole thread block,
+    and goes on as other scalars do: it may be stored, decide about loops, or be repeated by `tile.splat`. On Hopper the
+    elements are f32; each warp combines what it has, and the warps of the role meet once. A role without tiles in registers
+    cannot have it, so that no load of a producer depends on it.
+
+    ```mlir
+    %largest = tile.reduce_all maximum %sizes : tensor<64x128xf32> -> f32
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source);
+  let results = (outs AnyFloat:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 

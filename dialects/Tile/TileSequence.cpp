@@ -354,7 +354,7 @@ ViewUse tessera::tile::getViewUse(EntryOpInterface entry, unsigned index) {
     for (Operation *user : entry.getArgument(index).getUsers()) {
       use.added |= addsToView(user);
       use.loaded |= loadsFromView(user) || use.added;
-      use.stored |= isa<StoreOp, ScatterAddOp>(user);
+      use.stored |= storesToView(user);
     }
   return use;
 }

@@ -55,6 +55,10 @@ TESSERA_EXPORT const char *tessera_program_shape_class(tessera_program *program,
                                                        tessera_diagnostic_handler handler,
                                                        void *user_data);
 
+/** The values of the source's parameters, with those of its defaults: a JSON object, as
+ * `parameters` of a bundle. Lives as long as the program. */
+TESSERA_EXPORT const char *tessera_program_parameters(const tessera_program *program);
+
 /** Why the kernel's `tile.visits` may have iterations in which the mask leaves nothing, for a list
  *  of blocks would have fewer. Empty where it has none such. Lives as long as the program. */
 TESSERA_EXPORT const char *tessera_program_loose_visits(tessera_program *program);

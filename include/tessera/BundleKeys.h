@@ -20,6 +20,7 @@ inline constexpr char barriers[] = "barriers";
 inline constexpr char base64[] = "base64";
 inline constexpr char block[] = "block";
 inline constexpr char blocks[] = "blocks";
+inline constexpr char blocksPerMultiprocessor[] = "blocks_per_multiprocessor";
 inline constexpr char box[] = "box";
 inline constexpr char bytes[] = "bytes";
 inline constexpr char choices[] = "choices";

@@ -3,6 +3,7 @@
 #include "tessera-c/Program.h"
 #include "dialects/Tile/Entries.h"
 #include "lib/CAPI/Conversions.h"
+#include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Database/Database.h"
 #include "lib/Database/ShapeClass.h"
@@ -32,6 +33,7 @@ struct tessera_program {
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
   std::vector<std::string> argumentNames;
+  std::string parameters = "{}";
   std::set<std::string> classes, reasons;
 };
 
@@ -176,6 +178,18 @@ static tile::EntryOpInterface findKernel(ModuleOp module, llvm::StringRef name) 
   return {};
 }
 
+/// The values of a module's parameters as JSON; leaves the text as it is where there are none.
+static LogicalResult describeParameters(ModuleOp module, std::string &text) {
+  auto bound = tile::TileDialect::ParametersAttrHelper(module.getContext()).getAttr(module);
+  if (!bound)
+    return success();
+  FailureOr<llvm::json::Value> value = toJSON(bound, module.getLoc());
+  if (failed(value))
+    return failure();
+  text = llvm::formatv("{0}", *value).str();
+  return success();
+}
+
 tessera_compile_status tessera_program_read(const char *source, size_t length,
                                             const char *file_name, const char *kernel,
                                             const tessera_define *defines, size_t define_count,
@@ -195,6 +209,8 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
     return TESSERA_COMPILE_USAGE_ERROR;
   for (unsigned i = 0; i < result->kernel.getNumArguments(); ++i)
     result->argumentNames.push_back(result->kernel.getArgumentName(i).str());
+  if (failed(describeParameters(*result->module, result->parameters)))
+    return TESSERA_COMPILE_SOURCE_ERROR;
   *program = result.release();
   return TESSERA_COMPILE_SUCCESS;
 }
@@ -225,15 +241,15 @@ tessera_compile_status tessera_program_run(tessera_program *program,
   return TESSERA_COMPILE_SUCCESS;
 }
 
-static llvm::Expected<std::string> findShapeClass(tile::KernelOp kernel,
+static llvm::Expected<std::string> findShapeClass(tile::EntryOpInterface entry,
                                                   llvm::ArrayRef<tessera_extent> extents) {
   llvm::StringMap<int64_t> dims;
   for (const tessera_extent &extent : extents)
     dims[text(extent.name)] = extent.value;
-  if (llvm::Error error = tuning::checkShape(kernel, dims))
+  if (llvm::Error error = tuning::checkShape(entry, dims))
     return error;
   const tuning::Database &database = tuning::Database::getShipped();
-  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(kernel, dims);
+  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
   if (!measure)
     return measure.takeError();
   return tuning::getShapeClass(
@@ -244,17 +260,16 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
                                         size_t count, tessera_diagnostic_handler handler,
                                         void *user_data) {
   std::lock_guard<std::mutex> lock(program->mutex);
-  auto kernel = dyn_cast<tile::KernelOp>(*program->kernel);
-  if (!kernel) {
-    reportError(convert(handler, user_data),
-                "the kernels of a sequence have classes of their own; give its shape to compile");
-    return nullptr;
-  }
-  llvm::Expected<std::string> name = findShapeClass(kernel, llvm::ArrayRef(extents, count));
+  llvm::Expected<std::string> name =
+      findShapeClass(program->kernel, llvm::ArrayRef(extents, count));
   if (name)
     return program->classes.insert(std::move(*name)).first->c_str();
   reportError(convert(handler, user_data), toString(name.takeError()));
   return nullptr;
+}
+
+const char *tessera_program_parameters(const tessera_program *program) {
+  return program->parameters.c_str();
 }
 
 const char *tessera_program_loose_visits(tessera_program *program) {

@@ -20,19 +20,21 @@ extern const char tesseraCChecks[];
 extern const char tesseraCContext[];
 extern const char tesseraCLaunch[];
 extern const char tesseraCLaunchTime[];
+extern const char tesseraCKernel[];
 extern const char tesseraCChoice[];
+extern const char tesseraCSequence[];
 
 namespace {
 
-/// A kernel, with its number among the alternatives.
+/// A kernel, or the signature of a sequence in the form of one, with the number of its tables.
 struct NumberedKernel {
-  const KernelInfo &kernel;
+  KernelInfo kernel;
   unsigned number;
   /// Maps in the order of their arguments, by their positions in the bundle.
   std::vector<unsigned> mapOrder, firstMaps;
 };
 
-/// Writes the files of one kernel, or of a choice among several.
+/// Writes the files of one kernel, of a choice among several, or of a sequence.
 class Writer {
 public:
   Writer(const BundleInfo &bundle, StringRef name);
@@ -53,11 +55,14 @@ private:
   void writeImage(llvm::raw_ostream &os);
   void writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeAlternatives(llvm::raw_ostream &os);
+  void writeSequence(llvm::raw_ostream &os);
+  NumberedKernel number(const KernelInfo &kernel, unsigned number);
   void writeValues(llvm::raw_ostream &os);
   void writeFunctions(llvm::raw_ostream &os);
 
   const BundleInfo &bundle;
-  const ChoiceInfo *choice; ///< null for one kernel
+  const SequenceInfo *sequence; ///< null for kernels
+  const ChoiceInfo *choice;     ///< null for one kernel and for a sequence
   /// What a caller passes.
   const Signature &signature;
   StringRef name;
@@ -66,23 +71,33 @@ private:
 
 } // namespace
 
+static const Signature &getSignature(const BundleInfo &bundle) {
+  if (!bundle.sequences.empty())
+    return bundle.sequences.front();
+  if (!bundle.choices.empty())
+    return bundle.choices.front();
+  return bundle.kernels.front();
+}
+
+NumberedKernel Writer::number(const KernelInfo &kernel, unsigned number) {
+  NumberedKernel numbered{kernel, number, {}, {}};
+  for (const ArgumentInfo &argument : kernel.arguments) {
+    numbered.firstMaps.push_back(numbered.mapOrder.size());
+    llvm::append_range(numbered.mapOrder, argument.tensorMaps);
+  }
+  return numbered;
+}
+
 Writer::Writer(const BundleInfo &bundle, StringRef name)
-    : bundle(bundle), choice(bundle.choices.empty() ? nullptr : &bundle.choices.front()),
-      signature(choice ? static_cast<const Signature &>(*choice) : bundle.kernels.front()),
-      name(name) {
-  auto add = [&](const KernelInfo &kernel) {
-    NumberedKernel &numbered =
-        kernels.emplace_back(NumberedKernel{kernel, unsigned(kernels.size()), {}, {}});
-    for (const ArgumentInfo &argument : kernel.arguments) {
-      numbered.firstMaps.push_back(numbered.mapOrder.size());
-      llvm::append_range(numbered.mapOrder, argument.tensorMaps);
-    }
-  };
-  if (!choice)
-    add(bundle.kernels.front());
-  else
+    : bundle(bundle), sequence(bundle.sequences.empty() ? nullptr : &bundle.sequences.front()),
+      choice(bundle.choices.empty() ? nullptr : &bundle.choices.front()),
+      signature(getSignature(bundle)), name(name) {
+  if (choice)
     for (const AlternativeInfo &alternative : choice->alternatives)
-      add(bundle.kernels[alternative.kernel]);
+      kernels.push_back(number(bundle.kernels[alternative.kernel], kernels.size()));
+  else
+    for (const KernelInfo &kernel : bundle.kernels)
+      kernels.push_back(number(kernel, kernels.size()));
 }
 
 static std::string quote(StringRef text) {
@@ -133,7 +148,8 @@ static std::string getParameterName(const ArgumentInfo &argument) {
       "nullptr", "operator", "or", "private", "protected", "public", "requires", "template", "this",
       "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor",
       // of the function
-      "NULL", "alternative", "device", "error", "error_size", "launch", "stream", "values"};
+      "NULL", "alternative", "device", "error", "error_size", "launch", "launchSequence", "stream",
+      "values"};
   return argument.name + (llvm::is_contained(kTaken, argument.name) ? "_" : "");
 }
 
@@ -215,13 +231,13 @@ enum {
 std::string Writer::writeHeader() {
   std::string text, guard = "TESSERA_KERNEL_" + name.upper() + "_H";
   llvm::raw_string_ostream os(text);
-  os << "/* Kernel '" << signature.name << "' for " << bundle.target
+  os << (sequence ? "/* Sequence '" : "/* Kernel '") << signature.name << "' for " << bundle.target
      << ", with its launch. Written by tessera compile --emit c; do not edit. */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n"
      << "#include <stddef.h>\n#include <stdint.h>\n"
      << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
-     << kShared
-     << "\n/* Launches the kernel on a stream (CUstream) of a device, or with a device of -1 "
+     << kShared << "\n/* Launches the " << (sequence ? "sequence" : "kernel")
+     << " on a stream (CUstream) of a device, or with a device of -1 "
      << "of the current\n * context. It waits for nothing, and may be captured into a graph. Any "
      << "thread may call it.\n *\n";
   describe(os);
@@ -242,19 +258,30 @@ std::string Writer::writeHeader() {
 //===----------------------------------------------------------------------===//
 
 void Writer::writeCounts(llvm::raw_ostream &os) {
-  size_t mostMaps = 1, mostParameters = 1;
+  size_t mostMaps = 1, mostParameters = 1, mostArguments = signature.arguments.size(),
+         mostDims = std::max<size_t>(signature.dims.size(), 1);
   unsigned mostBytes = 1;
   for (const NumberedKernel &numbered : kernels) {
+    mostArguments = std::max(mostArguments, numbered.kernel.arguments.size());
+    mostDims = std::max(mostDims, numbered.kernel.dims.size());
     mostParameters = std::max(mostParameters, numbered.kernel.parameters.size());
     mostBytes = std::max(mostBytes, numbered.kernel.parameterBytes);
     for (const ArgumentInfo &argument : numbered.kernel.arguments)
       mostMaps = std::max<size_t>(mostMaps, argument.tensorMaps.size());
   }
-  os << "enum {\n  KERNEL_COUNT = " << kernels.size()
-     << ",\n  ARGUMENT_COUNT = " << signature.arguments.size()
-     << ",\n  DIM_COUNT = " << std::max<size_t>(signature.dims.size(), 1)
-     << ",\n  PARAMETER_COUNT = " << mostParameters << ",\n  PARAMETER_BYTES = " << mostBytes
-     << ",\n  MOST_MAPS = " << mostMaps << "\n};\n\n";
+  os << "enum {\n  KERNEL_COUNT = " << kernels.size() << ",\n  MOST_ARGUMENTS = " << mostArguments
+     << ",\n  MOST_DIMS = " << mostDims << ",\n  PARAMETER_COUNT = " << mostParameters
+     << ",\n  PARAMETER_BYTES = " << mostBytes << ",\n  MOST_MAPS = " << mostMaps;
+  if (sequence) {
+    size_t mostFactors = 1;
+    for (const DerivedDim &dim : sequence->derivedDims)
+      mostFactors = std::max<size_t>(mostFactors, dim.factors.size());
+    os << ",\n  STEP_COUNT = " << sequence->steps.size()
+       << ",\n  WORKSPACE_COUNT = " << sequence->workspaces.size()
+       << ",\n  DERIVED_COUNT = " << sequence->derivedDims.size()
+       << ",\n  MOST_FACTORS = " << mostFactors;
+  }
+  os << "\n};\n\n";
 }
 
 void Writer::writeArguments(llvm::raw_ostream &os, const NumberedKernel &numbered) {
@@ -302,6 +329,8 @@ void Writer::writeParameters(llvm::raw_ostream &os, const NumberedKernel &number
                         hasArgument ? int(parameter.argument) : -1, index,
                         parameter.workspaceOffset, parameter.bytes, parameter.offset);
   }
+  if (numbered.kernel.parameters.empty())
+    os << "    {POINTER, -1, 0, 0, 0, 0},\n";
   os << "};\n";
 }
 
@@ -325,6 +354,9 @@ void Writer::writeImage(llvm::raw_ostream &os) {
 }
 
 void Writer::writeTables(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  os << "static const char *const dims" << numbered.number << "[] = ";
+  writeList(os, numbered.kernel.dims, [&](const std::string &dim) { os << quote(dim); });
+  os << ";\n";
   writeArguments(os, numbered);
   writeMaps(os, numbered);
   writeParameters(os, numbered);
@@ -338,7 +370,7 @@ static void writeGrid(llvm::raw_ostream &os, const std::array<GridDim, 3> &grid)
   writeList(os, grid, [&](const GridDim &dim) { os << dim.divisor; });
 }
 
-/// The entry of a kernel in the array of all.
+/// A kernel as the launcher takes it.
 void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) {
   const KernelInfo &kernel = numbered.kernel;
   auto triple = [](const std::array<unsigned, 3> &sizes) {
@@ -348,15 +380,49 @@ void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) 
   StringRef target = bundle.target;
   target.consume_front("sm_");
   target.consumeInteger(10, number);
-  os << "    {" << quote(kernel.name) << ", " << quote(kernel.symbol)
-     << llvm::formatv(", arguments{0}, dims, requirements{0}, {1}, bounds{0}, {2}, maps{0}, "
-                      "parameters{0}, {3}, {4},\n     ",
-                      numbered.number, kernel.requirements.size(), kernel.bounds.size(),
-                      kernel.parameters.size(), kernel.workspaceBytes);
+  os << "{" << quote(kernel.kind) << ", " << quote(kernel.name) << ", "
+     << (kernel.symbol.empty() ? "NULL" : quote(kernel.symbol))
+     << llvm::formatv(", arguments{0}, {1}, dims{0}, {2}, requirements{0}, {3}, bounds{0}, {4}, "
+                      "maps{0}, parameters{0}, {5}, {6},\n     ",
+                      numbered.number, kernel.arguments.size(), kernel.dims.size(),
+                      kernel.requirements.size(), kernel.bounds.size(), kernel.parameters.size(),
+                      kernel.workspaceBytes);
   writeGrid(os, kernel.grid);
   os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n     "
-     << triple(kernel.block) << ", " << triple(kernel.cluster) << ", " << kernel.sharedMemory
-     << ", " << number / 10 << ", " << number % 10 << ", image},\n";
+     << kernel.blocksPerMultiprocessor << ", " << triple(kernel.block) << ", "
+     << triple(kernel.cluster) << ", " << kernel.sharedMemory << ", " << number / 10 << ", "
+     << number % 10 << ", image}";
+}
+
+/// The sequence itself, its workspaces and its launches.
+void Writer::writeSequence(llvm::raw_ostream &os) {
+  KernelInfo own;
+  static_cast<Signature &>(own) = *sequence;
+  NumberedKernel numbered = number(own, kernels.size());
+  numbered.kernel.block = numbered.kernel.cluster = {1, 1, 1};
+  writeTables(os, numbered);
+  os << "static const KernelInfo sequence = ";
+  writeKernel(os, numbered);
+  os << ";\nstatic const DerivedDim derived[] = {\n";
+  for (const DerivedDim &dim : sequence->derivedDims) {
+    os << "    {" << quote(dim.name) << ", " << dim.factors.size() << ", ";
+    writeList(os, dim.factors, [&](Extent factor) { os << spell(factor); }, spell(Extent()));
+    os << ", " << dim.divisor << "},\n";
+  }
+  os << "    {NULL, 0, {{0, 0}}, 1}};\nstatic const WorkspaceInfo workspaces[] = {\n";
+  for (const WorkspaceInfo &workspace : sequence->workspaces) {
+    os << "    {" << quote(workspace.name) << ", " << workspace.type->bytes << ", "
+       << workspace.dims.size() << ", ";
+    writeList(os, workspace.dims, [&](Extent extent) { os << spell(extent); }, spell(Extent()));
+    os << ", " << int(workspace.zeroed) << "},\n";
+  }
+  os << "    {NULL, 1, 0, {{0, 0}}, 0}};\nstatic const Step steps[] = {\n";
+  for (const StepInfo &step : sequence->steps) {
+    os << "    {" << step.kernel << ", ";
+    writeList(os, step.operands, [&](unsigned operand) { os << operand; });
+    os << "},\n";
+  }
+  os << "};\n\n";
 }
 
 /// What each kernel of the choice should take.
@@ -411,7 +477,7 @@ static constexpr llvm::StringLiteral kForcedLaunch =
 static constexpr llvm::StringLiteral kAskedChoice =
     R"((const int64_t *extents, double *microseconds) {
   int i;
-  for (i = 0; i < DIM_COUNT; ++i)
+  for (i = 0; i < MOST_DIMS; ++i)
     if (extents[i] < 0 || extents[i] > INT32_MAX)
       return -1;
   for (i = 0; microseconds && i < KERNEL_COUNT; ++i)
@@ -423,8 +489,11 @@ static constexpr llvm::StringLiteral kAskedChoice =
 void Writer::writeFunctions(llvm::raw_ostream &os) {
   writeSignature(os);
   writeValues(os);
-  os << "  return launch(&kernels[" << (choice ? "chooseByValues(values)" : "0")
-     << "], device, stream, values, error, error_size);\n}\n";
+  if (sequence)
+    os << "  return launchSequence(";
+  else
+    os << "  return launch(&kernels[" << (choice ? "chooseByValues(values)" : "0") << "], ";
+  os << "device, stream, values, error, error_size);\n}\n";
   if (!choice)
     return;
   os << "\n";
@@ -444,19 +513,23 @@ std::string Writer::writeSource() {
   writeCounts(os);
   for (const char *part : {tesseraCDriver, tesseraCChecks, tesseraCContext, tesseraCLaunch})
     os << part << "\n";
+  os << (sequence ? tesseraCSequence : tesseraCKernel) << "\n";
   if (choice)
     os << tesseraCLaunchTime << "\n" << tesseraCChoice << "\n";
-  os << (choice ? "/* ---- These kernels ---- */\n\n" : "/* ---- This kernel ---- */\n\n")
-     << "static const char *const dims[] = ";
-  writeList(os, signature.dims, [&](const std::string &dim) { os << quote(dim); });
-  os << ";\n";
+  os << (kernels.size() > 1 ? "/* ---- These kernels ---- */\n\n"
+                            : "/* ---- This kernel ---- */\n\n");
   for (const NumberedKernel &numbered : kernels)
     writeTables(os, numbered);
   writeImage(os);
   os << "static const KernelInfo kernels[KERNEL_COUNT] = {\n";
-  for (const NumberedKernel &numbered : kernels)
+  for (const NumberedKernel &numbered : kernels) {
+    os << "    ";
     writeKernel(os, numbered);
+    os << ",\n";
+  }
   os << "};\n\n";
+  if (sequence)
+    writeSequence(os);
   if (choice)
     writeAlternatives(os);
   writeFunctions(os);
@@ -483,10 +556,11 @@ llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) 
   llvm::Expected<BundleInfo> info = readBundle(bundle);
   if (!info)
     return info.takeError();
-  if (!info->sequences.empty())
-    return fail("C is written for one kernel, and sequence '" + info->sequences.front().name +
-                "' launches several; name one of them with --kernel");
-  if (info->choices.size() > 1 || (info->choices.empty() && info->kernels.size() != 1))
+  if (info->sequences.size() > 1)
+    return fail("C is written for one kernel or sequence, and the source has " +
+                llvm::Twine(info->sequences.size()) + " sequences; name one with --kernel");
+  bool isOne = info->kernels.size() == 1 || info->sequences.size() == 1;
+  if (info->choices.size() > 1 || (info->choices.empty() && !isOne))
     return fail("C is written for one kernel, and the source has " +
                 llvm::Twine(info->kernels.size()) + "; name one with --kernel");
   if (llvm::any_of(info->kernels, [](const KernelInfo &kernel) { return kernel.timelineBytes; }))

@@ -20,9 +20,9 @@ struct CSource {
   std::string header, source;
 };
 
-/// Writes the one kernel of a bundle as a function `name`, to be kept in files of that name with .h
-/// and .c. Fails for a name that is no identifier of C, a bundle of several kernels or of a
-/// sequence, and kernels that record a timeline.
+/// Writes the one kernel or sequence of a bundle as a function `name`, to be kept in files of that
+/// name with .h and .c. Fails for a name that is no identifier of C, a bundle of several kernels
+/// without a sequence or of several sequences, and kernels that record a timeline.
 llvm::Expected<CSource> writeCSource(llvm::StringRef bundle, llvm::StringRef name);
 
 } // namespace tessera

@@ -4,27 +4,28 @@ static int64_t evaluate(Extent extent, const int64_t *dims) {
   return extent.dim < 0 ? extent.constant : dims[extent.dim];
 }
 
-#define ARGUMENT "kernel '%s': argument '%s': "
+#define ARGUMENT "%s '%s': argument '%s': "
 
 static int bindDims(Call call, const ArgumentInfo *info, const tessera_tensor *view,
                     int64_t *dims) {
   int i;
   if (!view || !view->shape || !view->strides)
     return fail(call, TESSERA_INVALID_ARGUMENT, ARGUMENT "is null, or has no shape or strides",
-                call.kernel->name, info->name);
+                call.kernel->kind, call.kernel->name, info->name);
   for (i = 0; i < info->rank; ++i) {
     int64_t extent = view->shape[i], *bound;
     if (extent < 0 || extent > INT32_MAX)
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has extent %" PRId64
                            "; an extent is at least 1 and below 2^31",
-                  call.kernel->name, info->name, i, extent);
+                  call.kernel->kind, call.kernel->name, info->name, i, extent);
     if (info->dims[i].dim < 0) {
       if (extent != info->dims[i].constant)
         return fail(call, TESSERA_INVALID_ARGUMENT,
                     ARGUMENT "dimension %d has extent %" PRId64
                              "; this kernel is compiled for %" PRId64 " there",
-                    call.kernel->name, info->name, i, extent, info->dims[i].constant);
+                    call.kernel->kind, call.kernel->name, info->name, i, extent,
+                    info->dims[i].constant);
       continue;
     }
     bound = &dims[info->dims[i].dim];
@@ -32,8 +33,8 @@ static int bindDims(Call call, const ArgumentInfo *info, const tessera_tensor *v
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d, '%s', has extent %" PRId64 ", but is %" PRId64
                            " in an earlier argument",
-                  call.kernel->name, info->name, i, call.kernel->dims[info->dims[i].dim], extent,
-                  *bound);
+                  call.kernel->kind, call.kernel->name, info->name, i,
+                  call.kernel->dims[info->dims[i].dim], extent, *bound);
     *bound = extent;
   }
   return 0;
@@ -47,7 +48,7 @@ static int checkLayout(Call call, const ArgumentInfo *info, const tessera_tensor
   if (!view->data || view->data % (uint64_t)info->alignment)
     return fail(call, TESSERA_INVALID_ARGUMENT,
                 ARGUMENT "the address is null or no multiple of %" PRId64 " bytes",
-                call.kernel->name, info->name, info->alignment);
+                call.kernel->kind, call.kernel->name, info->name, info->alignment);
   for (i = 0; i < info->rank; ++i) {
     int64_t stride = view->strides[i];
     if (view->shape[i] == 1)
@@ -55,19 +56,20 @@ static int checkLayout(Call call, const ArgumentInfo *info, const tessera_tensor
     if (i + 1 == info->rank && stride != 1)
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "the innermost dimension has stride %" PRId64 "; it must be 1",
-                  call.kernel->name, info->name, stride);
+                  call.kernel->kind, call.kernel->name, info->name, stride);
     if (stride < 0 || (stride == 0 && info->isWritten) ||
         stride > (INT64_C(1) << 47) / info->elementBytes / view->shape[i])
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has stride %" PRId64
                            "; strides are not negative, not 0 where a kernel writes, "
                            "and within the address space",
-                  call.kernel->name, info->name, i, stride);
+                  call.kernel->kind, call.kernel->name, info->name, i, stride);
     if (i + 1 < info->rank && stride * info->elementBytes % info->alignment)
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   ARGUMENT "dimension %d has stride %" PRId64
                            "; strides must be multiples of %" PRId64 " elements",
-                  call.kernel->name, info->name, i, stride, info->alignment / info->elementBytes);
+                  call.kernel->kind, call.kernel->name, info->name, i, stride,
+                  info->alignment / info->elementBytes);
   }
   return 0;
 }
@@ -77,7 +79,7 @@ static int checkRequirements(Call call, const int64_t *dims) {
   for (i = 0; i < call.kernel->boundCount; ++i)
     if (dims[call.kernel->bounds[i].dim] > call.kernel->bounds[i].most)
       return fail(call, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': '%s' is %" PRId64 " and must be at most %" PRId64,
+                  "%s '%s': '%s' is %" PRId64 " and must be at most %" PRId64, call.kernel->kind,
                   call.kernel->name, call.kernel->dims[call.kernel->bounds[i].dim],
                   dims[call.kernel->bounds[i].dim], call.kernel->bounds[i].most);
   for (i = 0; i < call.kernel->requirementCount; ++i) {
@@ -86,9 +88,9 @@ static int checkRequirements(Call call, const int64_t *dims) {
     int64_t divisor = needed->factor * (needed->divisor < 0 ? 1 : dims[needed->divisor]);
     if (dividend && (!divisor || dividend % divisor))
       return fail(call, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': '%s' is %" PRId64 " and must be a multiple of %" PRId64 "%s%s",
-                  call.kernel->name, call.kernel->dims[needed->dividend], dividend, needed->factor,
-                  needed->divisor < 0 ? "" : " times ",
+                  "%s '%s': '%s' is %" PRId64 " and must be a multiple of %" PRId64 "%s%s",
+                  call.kernel->kind, call.kernel->name, call.kernel->dims[needed->dividend],
+                  dividend, needed->factor, needed->divisor < 0 ? "" : " times ",
                   needed->divisor < 0 ? "" : call.kernel->dims[needed->divisor]);
   }
   return 0;
@@ -196,29 +198,29 @@ static int sharesWithItself(const ArgumentInfo *info, const tessera_tensor *view
 static int checkOverlap(Call call, const Value *values) {
   const ArgumentInfo *infos = call.kernel->arguments;
   int i, j;
-  for (i = 0; i < ARGUMENT_COUNT; ++i) {
+  for (i = 0; i < call.kernel->argumentCount; ++i) {
     if (!infos[i].isView || !infos[i].isWritten || !measure(&infos[i], values[i].view))
       continue;
     if (sharesWithItself(&infos[i], values[i].view))
       return fail(call, TESSERA_INVALID_ARGUMENT,
-                  ARGUMENT "elements at different indices share memory", call.kernel->name,
-                  infos[i].name);
-    for (j = 0; j < ARGUMENT_COUNT; ++j)
+                  ARGUMENT "elements at different indices share memory", call.kernel->kind,
+                  call.kernel->name, infos[i].name);
+    for (j = 0; j < call.kernel->argumentCount; ++j)
       if (j != i && infos[j].isView &&
           shareElements(&infos[i], values[i].view, &infos[j], values[j].view))
         return fail(call, TESSERA_INVALID_ARGUMENT,
-                    "kernel '%s': arguments '%s' and '%s' share memory, and the kernel writes '%s'",
-                    call.kernel->name, infos[i < j ? i : j].name, infos[i < j ? j : i].name,
-                    infos[i].name);
+                    "%s '%s': arguments '%s' and '%s' share memory, and the %s writes '%s'",
+                    call.kernel->kind, call.kernel->name, infos[i < j ? i : j].name,
+                    infos[i < j ? j : i].name, call.kernel->kind, infos[i].name);
   }
   return 0;
 }
 
 static int checkArguments(Call call, const Value *values, int64_t *dims) {
   int i, status;
-  for (i = 0; i < DIM_COUNT; ++i)
+  for (i = 0; i < call.kernel->dimCount; ++i)
     dims[i] = -1;
-  for (i = 0; i < ARGUMENT_COUNT; ++i) {
+  for (i = 0; i < call.kernel->argumentCount; ++i) {
     const ArgumentInfo *info = &call.kernel->arguments[i];
     if (!info->isView)
       continue;
@@ -240,21 +242,21 @@ static int computeGrid(Call call, const int64_t *dims, unsigned *grid) {
     sizes[i] = (extent + call.kernel->gridDivisors[i] - 1) / call.kernel->gridDivisors[i];
     if (!call.kernel->isPersistent && (sizes[i] *= call.kernel->cluster[i]) > most[i])
       return fail(call, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': the grid has %" PRId64
+                  "%s '%s': the grid has %" PRId64
                   " blocks in dimension %c; the hardware takes at most %" PRId64 ": split the call",
-                  call.kernel->name, sizes[i], "xyz"[i], most[i]);
+                  call.kernel->kind, call.kernel->name, sizes[i], "xyz"[i], most[i]);
     total = sizes[i] && total > INT32_MAX / sizes[i] ? INT64_C(1) << 32 : total * sizes[i];
   }
   if (call.kernel->isPersistent && total > INT32_MAX)
     return fail(call, TESSERA_INVALID_ARGUMENT,
-                "kernel '%s': the grid has more than 2^31 - 1 tiles: split the call",
+                "%s '%s': the grid has more than 2^31 - 1 tiles: split the call", call.kernel->kind,
                 call.kernel->name);
   for (i = 0; i < 3; ++i)
     grid[i] = (unsigned)(!total ? 0 : !call.kernel->isPersistent ? sizes[i] : i ? 1 : total);
-  for (i = 0; total && i < DIM_COUNT; ++i)
+  for (i = 0; total && i < call.kernel->dimCount; ++i)
     if (dims[i] == 0)
       return fail(call, TESSERA_INVALID_ARGUMENT,
-                  "kernel '%s': the extent '%s' is 0; an extent is at least 1", call.kernel->name,
-                  call.kernel->dims[i]);
+                  "%s '%s': the extent '%s' is 0; an extent is at least 1", call.kernel->kind,
+                  call.kernel->name, call.kernel->dims[i]);
   return 0;
 }

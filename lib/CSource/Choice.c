@@ -40,17 +40,17 @@ static double predict(int index, const int64_t *dims) {
 enum { CHOICES = 256 };
 static struct {
   int isUsed, index;
-  int64_t dims[DIM_COUNT];
+  int64_t dims[MOST_DIMS];
 } choices[CHOICES];
 
 static int choose(const int64_t *dims) {
   uint64_t key = 0;
   int i, slot, index;
-  for (i = 0; i < DIM_COUNT; ++i)
+  for (i = 0; i < MOST_DIMS; ++i)
     key = (key ^ (uint64_t)dims[i]) * UINT64_C(0x9E3779B97F4A7C15);
   slot = (int)((key >> 32) % CHOICES);
   pthread_mutex_lock(&lock);
-  if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, DIM_COUNT * sizeof(*dims)) != 0) {
+  if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims)) != 0) {
     double least = predict(0, dims);
     choices[slot].index = 0;
     for (i = 1; i < KERNEL_COUNT; ++i) {
@@ -60,7 +60,7 @@ static int choose(const int64_t *dims) {
         choices[slot].index = i;
       }
     }
-    memcpy(choices[slot].dims, dims, DIM_COUNT * sizeof(*dims));
+    memcpy(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims));
     choices[slot].isUsed = 1;
   }
   index = choices[slot].index;
@@ -71,11 +71,11 @@ static int choose(const int64_t *dims) {
 /* The kernel for a launch whose arguments are not checked yet: the first where they are wrong,
  * which says so. */
 static int chooseByValues(const Value *values) {
-  int64_t dims[DIM_COUNT];
+  int64_t dims[MOST_DIMS];
   int i, j;
-  for (i = 0; i < DIM_COUNT; ++i)
+  for (i = 0; i < MOST_DIMS; ++i)
     dims[i] = -1;
-  for (i = 0; i < ARGUMENT_COUNT; ++i) {
+  for (i = 0; i < kernels[0].argumentCount; ++i) {
     const ArgumentInfo *info = &kernels[0].arguments[i];
     const tessera_tensor *view = values[i].view;
     if (!info->isView)

@@ -4,7 +4,7 @@
 typedef struct Workspace {
   void *stream;
   const void *thread;
-  uint64_t address;
+  uint64_t address, bytes;
   struct Workspace *next;
 } Workspace;
 
@@ -17,14 +17,14 @@ typedef struct {
   TensorMap maps[MOST_MAPS];
 } Slot;
 
-/* A kernel in a context. */
+/* A kernel or a sequence in a context. */
 typedef struct Place {
   unsigned long long id;
   const KernelInfo *kernel;
   int device;
   void *module, *function;
   unsigned capacity;
-  Slot *slots[ARGUMENT_COUNT];
+  Slot *slots[MOST_ARGUMENTS];
   Workspace *workspaces;
   struct Place *next;
 } Place;
@@ -38,7 +38,7 @@ static int isOpen;
 typedef struct Idle {
   unsigned long long id;
   const KernelInfo *kernel;
-  uint64_t address;
+  uint64_t address, bytes;
   struct Idle *next;
 } Idle;
 static Idle *idle;
@@ -79,13 +79,13 @@ static int checkDevice(Call call, int device) {
     return TESSERA_DRIVER_ERROR;
   if (major != call.kernel->major || minor != call.kernel->minor)
     return fail(call, TESSERA_NO_DEVICE,
-                "kernel '%s' is compiled for compute capability %d.%d; device %d (%s) has %d.%d",
-                call.kernel->name, call.kernel->major, call.kernel->minor, device, name, major,
-                minor);
+                "%s '%s' is compiled for compute capability %d.%d; device %d (%s) has %d.%d",
+                call.kernel->kind, call.kernel->name, call.kernel->major, call.kernel->minor,
+                device, name, major, minor);
   if (call.kernel->sharedMemory > (unsigned)memory)
     return fail(call, TESSERA_NO_DEVICE,
-                "kernel '%s' needs %u bytes of shared memory; a block on device %d has %d",
-                call.kernel->name, call.kernel->sharedMemory, device, memory);
+                "%s '%s' needs %u bytes of shared memory; a block on device %d has %d",
+                call.kernel->kind, call.kernel->name, call.kernel->sharedMemory, device, memory);
   return 0;
 }
 
@@ -98,7 +98,7 @@ static int findCapacity(Call call, Place *place) {
   if (check(call, cuda.cuDeviceGetAttribute(&multiprocessors, 16, place->device),
             "cuDeviceGetAttribute"))
     return TESSERA_DRIVER_ERROR;
-  place->capacity = (unsigned)multiprocessors / size;
+  place->capacity = (unsigned)multiprocessors * call.kernel->blocksPerMultiprocessor / size;
   if (size == 1)
     return 0;
   grid[0] = place->capacity * size;
@@ -109,8 +109,8 @@ static int findCapacity(Call call, Place *place) {
   if ((unsigned)clusters < place->capacity)
     place->capacity = (unsigned)clusters;
   if (!place->capacity)
-    return fail(call, TESSERA_NO_DEVICE, "kernel '%s': no cluster of %u blocks fits on device %d",
-                call.kernel->name, size, place->device);
+    return fail(call, TESSERA_NO_DEVICE, "%s '%s': no cluster of %u blocks fits on device %d",
+                call.kernel->kind, call.kernel->name, size, place->device);
   return 0;
 }
 
@@ -118,11 +118,13 @@ static int findCapacity(Call call, Place *place) {
  * program. */
 static int loadPlace(Call call, Place *place) {
   const Place *other;
-  int status = checkDevice(call, place->device), i;
-  if (status)
+  int status, i;
+  if (!call.kernel->symbol) /* A sequence has nothing but workspaces. */
+    return 0;
+  if ((status = checkDevice(call, place->device)) != 0)
     return status;
   for (other = places; other; other = other->next) /* The kernels are of one module. */
-    if (other->id == place->id)
+    if (other->id == place->id && other->module)
       place->module = other->module;
   if ((!place->module &&
        check(call, cuda.cuModuleLoadDataEx(&place->module, call.kernel->image, 0, NULL, NULL),
@@ -134,9 +136,10 @@ static int loadPlace(Call call, Place *place) {
       check(call, cuda.cuFuncSetAttribute(place->function, 8, (int)call.kernel->sharedMemory),
             "cuFuncSetAttribute"))
     return TESSERA_DRIVER_ERROR;
-  for (i = 0; i < ARGUMENT_COUNT; ++i)
+  for (i = 0; i < call.kernel->argumentCount; ++i)
     if (call.kernel->arguments[i].isView && !(place->slots[i] = calloc(SLOTS, sizeof(Slot))))
-      return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+      return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,
+                  call.kernel->name);
   return call.kernel->isPersistent ? findCapacity(call, place) : 0;
 }
 
@@ -151,7 +154,8 @@ static int findPlace(Call call, void *context, int device, Place **found) {
     if ((*found)->id == id && (*found)->kernel == call.kernel)
       return 0;
   if (!(place = calloc(1, sizeof(Place))))
-    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+    return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,
+                call.kernel->name);
   place->id = id;
   place->kernel = call.kernel;
   place->device = device;
@@ -162,7 +166,7 @@ static int findPlace(Call call, void *context, int device, Place **found) {
     cuda.cuThreadExchangeStreamCaptureMode(&mode);
   }
   if (status) {
-    for (i = 0; i < ARGUMENT_COUNT; ++i)
+    for (i = 0; i < MOST_ARGUMENTS; ++i)
       free(place->slots[i]);
     free(place);
     return status;
@@ -174,27 +178,34 @@ static int findPlace(Call call, void *context, int device, Place **found) {
 
 /* ---- Workspaces ---- */
 
-static int allocateZeros(Call call, uint64_t *address) {
+/* What a launch needs: zeros for a kernel, anything for a sequence. */
+typedef struct {
+  uint64_t bytes;
+  int isZeroed;
+} Request;
+
+static int zero(Call call, Request request, uint64_t address) {
   void *stream = NULL;
+  int status;
+  if ((status = check(call, cuda.cuStreamCreate(&stream, 1),
+                      "cuStreamCreate to zero the workspace")) != 0)
+    return status;
+  status = check(call, cuda.cuMemsetD8Async(address, 0, request.bytes, stream), "cuMemsetD8Async");
+  if (!status)
+    status = check(call, cuda.cuStreamSynchronize(stream),
+                   "cuStreamSynchronize after zeroing the workspace");
+  cuda.cuStreamDestroy(stream);
+  return status;
+}
+
+static int allocate(Call call, Request request, uint64_t *address) {
   int mode = 2, status;
   if (check(call, cuda.cuThreadExchangeStreamCaptureMode(&mode),
             "cuThreadExchangeStreamCaptureMode"))
     return TESSERA_DRIVER_ERROR;
-  status = check(call, cuda.cuMemAlloc(address, call.kernel->workspaceBytes),
-                 "cuMemAlloc of the workspace");
-  if (!status) {
-    status = check(call, cuda.cuStreamCreate(&stream, 1), "cuStreamCreate to zero the workspace");
-    if (!status) {
-      status = check(call, cuda.cuMemsetD8Async(*address, 0, call.kernel->workspaceBytes, stream),
-                     "cuMemsetD8Async");
-      if (!status)
-        status = check(call, cuda.cuStreamSynchronize(stream),
-                       "cuStreamSynchronize after zeroing the workspace");
-      cuda.cuStreamDestroy(stream);
-    }
-    if (status)
-      cuda.cuMemFree(*address);
-  }
+  status = check(call, cuda.cuMemAlloc(address, request.bytes), "cuMemAlloc of the workspace");
+  if (!status && request.isZeroed && (status = zero(call, request, *address)) != 0)
+    cuda.cuMemFree(*address);
   cuda.cuThreadExchangeStreamCaptureMode(&mode);
   return status;
 }
@@ -214,26 +225,36 @@ static const void *getThread(void) {
   return mine;
 }
 
-static int resolveWorkspace(Call call, Place *place, void *stream, uint64_t *address) {
+/* Memory that has become too small stays: launches and graphs may still use it. */
+static int resolveWorkspace(Call call, Place *place, void *stream, Request request,
+                            uint64_t *address) {
   const void *thread = (uintptr_t)stream == 2 /* CU_STREAM_PER_THREAD */ ? getThread() : NULL;
   Workspace *found;
   int status;
   for (found = place->workspaces; found; found = found->next)
-    if (found->stream == stream && found->thread == thread) {
-      *address = found->address;
-      return 0;
-    }
-  if ((status = allocateZeros(call, address)) != 0)
-    return status;
-  if (!(found = malloc(sizeof(Workspace)))) {
-    cuda.cuMemFree(*address);
-    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+    if (found->stream == stream && found->thread == thread)
+      break;
+  if (found && found->bytes >= request.bytes) {
+    *address = found->address;
+    return 0;
   }
-  found->stream = stream;
-  found->thread = thread;
+  if (found && request.bytes < found->bytes + found->bytes / 2)
+    request.bytes = found->bytes + found->bytes / 2;
+  if ((status = allocate(call, request, address)) != 0)
+    return status;
+  if (!found) {
+    if (!(found = malloc(sizeof(Workspace)))) {
+      cuda.cuMemFree(*address);
+      return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,
+                  call.kernel->name);
+    }
+    found->stream = stream;
+    found->thread = thread;
+    found->next = place->workspaces;
+    place->workspaces = found;
+  }
   found->address = *address;
-  found->next = place->workspaces;
-  place->workspaces = found;
+  found->bytes = request.bytes;
   return 0;
 }
 
@@ -246,10 +267,11 @@ static void giveBack(void *value) {
   pthread_mutex_unlock(&idleLock);
 }
 
-static Idle *takeIdle(const Place *owner) {
+static Idle *takeIdle(const Place *owner, uint64_t bytes) {
   Idle **place, *found;
   pthread_mutex_lock(&idleLock);
-  for (place = &idle; *place && ((*place)->id != owner->id || (*place)->kernel != owner->kernel);
+  for (place = &idle; *place && ((*place)->id != owner->id || (*place)->kernel != owner->kernel ||
+                                 (*place)->bytes < bytes);
        place = &(*place)->next)
     ;
   found = *place;
@@ -260,16 +282,19 @@ static Idle *takeIdle(const Place *owner) {
 }
 
 /* A workspace of its own for a launch that `graph` captures, which gives it back. */
-static int retainInGraph(Call call, const Place *place, void *graph, uint64_t *address) {
-  Idle *entry = takeIdle(place);
+static int retainInGraph(Call call, const Place *place, void *graph, Request request,
+                         uint64_t *address) {
+  Idle *entry = takeIdle(place, request.bytes);
   void *object = NULL;
   int status;
   if (!entry) {
     if (!(entry = malloc(sizeof(Idle))))
-      return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+      return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,
+                  call.kernel->name);
     entry->id = place->id;
     entry->kernel = place->kernel;
-    if ((status = allocateZeros(call, &entry->address)) != 0) {
+    entry->bytes = request.bytes;
+    if ((status = allocate(call, request, &entry->address)) != 0) {
       free(entry);
       return status;
     }
@@ -285,15 +310,16 @@ static int retainInGraph(Call call, const Place *place, void *graph, uint64_t *a
   return TESSERA_DRIVER_ERROR;
 }
 
-static int findWorkspace(Call call, Place *place, void *stream, uint64_t *address) {
+static int findWorkspace(Call call, Place *place, void *stream, Request request,
+                         uint64_t *address) {
   int isCapturing = 0;
   void *graph = NULL;
   *address = 0;
-  if (!call.kernel->workspaceBytes)
+  if (!request.bytes)
     return 0;
   if (check(call, cuda.cuStreamGetCaptureInfo(stream, &isCapturing, NULL, &graph, NULL, NULL),
             "cuStreamGetCaptureInfo"))
     return TESSERA_DRIVER_ERROR;
-  return isCapturing == 1 ? retainInGraph(call, place, graph, address)
-                          : resolveWorkspace(call, place, stream, address);
+  return isCapturing == 1 ? retainInGraph(call, place, graph, request, address)
+                          : resolveWorkspace(call, place, stream, request, address);
 }

@@ -1,7 +1,7 @@
 /* ---- The launcher, the same for every kernel. The tables of this one are at the end. ---- */
 
 typedef struct {
-  int dim; /* of the kernel's dimensions; -1 for a constant */
+  int dim; /* of the dimensions of a kernel or a sequence; -1 for a constant */
   int64_t constant;
 } Extent;
 
@@ -48,10 +48,13 @@ typedef struct {
   int64_t most;
 } Bound;
 
+/* A kernel; or a sequence of some, of which all behind the bounds is 0. */
 typedef struct {
-  const char *name, *symbol;
+  const char *kind, *name, *symbol;
   const ArgumentInfo *arguments;
+  int argumentCount;
   const char *const *dims;
+  int dimCount;
   const Requirement *requirements;
   int requirementCount;
   const Bound *bounds;
@@ -63,7 +66,7 @@ typedef struct {
   Extent gridExtents[3];
   int64_t gridDivisors[3];
   int isPersistent, isPdl;
-  unsigned block[3], cluster[3], sharedMemory;
+  unsigned blocksPerMultiprocessor, block[3], cluster[3], sharedMemory;
   int major, minor; /* the compute capability */
   const unsigned char *image;
 } KernelInfo;
@@ -165,8 +168,8 @@ static int check(Call call, int result, const char *what) {
     name = "error";
   if (cuda.cuGetErrorString(result, &text) || !text)
     text = "unknown";
-  return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': %s: %s (%s)", call.kernel->name, what, name,
-              text);
+  return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': %s: %s (%s)", call.kernel->kind,
+              call.kernel->name, what, name, text);
 }
 
 typedef int GetProcAddress(const char *name, void **function, int version, uint64_t flags,

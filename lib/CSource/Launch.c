@@ -6,8 +6,8 @@ static int checkAddress(Call call, const ArgumentInfo *info, uint64_t address, i
   int owner = -1;
   if (cuda.cuPointerGetAttribute(&memory, 2, address))
     return fail(call, TESSERA_INVALID_ARGUMENT,
-                ARGUMENT "the address is not memory that CUDA knows", call.kernel->name,
-                info->name);
+                ARGUMENT "the address is not memory that CUDA knows", call.kernel->kind,
+                call.kernel->name, info->name);
   if (memory != 2) /* CU_MEMORYTYPE_DEVICE; others are pinned, which devices reach */
     return 0;
   if (check(call, cuda.cuPointerGetAttribute(&owner, 9, address), "cuPointerGetAttribute"))
@@ -15,8 +15,8 @@ static int checkAddress(Call call, const ArgumentInfo *info, uint64_t address, i
   if (owner == device)
     return 0;
   return fail(call, TESSERA_INVALID_ARGUMENT,
-              "kernel '%s': argument '%s' lies on device %d; the launch is on device %d",
-              call.kernel->name, info->name, owner, device);
+              "%s '%s': argument '%s' lies on device %d; the launch is on device %d",
+              call.kernel->kind, call.kernel->name, info->name, owner, device);
 }
 
 static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
@@ -89,14 +89,17 @@ static int resolveArgument(Call call, Place *place, int index, const tessera_ten
 
 static int fillParameters(Call call, Place *place, void *stream, const Value *values,
                           const int64_t *dims, char *block, void **pointers) {
-  Slot *slots[ARGUMENT_COUNT] = {NULL};
+  Request request;
+  Slot *slots[MOST_ARGUMENTS] = {NULL};
   uint64_t workspace = 0;
   int i, status;
-  for (i = 0; i < ARGUMENT_COUNT; ++i)
+  for (i = 0; i < call.kernel->argumentCount; ++i)
     if (call.kernel->arguments[i].isView &&
         (status = resolveArgument(call, place, i, values[i].view, dims, &slots[i])) != 0)
       return status;
-  if ((status = findWorkspace(call, place, stream, &workspace)) != 0)
+  request.bytes = call.kernel->workspaceBytes;
+  request.isZeroed = 1;
+  if ((status = findWorkspace(call, place, stream, request, &workspace)) != 0)
     return status;
   for (i = 0; i < call.kernel->parameterCount; ++i) {
     const ParameterInfo *parameter = &call.kernel->parameters[i];
@@ -120,8 +123,8 @@ static int fillParameters(Call call, Place *place, void *stream, const Value *va
       if (parameter->bytes == 4 && number > INT32_MAX)
         return fail(call, TESSERA_INVALID_ARGUMENT,
                     ARGUMENT "dimension %d has stride %" PRId64 "; 32 bits are taken",
-                    call.kernel->name, call.kernel->arguments[parameter->argument].name,
-                    parameter->index, number);
+                    call.kernel->kind, call.kernel->name,
+                    call.kernel->arguments[parameter->argument].name, parameter->index, number);
       break;
     case SCALAR:
       from = values[parameter->argument].scalar;
@@ -139,27 +142,46 @@ static int fillParameters(Call call, Place *place, void *stream, const Value *va
   return 0;
 }
 
-static int launchIn(Call call, void *context, int device, void *stream, const Value *values,
-                    const int64_t *dims, unsigned *grid) {
-  char storage[PARAMETER_BYTES + 64], *block = storage + (64 - (uintptr_t)storage % 64) % 64;
+/* A launch of a kernel: checked, then prepared in a context, then queued. */
+typedef struct {
+  const KernelInfo *kernel;
+  Value values[MOST_ARGUMENTS];
+  int64_t dims[MOST_DIMS];
+  unsigned grid[3]; /* all 0 where there is nothing to do */
+  Place *place;
   void *pointers[PARAMETER_COUNT];
+  char storage[PARAMETER_BYTES + 64];
+} Launch;
+
+static int checkLaunch(Call call, Launch *launch) {
+  int status = checkArguments(call, launch->values, launch->dims);
+  return status ? status : computeGrid(call, launch->dims, launch->grid);
+}
+
+/* With the lock. */
+static int prepareLaunch(Call call, Launch *launch, void *context, int device, void *stream) {
+  char *block = launch->storage + (64 - (uintptr_t)launch->storage % 64) % 64;
+  int status = findPlace(call, context, device, &launch->place);
+  return status ? status
+                : fillParameters(call, launch->place, stream, launch->values, launch->dims, block,
+                                 launch->pointers);
+}
+
+static int queueLaunch(Call call, Launch *launch, void *stream) {
   LaunchConfig config;
   LaunchAttribute attributes[2];
-  Place *place = NULL;
-  int status;
-  pthread_mutex_lock(&lock);
-  status = findPlace(call, context, device, &place);
-  if (!status)
-    status = fillParameters(call, place, stream, values, dims, block, pointers);
-  pthread_mutex_unlock(&lock);
-  if (status)
-    return status;
-  if (call.kernel->isPersistent)
-    grid[0] = (grid[0] < place->capacity ? grid[0] : place->capacity) * call.kernel->cluster[0];
-  fillConfig(call.kernel, &config, attributes, grid, stream);
-  return check(call, cuda.cuLaunchKernelEx(&config, place->function, pointers, NULL),
+  unsigned *grid = launch->grid;
+  if (launch->kernel->isPersistent)
+    grid[0] = (grid[0] < launch->place->capacity ? grid[0] : launch->place->capacity) *
+              launch->kernel->cluster[0];
+  fillConfig(launch->kernel, &config, attributes, grid, stream);
+  return check(call,
+               cuda.cuLaunchKernelEx(&config, launch->place->function, launch->pointers, NULL),
                "cuLaunchKernelEx");
 }
+
+/* What is done in a context that is current. */
+typedef int Work(Call call, void *data, void *context, int device, void *stream);
 
 /* The primary context of a device, which belongs to the application as well and is never released.
  * With the lock. */
@@ -172,7 +194,8 @@ static int retainContext(Call call, int ordinal, void **context) {
     return fail(call, TESSERA_NO_DEVICE, "there is no CUDA device %d; this machine has %d", ordinal,
                 count);
   if (!contexts && !(contexts = calloc((size_t)count, sizeof(void *))))
-    return fail(call, TESSERA_DRIVER_ERROR, "kernel '%s': out of memory", call.kernel->name);
+    return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,
+                call.kernel->name);
   if (!contexts[ordinal] && (check(call, cuda.cuDeviceGet(&device, ordinal), "cuDeviceGet") ||
                              check(call, cuda.cuDevicePrimaryCtxRetain(&contexts[ordinal], device),
                                    "cuDevicePrimaryCtxRetain")))
@@ -181,15 +204,20 @@ static int retainContext(Call call, int ordinal, void **context) {
   return 0;
 }
 
-static int enterAndLaunch(Call call, int wanted, void *stream, const Value *values,
-                          const int64_t *dims, unsigned *grid) {
+static int enter(Call call, int wanted, void *stream, Work *work, void *data) {
   void *context = NULL, *popped = NULL;
-  int device = -1, status;
+  int device = -1, status = 0;
+  pthread_mutex_lock(&lock);
+  if (!isOpen && !(status = openDriver(call)))
+    isOpen = 1;
+  pthread_mutex_unlock(&lock);
+  if (status)
+    return status;
   if (check(call, cuda.cuCtxGetCurrent(&context), "cuCtxGetCurrent") ||
       (context && check(call, cuda.cuCtxGetDevice(&device), "cuCtxGetDevice")))
     return TESSERA_DRIVER_ERROR;
   if (wanted < 0 || device == wanted)
-    return context ? launchIn(call, context, device, stream, values, dims, grid)
+    return context ? work(call, data, context, device, stream)
                    : fail(call, TESSERA_NO_DEVICE,
                           "no CUDA context is current on this thread; name a device instead");
   pthread_mutex_lock(&lock);
@@ -199,28 +227,15 @@ static int enterAndLaunch(Call call, int wanted, void *stream, const Value *valu
     return status;
   if (check(call, cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent"))
     return TESSERA_DRIVER_ERROR;
-  status = launchIn(call, context, wanted, stream, values, dims, grid);
+  status = work(call, data, context, wanted, stream);
   cuda.cuCtxPopCurrent(&popped);
   return status;
 }
 
-static int launch(const KernelInfo *kernel, int device, void *stream, const Value *values,
-                  char *text, size_t size) {
+static Call makeCall(const KernelInfo *kernel, char *text, size_t size) {
   Call call;
-  int64_t dims[DIM_COUNT];
-  unsigned grid[3] = {0, 0, 0};
-  int status;
   call.kernel = kernel;
   call.text = text;
   call.size = size;
-  if ((status = checkArguments(call, values, dims)) != 0 ||
-      (status = computeGrid(call, dims, grid)) != 0 || !grid[0])
-    return status;
-  if ((status = checkOverlap(call, values)) != 0)
-    return status;
-  pthread_mutex_lock(&lock);
-  if (!isOpen && !(status = openDriver(call)))
-    isOpen = 1;
-  pthread_mutex_unlock(&lock);
-  return status ? status : enterAndLaunch(call, device, stream, values, dims, grid);
+  return call;
 }

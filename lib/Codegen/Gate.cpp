@@ -97,8 +97,13 @@ void Gate::checkSpills(const PtxasFunction &function) {
     return;
   Operation *op = kernel(function.name);
   auto tolerated = op ? op->getAttrOfType<IntegerAttr>(toleratedSpillsAttrName) : IntegerAttr();
-  if (tolerated && function.spillStoreBytes + function.spillLoadBytes <= tolerated.getInt())
+  if (tolerated && function.spillStoreBytes + function.spillLoadBytes <= tolerated.getInt()) {
+    emitRemark(op->getLoc()) << "ptxas spills " << function.spillStoreBytes
+                             << " bytes of stores and " << function.spillLoadBytes
+                             << " bytes of loads per thread, which costs less than a thread block "
+                                "that would not fit beside the others";
     return;
+  }
   bool promised = promisesFit(op);
   if (promised)
     outcome = std::max(outcome, GateOutcome::Refused);

@@ -64,6 +64,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createGuardGridEnd());
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
+  kernels.addPass(createLoadOnce());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createSinkScalars());
   kernels.addPass(createTakeNumberEarly());

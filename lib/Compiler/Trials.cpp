@@ -142,6 +142,8 @@ static std::string describe(const tuning::Measurement &measured) {
   for (auto [i, shape] : llvm::enumerate(measured.shapes))
     os << llvm::formatv("{0}{1}: {2:f4} ms, {3:f4} ms with the model's choice", i ? "; " : "",
                         tuning::print(shape), measured.ms[i], measured.modelMs[i]);
+  if (!measured.sequence.empty())
+    os << "; times of the whole of sequence '" << measured.sequence << "'";
   if (!measured.measuredWith.empty())
     os << "; measured with " << tuning::print(measured.measuredWith);
   if (std::string origin = measured.describeOrigin(); !origin.empty())
@@ -240,6 +242,13 @@ CompileStatus Trials::run(ModuleOp source, TunedForm &tuned) {
     const Trial &own = isAlone ? trial : alone;
     if (own.status == CompileStatus::SourceError) {
       leaveOut(op, kernel, own);
+      continue;
+    }
+    // Without the other entries the source keeps its own tiles, for which this was not measured.
+    if (!holds && kernel.isChanged) {
+      kernel.leaveOut("the entry " + kernel.entry->describe() +
+                      " of the schedule database goes with another that is left out");
+      op.emitRemark(kernel.note);
       continue;
     }
     reportUse(op, *kernel.entry);

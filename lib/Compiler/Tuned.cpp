@@ -29,20 +29,38 @@ struct Wanted {
 class Lookup {
 public:
   Lookup(KernelOp kernel, const Wanted &wanted, const CompileOptions &options,
-         ArrayRef<source::Parameter> parameters, ReadForm readForm, TunedForm &result)
+         ArrayRef<source::Parameter> parameters, ReadForm readForm, TunedKernel &tuned)
       : kernel(kernel), wanted(wanted), options(options), parameters(parameters),
-        readForm(readForm), result(result), tuned(result.kernels.emplace_back()),
-        context(kernel.getContext()) {
+        readForm(readForm), tuned(tuned), context(kernel.getContext()) {
     tuned.name = kernel.getSymName().str();
     tuned.program = tuning::getFingerprint(kernel);
     program = tuned.program;
     serving = options.defines;
   }
 
-  CompileStatus run();
+  /// Finds the entry that serves best, if there is one. What stands in the way of others is
+  /// reported. UsageError as of `findTuned`.
+  CompileStatus find();
+  /// The entry that `find` found; null where there is none, or it was left out since.
+  const Entry *getEntryFound() const { return best; }
+  KernelOp getKernel() const { return kernel; }
+  /// Whether the entry is for tiles that the kernel does not have yet.
+  bool changesProgram() const { return best && best->getMeasuredProgram() != program; }
+  /// The parameters of which the entry has values.
+  std::vector<source::Define> getValues() const;
+  /// The source with `values` of parameters; null, and the entry left out with a message, where the
+  /// kernel is not what was measured then.
+  OwningOpRef<ModuleOp> takeForm(ArrayRef<source::Define> values);
+  /// Whether `form` has the kernel as it was read.
+  bool hasSameProgram(ModuleOp form) const;
+  /// Gives the kernel of `form` the schedule of the entry.
+  void apply(ModuleOp form);
+  /// Leaves the entry out, with a remark.
+  void leaveOut(const Twine &reason);
 
 private:
-  llvm::StringMap<int64_t> getShape();
+  tile::EntryOpInterface getEntry();
+  llvm::StringMap<int64_t> getShape(tile::EntryOpInterface entry);
   std::optional<std::string> classifyShape();
   std::optional<std::string> findClass();
   bool isDefined(StringRef parameter) const;
@@ -54,18 +72,15 @@ private:
   const Entry *findBest(llvm::function_ref<bool(const Entry &)> isMeant);
   bool askForAlike();
   std::string readProgram(const std::vector<source::Define> &defines, OwningOpRef<ModuleOp> &form);
-  void use(const Entry &entry);
   void listMeasured(StringRef measured);
-  OwningOpRef<ModuleOp> takeForm(const Entry &entry);
-  void noteEdited(const Entry &entry, StringRef program);
-  void warn(const Entry &entry, const Twine &reason);
+  void noteEdited(StringRef program);
+  void warn(const Twine &reason);
 
   KernelOp kernel;
   const Wanted &wanted;
   const CompileOptions &options;
   ArrayRef<source::Parameter> parameters;
   ReadForm readForm;
-  TunedForm &result;
   TunedKernel &tuned;
   MLIRContext *context;
   std::string shapeClass;
@@ -73,6 +88,8 @@ private:
   /// without the parameters of which the source says that their values are alike.
   std::string program;
   std::vector<source::Define> serving;
+  const Entry *best = nullptr;
+  ScheduleAttr stored; ///< the schedule of `best`
 };
 } // namespace
 
@@ -126,56 +143,40 @@ static std::optional<std::string> findGpu(const std::string &name, const Databas
   return std::nullopt;
 }
 
-/// The extents that the kernel has in the first launch of it, with those that the options give the
-/// dimensions of the sequence; unknown ones are left out.
-static llvm::StringMap<int64_t> getExtents(tile::LaunchOp launch, llvm::StringMap<int64_t> given) {
-  auto sequence = cast<tile::SequenceOp>(launch->getParentOp());
-  for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs())
-    if (std::optional<int64_t> extent =
-            dim.evaluate([&](StringRef name) { return given.lookup(name); }))
-      given[dim.getName().getValue()] = *extent;
-  llvm::StringMap<int64_t> extents;
-  for (auto [operand, argument] :
-       llvm::zip(launch.getOperands(), launch.getKernelOp().getBody().getArguments())) {
-    auto takes = dyn_cast<tile::ViewType>(argument.getType());
-    for (int64_t i = 0; takes && i < takes.getRank(); ++i) {
-      auto gets = cast<tile::ViewType>(operand.getType());
-      StringRef name = gets.getDimName(i);
-      if (!takes.getDimName(i).empty() && (name.empty() || given.count(name)))
-        extents[takes.getDimName(i)] = name.empty() ? gets.getStaticDim(i) : given[name];
-    }
-  }
-  return extents;
+/// What decides the class of the kernel's shape: the sequence that launches it, whose kernels have
+/// one class, or itself.
+tile::EntryOpInterface Lookup::getEntry() {
+  for (auto sequence : kernel->getParentOfType<ModuleOp>().getOps<tile::SequenceOp>())
+    for (auto launch : sequence.getOps<tile::LaunchOp>())
+      if (launch.getKernelOp() == kernel)
+        return sequence;
+  return kernel;
 }
 
-/// The extents of the kernel's dimensions, of those that the options give.
-llvm::StringMap<int64_t> Lookup::getShape() {
-  auto module = kernel->getParentOfType<ModuleOp>();
+/// The extents of the dimensions of `entry`, of those that the options give.
+llvm::StringMap<int64_t> Lookup::getShape(tile::EntryOpInterface entry) {
   llvm::StringMap<int64_t> given;
   for (const auto &[dim, extent] : options.tuning.shape)
     given[dim] = extent;
-  for (auto sequence : module.getOps<tile::SequenceOp>())
-    for (auto launch : sequence.getOps<tile::LaunchOp>())
-      if (launch.getKernelOp() == kernel)
-        return getExtents(launch, given);
-  for (tile::EntryOpInterface other : tile::getEntries(module))
+  for (tile::EntryOpInterface other : tile::getEntries(kernel->getParentOfType<ModuleOp>()))
     for (StringRef dim : other.getDimNames())
-      if (!llvm::is_contained(kernel.getDimNames(), dim))
+      if (!llvm::is_contained(entry.getDimNames(), dim))
         given.erase(dim);
   return given;
 }
 
 /// The class of the shape that the options give: empty where it has none, nothing after an error.
 std::optional<std::string> Lookup::classifyShape() {
-  llvm::StringMap<int64_t> dims = getShape();
-  if (llvm::Error error = tuning::checkShape(kernel, dims)) {
+  tile::EntryOpInterface entry = getEntry();
+  llvm::StringMap<int64_t> dims = getShape(entry);
+  if (llvm::Error error = tuning::checkShape(entry, dims)) {
     emitError(UnknownLoc::get(context)) << toString(std::move(error));
     return std::nullopt;
   }
   auto found = wanted.database->getGpus().find(wanted.gpu);
   if (found == wanted.database->getGpus().end())
     return std::string();
-  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(kernel, dims);
+  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
   if (measure)
     return tuning::getShapeClass(*measure, found->second.multiprocessors);
   kernel.emitRemark(toString(measure.takeError()));
@@ -297,110 +298,170 @@ const Entry *Lookup::findBest(llvm::function_ref<bool(const Entry &)> isMeant) {
 // Using an entry
 //===----------------------------------------------------------------------===//
 
-void Lookup::warn(const Entry &entry, const Twine &reason) {
-  tuned.leaveOut("the entry " + entry.describe() +
+void Lookup::leaveOut(const Twine &reason) {
+  tuned.leaveOut(reason);
+  best = nullptr;
+  kernel.emitRemark(tuned.note);
+}
+
+void Lookup::warn(const Twine &reason) {
+  tuned.leaveOut("the entry " + best->describe() +
                  " of the schedule database cannot hold and is left out: " + reason +
                  "; measure again with tessera tune");
+  best = nullptr;
   kernel.emitWarning(tuned.note);
 }
 
 /// The kernel has the name of the entry and is not what was measured.
-void Lookup::noteEdited(const Entry &entry, StringRef program) {
-  tuned.leaveOut("the program of '" + tuned.name +
-                 "' was edited since it was measured, so that the entry " + entry.describe() +
-                 " of the schedule database no longer applies (program " + program + ", measured " +
-                 entry.getMeasuredProgram() +
-                 "); measure again with tessera tune; the model "
-                 "chooses");
-  kernel.emitRemark(tuned.note);
+void Lookup::noteEdited(StringRef program) {
+  leaveOut("the program of '" + tuned.name +
+           "' was edited since it was measured, so that the entry " + best->describe() +
+           " of the schedule database no longer applies (program " + program + ", measured " +
+           best->getMeasuredProgram() +
+           "); measure again with tessera tune; the model "
+           "chooses");
 }
 
-/// The source with what the entry tuned; null after saying why it is not what was measured.
-OwningOpRef<ModuleOp> Lookup::takeForm(const Entry &entry) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  if (entry.getMeasuredProgram() == program)
-    return module.clone();
-  if (!llvm::hasSingleElement(module.getOps<KernelOp>())) {
-    tuned.leaveOut("the entry " + entry.describe() +
-                   " of the schedule database sets parameters that all kernels of the source "
-                   "share, and is left out; compile this one alone to use it (--kernel)");
-    kernel.emitRemark(tuned.note);
-    return {};
-  }
+std::vector<source::Define> Lookup::getValues() const {
+  std::vector<source::Define> values;
+  for (const std::string &name : best->tuned)
+    values.emplace_back(name, best->parameters.at(name));
+  return values;
+}
+
+OwningOpRef<ModuleOp> Lookup::takeForm(ArrayRef<source::Define> values) {
   // Where the last of a name counts.
-  std::vector<source::Define> measured;
-  for (const std::string &name : entry.tuned)
-    measured.emplace_back(name, entry.parameters.at(name));
-  std::vector<source::Define> mine = measured;
+  std::vector<source::Define> measured(values), mine(values);
   llvm::append_range(measured, serving);
   llvm::append_range(mine, options.defines);
   ErrorCapture errors(context);
   OwningOpRef<ModuleOp> form;
   std::string read = readProgram(measured, form);
-  if (!read.empty() && read != entry.getMeasuredProgram()) {
-    noteEdited(entry, read);
+  if (!read.empty() && read != best->getMeasuredProgram()) {
+    noteEdited(read);
     return {};
   }
   if (!read.empty() && program != tuned.program)
     read = readProgram(mine, form);
   if (!read.empty())
     return form;
-  warn(entry, errors.getFirst());
+  warn(errors.getFirst());
   return {};
 }
 
-/// Lists the entries of a program.
+bool Lookup::hasSameProgram(ModuleOp form) const {
+  return tuning::getFingerprint(form.lookupSymbol<KernelOp>(tuned.name)) == tuned.program;
+}
+
+/// Lists the entries of a program. Times of a whole sequence say nothing of a launch of the kernel.
 void Lookup::listMeasured(StringRef measured) {
   for (const Entry &entry : wanted.database->getEntries())
-    if (entry.getMeasuredProgram() == measured && entry.gpu == wanted.gpu && entry.fixed.empty())
+    if (entry.getMeasuredProgram() == measured && entry.gpu == wanted.gpu && entry.fixed.empty() &&
+        entry.measured.sequence.empty())
       tuned.measured.push_back(&entry);
 }
 
-void Lookup::use(const Entry &entry) {
-  FailureOr<ScheduleAttr> stored;
-  {
-    ErrorCapture errors(context);
-    stored = ScheduleAttr::parseText(context, entry.schedule,
-                                     [&] { return emitError(UnknownLoc::get(context)); });
-    if (failed(stored))
-      return warn(entry, errors.getFirst());
-  }
-  OwningOpRef<ModuleOp> form = takeForm(entry);
-  if (!form)
-    return;
-  // Of several kernels, one after the other gets its schedule.
-  if (!result.module)
-    result.module = std::move(form);
-  auto tunedKernel = result.module->lookupSymbol<KernelOp>(tuned.name);
-  tunedKernel.setScheduleAttr(stored->overriddenBy(getRequestedSchedule(tunedKernel)));
-  tuned.schedule = *stored;
-  tuned.entry = &entry;
-  listMeasured(entry.getMeasuredProgram());
+void Lookup::apply(ModuleOp form) {
+  auto tunedKernel = form.lookupSymbol<KernelOp>(tuned.name);
+  tunedKernel.setScheduleAttr(stored.overriddenBy(getRequestedSchedule(tunedKernel)));
+  tuned.schedule = stored;
+  tuned.entry = best;
+  tuned.isChanged = changesProgram();
+  listMeasured(best->getMeasuredProgram());
 }
 
-CompileStatus Lookup::run() {
+CompileStatus Lookup::find() {
   std::optional<std::string> found = findClass();
   if (!found)
     return CompileStatus::UsageError;
   shapeClass = *found;
   auto isOfThisProgram = [&](const Entry &entry) { return isOfProgram(entry); };
-  const Entry *best = findBest(isOfThisProgram);
+  best = findBest(isOfThisProgram);
   if (!best && askForAlike())
     best = findBest(isOfThisProgram);
   if (!best)
     best = findBest([&](const Entry &entry) { return isOfName(entry); });
-  if (best) {
-    use(*best);
+  if (!best) {
+    listMeasured(program);
+    tuned.leaveOut("the schedule database has no entry for these parameters, class '" + shapeClass +
+                   "'; the model chooses");
+    if (llvm::any_of(wanted.database->getEntries(), [&](const Entry &entry) {
+          return entry.kernel == tuned.name || isOfProgram(entry);
+        }))
+      kernel.emitRemark(tuned.note);
     return CompileStatus::Success;
   }
-  listMeasured(program);
-  tuned.leaveOut("the schedule database has no entry for these parameters, class '" + shapeClass +
-                 "'; the model chooses");
-  if (llvm::any_of(wanted.database->getEntries(), [&](const Entry &entry) {
-        return entry.kernel == tuned.name || isOfProgram(entry);
-      }))
-    kernel.emitRemark(tuned.note);
+  ErrorCapture errors(context);
+  FailureOr<ScheduleAttr> parsed = ScheduleAttr::parseText(
+      context, best->schedule, [&] { return emitError(UnknownLoc::get(context)); });
+  if (succeeded(parsed))
+    stored = *parsed;
+  else
+    warn(errors.getFirst());
   return CompileStatus::Success;
+}
+
+//===----------------------------------------------------------------------===//
+// The kernels of a source, which share its parameters
+//===----------------------------------------------------------------------===//
+
+/// Adds the values of an entry to those of others; false where one differs.
+static bool addValues(const Lookup &lookup, std::vector<source::Define> &values) {
+  for (const source::Define &value : lookup.getValues()) {
+    auto known = llvm::find_if(
+        values, [&](const source::Define &other) { return other.first == value.first; });
+    if (known == values.end())
+      values.push_back(value);
+    else if (known->second != value.second)
+      return false;
+  }
+  return true;
+}
+
+/// Leaves out the entries of those kernels that would change the source's parameters.
+static void leaveOutChanges(ArrayRef<Lookup *> changing, const Twine &reason) {
+  for (Lookup *lookup : changing)
+    lookup->leaveOut("the entry " + lookup->getEntryFound()->describe() +
+                     " of the schedule database " + reason +
+                     ", and is left out; compile this one alone to use it (--kernel)");
+}
+
+/// The source with the parameters of the entries that were found: one of them may change another
+/// kernel only where that has an entry with the same values. Entries that do not go together are
+/// left out.
+static OwningOpRef<ModuleOp> readTogether(ModuleOp module,
+                                          ArrayRef<std::unique_ptr<Lookup>> lookups) {
+  for (;;) {
+    SmallVector<Lookup *> changing;
+    std::vector<source::Define> values;
+    bool agree = true;
+    for (const std::unique_ptr<Lookup> &lookup : lookups)
+      if (lookup->changesProgram()) {
+        changing.push_back(lookup.get());
+        agree &= addValues(*lookup, values);
+      }
+    if (changing.empty())
+      return module.clone();
+    if (!agree) {
+      leaveOutChanges(changing, "sets parameters of the source that the entry of another of its "
+                                "kernels sets to other values");
+      continue;
+    }
+    OwningOpRef<ModuleOp> form;
+    if (!llvm::all_of(changing, [&](Lookup *lookup) {
+          form = lookup->takeForm(values);
+          return static_cast<bool>(form);
+        }))
+      continue;
+    auto differs = llvm::find_if(lookups, [&](const std::unique_ptr<Lookup> &lookup) {
+      return !lookup->changesProgram() && !lookup->hasSameProgram(*form);
+    });
+    if (differs == lookups.end())
+      return form;
+    leaveOutChanges(changing, "sets parameters that change kernel '" +
+                                  (*differs)->getKernel().getSymName() +
+                                  "' too, which has no entry with them");
+  }
 }
 
 CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp form,
@@ -418,10 +479,21 @@ CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp 
     tuned.multiprocessors = known->second.multiprocessors;
   ParameterResult parameters =
       readParameters(source, fileName, options.defines, *context, options.imports);
-  for (KernelOp kernel : form.getOps<KernelOp>()) {
-    Lookup lookup(kernel, wanted, options, parameters.table.getParameters(), read, tuned);
-    if (CompileStatus status = lookup.run(); status != CompileStatus::Success)
+  SmallVector<KernelOp> kernels(form.getOps<KernelOp>());
+  tuned.kernels.resize(kernels.size());
+  std::vector<std::unique_ptr<Lookup>> lookups;
+  for (auto [kernel, found] : llvm::zip_equal(kernels, tuned.kernels)) {
+    lookups.push_back(std::make_unique<Lookup>(kernel, wanted, options,
+                                               parameters.table.getParameters(), read, found));
+    if (CompileStatus status = lookups.back()->find(); status != CompileStatus::Success)
       return status;
   }
+  OwningOpRef<ModuleOp> together = readTogether(form, lookups);
+  for (const std::unique_ptr<Lookup> &lookup : lookups)
+    if (lookup->getEntryFound()) {
+      if (!tuned.module)
+        tuned.module = std::move(together);
+      lookup->apply(*tuned.module);
+    }
   return CompileStatus::Success;
 }

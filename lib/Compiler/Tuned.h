@@ -22,6 +22,8 @@ struct TunedKernel {
   /// What was measured of the program that is compiled, for any class of shapes.
   std::vector<const tuning::Entry *> measured;
   std::string note;
+  /// Whether the entry has other tiles than the source.
+  bool isChanged = false;
   /// The schedule of the entry alone.
   tile::ScheduleAttr schedule;
 
@@ -50,10 +52,11 @@ using ReadForm = llvm::function_ref<CompileStatus(llvm::ArrayRef<source::Define>
 
 /// Looks the kernels of `form`, which was read from `source` with the options' definitions and is
 /// cleaned up, up in the database that the options name. Parameters that they define and fields
-/// that are set are kept. The kernels of a source share its parameters: where there are several, an
-/// entry for one of them changes none. An entry for a kernel that cannot be read is a warning, and
-/// one for a kernel that was edited since a remark; whether a schedule holds is for the passes to
-/// say. UsageError when the options name no database, GPU or class that there is.
+/// that are set are kept. The kernels of a source share its parameters: an entry may change them
+/// where that leaves the other kernels as they are, or these have entries with the same values. An
+/// entry for a kernel that cannot be read is a warning, and one for a kernel that was edited since
+/// a remark; whether a schedule holds is for the passes to say. UsageError when the options name no
+/// database, GPU or class that there is.
 CompileStatus findTuned(llvm::StringRef source, llvm::StringRef fileName, mlir::ModuleOp form,
                         const CompileOptions &options, ReadForm read, TunedForm &tuned);
 

@@ -97,6 +97,7 @@ static json::Value toJSON(const Measurement &measured) {
     if (!value.empty())
       object[name] = value;
   };
+  addKnown("sequence", measured.sequence);
   addKnown("compiler", measured.compiler);
   addKnown("ptxas", measured.ptxas);
   addKnown("date", measured.date);
@@ -112,6 +113,7 @@ static bool fromJSON(const json::Value &value, Measurement &measured, json::Path
       !map.map("model_ms", measured.modelMs) || !map.map("spread", measured.spread) ||
       !map.map("contestants", measured.contestants) ||
       !map.mapOptional("measured_with", measured.measuredWith) ||
+      !map.mapOptional("sequence", measured.sequence) ||
       !map.mapOptional("compiler", measured.compiler) ||
       !map.mapOptional("ptxas", measured.ptxas) || !map.mapOptional("date", measured.date) ||
       !map.mapOptional("record", measured.record) || !map.mapOptional("clock_mhz", measured.clock))

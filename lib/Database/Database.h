@@ -39,6 +39,8 @@ struct Measurement {
   int64_t contestants = 0;
   /// Parameters that had another value when the entry was measured: types of the same width.
   Values measuredWith;
+  /// The sequence that was measured as a whole, with this kernel in it; empty for a kernel alone.
+  std::string sequence;
   /// Where the numbers come from, each empty or 0 where nobody knows: the commit or version of the
   /// compiler, the version of ptxas, the day (as 2026-11-22), the file of bench/results with all
   /// times, and the SM clock in MHz under load, the

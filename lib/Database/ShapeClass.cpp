@@ -111,19 +111,38 @@ static Expected<int64_t> countIterations(tile::KernelOp kernel, ArrayRef<int64_t
   return longest;
 }
 
-Error tessera::tuning::checkShape(tile::KernelOp kernel, const llvm::StringMap<int64_t> &dims) {
-  for (StringRef name : kernel.getDimNames())
+Error tessera::tuning::checkShape(tile::EntryOpInterface entry,
+                                  const llvm::StringMap<int64_t> &dims) {
+  for (StringRef name : entry.getDimNames())
     if (!dims.count(name))
       return fail("the shape lacks the extent of " + name);
   for (const auto &dim : dims)
-    if (!llvm::is_contained(kernel.getDimNames(), dim.first()))
-      return fail("kernel '" + kernel.getSymName() + "' has no dimension '" + dim.first() +
-                  "'; it has " + llvm::join(kernel.getDimNames(), ", "));
+    if (!llvm::is_contained(entry.getDimNames(), dim.first()))
+      return fail((isa<tile::SequenceOp>(*entry) ? "sequence '" : "kernel '") + entry.getSymName() +
+                  "' has no dimension '" + dim.first() + "'; it has " +
+                  llvm::join(entry.getDimNames(), ", "));
   return Error::success();
 }
 
-Expected<ShapeMeasure> tessera::tuning::measureShape(tile::KernelOp kernel,
-                                                     const llvm::StringMap<int64_t> &dims) {
+/// The extents that a kernel has in a launch of a sequence with the extents `given`.
+static llvm::StringMap<int64_t> getExtents(tile::LaunchOp launch,
+                                           const llvm::StringMap<int64_t> &given) {
+  llvm::StringMap<int64_t> extents;
+  for (auto [operand, argument] :
+       llvm::zip(launch.getOperands(), launch.getKernelOp().getBody().getArguments())) {
+    auto takes = dyn_cast<tile::ViewType>(argument.getType());
+    for (int64_t i = 0; takes && i < takes.getRank(); ++i) {
+      auto gets = cast<tile::ViewType>(operand.getType());
+      StringRef name = gets.getDimName(i);
+      if (!takes.getDimName(i).empty())
+        extents[takes.getDimName(i)] = name.empty() ? gets.getStaticDim(i) : given.lookup(name);
+    }
+  }
+  return extents;
+}
+
+static Expected<ShapeMeasure> measureKernel(tile::KernelOp kernel,
+                                            const llvm::StringMap<int64_t> &dims) {
   ShapeMeasure measure;
   measure.tiles = 1;
   SmallVector<int64_t> first, last;
@@ -147,4 +166,28 @@ Expected<ShapeMeasure> tessera::tuning::measureShape(tile::KernelOp kernel,
     measure.iterations = std::max(measure.iterations, *iterations);
   }
   return measure;
+}
+
+Expected<ShapeMeasure> tessera::tuning::measureShape(tile::EntryOpInterface entry,
+                                                     const llvm::StringMap<int64_t> &dims) {
+  if (auto kernel = dyn_cast<tile::KernelOp>(*entry))
+    return measureKernel(kernel, dims);
+  auto sequence = cast<tile::SequenceOp>(*entry);
+  llvm::StringMap<int64_t> known = dims;
+  for (tile::DerivedDimAttr dim : sequence.getDerivedDimAttrs())
+    if (std::optional<int64_t> extent =
+            dim.evaluate([&](StringRef name) { return known.lookup(name); }))
+      known[dim.getName().getValue()] = *extent;
+  ShapeMeasure longest;
+  auto countAll = [](const ShapeMeasure &measure) {
+    return llvm::SaturatingMultiply(measure.tiles, static_cast<uint64_t>(measure.iterations));
+  };
+  for (auto launch : sequence.getOps<tile::LaunchOp>()) {
+    Expected<ShapeMeasure> measure = measureKernel(launch.getKernelOp(), getExtents(launch, known));
+    if (!measure)
+      return measure.takeError();
+    if (!longest.tiles || countAll(*measure) > countAll(longest))
+      longest = *measure;
+  }
+  return longest;
 }

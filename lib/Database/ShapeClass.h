@@ -32,12 +32,14 @@ inline constexpr llvm::StringLiteral defaultShapeClass = "many-long";
 /// Every class, in the order few, many; short, medium, long.
 llvm::SmallVector<std::string> getShapeClasses();
 
-/// Success when `dims` has the extents of the named dimensions of `kernel` and no others.
-llvm::Error checkShape(tile::KernelOp kernel, const llvm::StringMap<int64_t> &dims);
+/// Success when `dims` has the extents of the named dimensions of `entry` and no others.
+llvm::Error checkShape(tile::EntryOpInterface entry, const llvm::StringMap<int64_t> &dims);
 
-/// Measures a launch of `kernel` with extents that `checkShape` accepts. The error says what
-/// decides the length of a loop besides them.
-llvm::Expected<ShapeMeasure> measureShape(tile::KernelOp kernel,
+/// Measures a launch of a kernel or a sequence with extents that `checkShape` accepts. The measure
+/// of a sequence is that of the launch with the most iterations in all tiles, so that its kernels,
+/// which share tile sizes, have one class. The error says what decides the length of a loop besides
+/// extents.
+llvm::Expected<ShapeMeasure> measureShape(tile::EntryOpInterface entry,
                                           const llvm::StringMap<int64_t> &dims);
 
 } // namespace tessera::tuning

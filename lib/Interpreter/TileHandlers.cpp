@@ -383,6 +383,18 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runReduceAll(Frame &frame, Operation *op) {
+  auto reduction = cast<tile::ReduceAllOp>(op);
+  bool rounds =
+      frame.program.precision == Precision::Kernel && reduction.getKind() == tile::ReduceKind::sum;
+  const Floats &all = frame.floats(reduction.getSource());
+  int64_t shape[] = {static_cast<int64_t>(all.size()), 1};
+  frame.set(reduction.getResult(),
+            reduce(all, shape, /*axis=*/0, rounds ? reduction.getType() : Type(),
+                   combinerOf(reduction.getKind())));
+  return success();
+}
+
 static LogicalResult runAny(Frame &frame, Operation *op) {
   auto any = cast<tile::AnyOp>(op);
   bool some = llvm::any_of(frame.ints(any.getSource()), [](int64_t element) { return element; });
@@ -469,6 +481,7 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::ReduceOp>(runReduce);
+  table.add<tile::ReduceAllOp>(runReduceAll);
   table.add<tile::AnyOp>(runAny);
   table.add<tile::BroadcastOp>(runBroadcast);
   table.add<tile::SplatOp>(runSplat);

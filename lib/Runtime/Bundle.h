@@ -138,6 +138,8 @@ struct KernelInfo : Signature {
   std::array<GridDim, 3> grid;
   /// The blocks walk over the grid by themselves; its clusters extend in x only.
   bool persistent = false;
+  /// Of a persistent kernel: blocks that a multiprocessor runs at a time.
+  unsigned blocksPerMultiprocessor = 1;
   /// The kernel waits for the launch before it by itself, and may begin while that one ends.
   bool pdl = false;
   std::array<unsigned, 3> block, cluster;

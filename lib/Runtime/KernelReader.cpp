@@ -322,6 +322,12 @@ bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
     return false;
   if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
     return fail(path.field(key::cluster), "the clusters of a persistent kernel extend in x only");
+  const json::Value *blocks = object.get(key::blocksPerMultiprocessor);
+  int64_t count = 1;
+  if (blocks && !readInteger(blocks, path.field(key::blocksPerMultiprocessor), 1, 32,
+                             "expected an integer from 1 to 32", count))
+    return false;
+  kernel.blocksPerMultiprocessor = count;
   return true;
 }
 

@@ -92,8 +92,7 @@ static llvm::Error loadModule(const Driver &driver, const BundleInfo &info, Modu
                                   (log[0] ? llvm::Twine(" (") + log + ")" : llvm::Twine()));
 }
 
-/// How many clusters of a persistent kernel the device runs at a time, with one block on a
-/// multiprocessor.
+/// How many clusters of a persistent kernel the device runs at a time.
 static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelInfo &kernel,
                                              Function function, Device device) {
   int multiprocessors = 0, clusters = 0;
@@ -101,7 +100,7 @@ static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelI
           driver.check(driver.deviceGetAttribute(&multiprocessors, kMultiprocessorCount, device),
                        "cuDeviceGetAttribute"))
     return error;
-  unsigned size = kernel.cluster[0], most = multiprocessors / size;
+  unsigned size = kernel.cluster[0], most = multiprocessors * kernel.blocksPerMultiprocessor / size;
   if (size == 1)
     return most;
   // Multiprocessors come in groups that a cluster does not straddle, and the groups are not equal.

@@ -11,8 +11,15 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 operation, 8-15 type, 16-19 ordering; aux: space, bit 8 own CTA only, bit 9 red,
-// bits 16- elements.
+// Parts of select.
+using Operation = BitField<AtomicOp, 0, 8>;
+using ElementType = BitField<Ty, 8, 8>;
+using OrderingBits = BitField<uint32_t, 16, 4>;
+// Parts of aux.
+using StateSpace = BitField<Space, 0, 8>;
+using IsOwn = BitField<bool, 8>; ///< the CTA's own shared memory
+using IsRed = BitField<bool, 9>;
+using Elements = BitField<unsigned, 16, 16>;
 
 uint64_t applyInt(AtomicOp op, uint64_t old, uint64_t b, uint64_t c, Ty ty) {
   bool isSigned = tySigned(ty);
@@ -129,11 +136,11 @@ uint64_t laneValue(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
 }
 
 Step atomic(Exec &exec, const Inst &inst) {
-  AtomicOp op = AtomicOp(inst.select & 255);
-  Ty ty = Ty(inst.select >> 8 & 255);
-  unsigned bytes = tyBits(ty) / 8, elements = inst.aux >> 16;
-  bool isRed = inst.aux >> 9 & 1;
-  Ordering ordering = Ordering::decode(inst.select >> 16);
+  AtomicOp op = Operation::get(inst.select);
+  Ty ty = ElementType::get(inst.select);
+  unsigned bytes = tyBits(ty) / 8, elements = Elements::get(inst.aux);
+  bool isRed = IsRed::get(inst.aux);
+  Ordering ordering = Ordering::decode(OrderingBits::get(inst.select));
   unsigned first = isRed ? 0 : elements; // position of the address operand
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
@@ -208,9 +215,10 @@ bool tessera::sim::detail::decodeAtomic(Decoder &d, StringRef opcode) {
       (isHalf && op != AAdd && op != AMin && op != AMax) || n > 8 || (n > 1 && op == ACas))
     return d.refuse("with this operation and type is not modelled");
   m.ordering.relaxed = true; // the default of .sem
-  d.inst.select = op | uint32_t(ty) << 8 | m.ordering.encode() << 16;
-  d.inst.aux = uint32_t(m.space) | (m.space == Space::Shared && !m.cluster ? 256u : 0u) |
-               (isRed ? 512u : 0u) | n << 16;
+  d.inst.select = Operation::make(AtomicOp(op)) | ElementType::make(ty) |
+                  OrderingBits::make(m.ordering.encode());
+  d.inst.aux = StateSpace::make(m.space) | IsOwn::make(m.space == Space::Shared && !m.cluster) |
+               IsRed::make(isRed) | Elements::make(n);
   d.inst.fn = &atomic;
   d.inst.flags |= FlagCounted;
   unsigned at = 0;

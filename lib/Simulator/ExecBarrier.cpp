@@ -57,7 +57,7 @@ Step bar(Exec &exec, const Inst &inst) {
   bool hasCount = inst.aux & 1;
   uint32_t count = hasCount ? exec.src<uint32_t>(inst, first + 1)[firstLane] : ~0u;
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    if ((exec.active >> lane & 1) && idLanes[lane] != id) {
+    if (exec.isActive(lane) && idLanes[lane] != id) {
       exec.report(DiagKind::InvalidOperation, inst, "the lanes of the warp name different barriers",
                   lane);
       break;

@@ -12,8 +12,14 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 AsyncOp::Kind, 8-15 rank, 16 multicast, 17 prefetch only, 18- reduction: op + 1,
-// 24- type. Every address is two operands: base and constant offset.
+// Parts of select.
+using CopyKind = BitField<AsyncOp::Kind, 0, 8>;
+using Rank = BitField<unsigned, 8, 8>;
+using IsMulticast = BitField<bool, 16>;
+using Reduction = BitField<unsigned, 18, 6>; ///< 1 + the AtomicOp; 0 for none
+using ReducedType = BitField<Ty, 24, 8>;
+
+// Every address is two operands: base and constant offset.
 uint64_t addressOp(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
   uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
                                                         : exec.src<uint32_t>(inst, n)[lane];
@@ -70,7 +76,7 @@ bool fetchTensorMap(Exec &exec, const Inst &inst, uint64_t address, unsigned lan
   memcpy(op.tensorMap.data(), p.data, 128);
   TensorMapRecord r;
   memcpy(&r, p.data, 128);
-  unsigned rank = inst.select >> 8 & 255;
+  unsigned rank = Rank::get(inst.select);
   if (r.magic != TensorMapRecord::kMagic)
     return badMap(exec, inst, llvm::formatv("there is no tensor map at {0:x}", address).str(),
                   lane);
@@ -151,7 +157,7 @@ bool issueOne(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
     at += 2;
     return a;
   };
-  unsigned rank = inst.select >> 8 & 255;
+  unsigned rank = Rank::get(inst.select);
   auto coordinates = [&] {
     for (unsigned k = 0; k < rank; ++k)
       op.coords[k] = int32_t(exec.src<uint32_t>(inst, at++)[lane]);
@@ -174,7 +180,7 @@ bool issueOne(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
         return false;
     }
     uint64_t mbar = next();
-    if (inst.select >> 16 & 1) {
+    if (IsMulticast::get(inst.select)) {
       op.multicast = exec.src<uint32_t>(inst, at++)[lane] & 0xffff;
       if (op.multicast == 0 || op.multicast >> exec.cluster->ctas.size()) {
         exec.report(DiagKind::InvalidOperation, inst,
@@ -227,12 +233,12 @@ Step issue(Exec &exec, const Inst &inst) {
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
     auto op = std::make_unique<AsyncOp>();
-    op->kind = AsyncOp::Kind(inst.select & 255);
+    op->kind = CopyKind::get(inst.select);
     op->inst = &inst;
     op->warp = exec.warp;
     op->lane = lane;
-    op->reduceOp = int(inst.select >> 18 & 63) - 1;
-    op->reduceType = inst.select >> 24;
+    op->reduceOp = int(Reduction::get(inst.select)) - 1;
+    op->reduceType = uint32_t(ReducedType::get(inst.select));
     if (!issueOne(exec, inst, lane, *op))
       continue;
     op->order = exec.warp->clock;
@@ -287,7 +293,7 @@ Step prefetch(Exec &exec, const Inst &inst) {
     unsigned lane = llvm::countr_zero(lanes);
     AsyncOp op;
     Place p;
-    if (AsyncOp::Kind(inst.select & 255) == AsyncOp::TensorLoad)
+    if (CopyKind::get(inst.select) == AsyncOp::TensorLoad)
       fetchTensorMap(exec, inst, addressOp(exec, inst, 0, lane), lane, op);
     else
       resolve(exec, inst, Space::Global, addressOp(exec, inst, 0, lane),
@@ -354,7 +360,7 @@ bool decodeReduce(Decoder &d, bool tensor) {
   Ty ty = tensor ? Ty::None : d.takeType();
   if (!tensor && !isAtomicType(ty))
     return d.refuse("needs a type of 16, 32 or 64 bits");
-  d.inst.select |= uint32_t(op + 1) << 18 | uint32_t(ty) << 24;
+  d.inst.select |= Reduction::make(op + 1) | ReducedType::make(ty);
   return true;
 }
 
@@ -382,14 +388,14 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
     if (!rank)
       return d.refuse("needs a number of dimensions");
   }
-  d.inst.select = rank << 8;
+  d.inst.select = Rank::make(rank);
   bool hint = d.take("L2::cache_hint");
   if (isPrefetch) {
     d.take("L2");
     if (!d.take("global"))
       return d.refuse("in this form is not modelled");
     d.inst.fn = &prefetch;
-    d.inst.select |= tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad;
+    d.inst.select |= CopyKind::make(tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad);
     if (!d.count((tensor ? 1 : 2) + hint))
       return false;
     return tensor ? tensorOperand(d, o[0], rank)
@@ -412,13 +418,13 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
       (multicast && fromShared))
     return d.refuse("in this form is not modelled");
   if (multicast)
-    d.inst.select |= 1u << 16;
+    d.inst.select |= IsMulticast::make(true);
   if (reduce && !decodeReduce(d, tensor))
     return false;
   if (toShared) {
-    d.inst.select |= tensor       ? AsyncOp::TensorLoad
-                     : fromShared ? AsyncOp::SharedCopy
-                                  : AsyncOp::BulkLoad;
+    d.inst.select |= CopyKind::make(tensor       ? AsyncOp::TensorLoad
+                                    : fromShared ? AsyncOp::SharedCopy
+                                                 : AsyncOp::BulkLoad);
     if ((tensor && (fromShared || reduce)) || !d.count((tensor ? 3 : 4) + multicast + hint))
       return d.refuse("in this form is not modelled");
     if (!addressPair(d, o[0], Space::Shared))
@@ -433,7 +439,7 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
     }
     return addressPair(d, o[at], Space::Shared) && (!multicast || d.src(o[at + 1], Ty::B16));
   }
-  d.inst.select |= tensor ? AsyncOp::TensorStore : AsyncOp::BulkStore;
+  d.inst.select |= CopyKind::make(tensor ? AsyncOp::TensorStore : AsyncOp::BulkStore);
   if (!d.count((tensor ? 2 : 3) + hint))
     return false;
   if (!(tensor ? tensorOperand(d, o[0], rank) : addressPair(d, o[0], Space::Global)))

@@ -97,7 +97,7 @@ Step branchTable(Exec &exec, const Inst &inst) {
   unsigned first = llvm::countr_zero(exec.active);
   uint32_t same = 0;
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    if ((exec.active >> lane & 1) && index[lane] == index[first])
+    if (exec.isActive(lane) && index[lane] == index[first])
       same |= 1u << lane;
   if (index[first] >= table.size()) {
     exec.report(DiagKind::InvalidOperation, inst,

@@ -13,12 +13,16 @@ using llvm::StringRef;
 
 namespace {
 
-constexpr uint32_t CFtz = 1u << 20, CSat = 1u << 21, CSatFinite = 1u << 22, CRelu = 1u << 23,
-                   CInteger = 1u << 24;
-// select: bits 0-7 destination type, 8-15 source type, 16-19 rounding, then the flags above.
-Ty dstTy(uint32_t s) { return Ty(s & 255); }
-Ty srcTy(uint32_t s) { return Ty(s >> 8 & 255); }
-Rounding rounding(uint32_t s) { return Rounding(s >> 16 & 15); }
+// Parts of select: types, rounding, and flags.
+using To = BitField<Ty, 0, 8>;
+using From = BitField<Ty, 8, 8>;
+using Mode = BitField<Rounding, 16, 4>;
+using Flags = BitField<uint32_t, 20, 12>;
+constexpr uint32_t CFtz = Flags::make(1), CSat = Flags::make(2), CSatFinite = Flags::make(4),
+                   CRelu = Flags::make(8), CInteger = Flags::make(16);
+Ty dstTy(uint32_t s) { return To::get(s); }
+Ty srcTy(uint32_t s) { return From::get(s); }
+Rounding rounding(uint32_t s) { return Mode::get(s); }
 
 uint64_t laneBits(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
   return exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
@@ -202,7 +206,7 @@ Step floatToFloat(Exec &exec, const Inst &inst) {
       v = roundIntegral(v, rounding(inst.select));
     r[lane] = fromDouble(v, to, inst.select);
     // Widening bf16 and rounding to tf32 move bits, NaNs included.
-    if (v != v && from == Ty::BF16 && to == Ty::F32 && !(inst.select >> 20))
+    if (v != v && from == Ty::BF16 && to == Ty::F32 && !Flags::get(inst.select))
       r[lane] = (laneBits(exec, inst, 1, lane) & 0xffff) << 16;
     if (v != v && to == Ty::TF32)
       r[lane] = laneBits(exec, inst, 1, lane) & 0xffffe000;
@@ -312,7 +316,7 @@ bool tessera::sim::detail::decodeConvert(Decoder &d, StringRef opcode) {
                    (toInteger ? CInteger : 0);
   Ty to = d.takeType(), from = d.takeType();
   const auto &o = d.s->operands;
-  d.inst.select = uint32_t(to) | uint32_t(from) << 8 | uint32_t(mode) << 16 | flags;
+  d.inst.select = To::make(to) | From::make(from) | Mode::make(mode) | flags;
   if ((to == Ty::F16x2 || to == Ty::BF16x2) && from == Ty::F32) {
     d.inst.fn = &packFloats;
     return rounded && d.count(3) && d.dst(o[0], to) && d.src(o[1], from) && d.src(o[2], from);

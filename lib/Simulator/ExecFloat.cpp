@@ -153,7 +153,8 @@ struct NegF {
   }
 };
 
-constexpr uint32_t SelFtz = 1, SelSat = 2, SelRoundShift = 2;
+constexpr uint32_t SelFtz = 1, SelSat = 2;
+using SelRounding = BitField<Rounding, 2, 8>;
 
 /// f64 arithmetic keeps a NaN operand's payload, the second operand's first, and quiets it.
 double resultNaN(double r, double a, double b) {
@@ -181,7 +182,7 @@ inline __attribute__((always_inline)) void lanes32(Exec &exec, const Inst &inst,
 }
 
 int hostRounding(uint32_t select) {
-  switch (Rounding(select >> SelRoundShift)) {
+  switch (SelRounding::get(select)) {
   case Rounding::Zero:
     return FE_TOWARDZERO;
   case Rounding::Down:
@@ -369,20 +370,20 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
     return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty) &&
            finish(f32 ? &testp<float> : &testp<double>);
   }
-  uint32_t round = 0;
+  Rounding round = Rounding::Nearest;
   bool rounded = true;
   if (d.take("rz"))
-    round = uint32_t(Rounding::Zero);
+    round = Rounding::Zero;
   else if (d.take("rm"))
-    round = uint32_t(Rounding::Down);
+    round = Rounding::Down;
   else if (d.take("rp"))
-    round = uint32_t(Rounding::Up);
+    round = Rounding::Up;
   else
     rounded = d.take("rn");
   bool approx = d.take("approx"), full = d.take("full"), nan = d.take("NaN");
   bool ftz = d.take("ftz"), sat = d.take("sat");
   Ty ty = d.takeType();
-  d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | round << SelRoundShift;
+  d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | SelRounding::make(round);
   unsigned n = opcode == "fma" || opcode == "mad" ? 3
                : llvm::is_contained({"add", "sub", "mul", "div", "min", "max", "copysign"}, opcode)
                    ? 2
@@ -406,7 +407,8 @@ bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
     return finish(approx ? &approx32<DivApprox, 2> : &approx32<DivFull, 2>);
   if ((opcode == "fma" || opcode == "mad") && rounded) {
 #if defined(__x86_64__)
-    if (f32 && round == 0 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"))
+    if (f32 && round == Rounding::Nearest && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("avx2"))
       return finish(&fma32Fast);
 #endif
     return finish(pick<FmaF, 3>(ty));

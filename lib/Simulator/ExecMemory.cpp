@@ -9,9 +9,12 @@ using llvm::StringRef;
 
 namespace {
 
-// select: bits 0-7 bytes of an element, 8-15 elements, then flags.
-enum : uint32_t { MSigned = 1u << 16, MOwn = 1u << 17 };
-constexpr unsigned kOrderingShift = 20;
+// Parts of select.
+using ElementBytes = BitField<unsigned, 0, 8>;
+using Elements = BitField<unsigned, 8, 8>;
+using IsSigned = BitField<bool, 16>;
+using IsOwn = BitField<bool, 17>; ///< the CTA's own shared memory
+using OrderingBits = BitField<uint32_t, 20, 4>;
 
 bool aligned(Exec &exec, const Inst &inst, uint64_t address, uint32_t bytes, unsigned lane) {
   if (address % bytes == 0)
@@ -45,52 +48,63 @@ void setLane(Exec &exec, const Inst &inst, unsigned n, unsigned lane, uint64_t v
   }
 }
 
+/// What a load or a store accesses.
+struct Access {
+  unsigned bytes, count;
+  Ordering ordering;
+  Space space;
+  bool isOwn;
+
+  explicit Access(const Inst &inst)
+      : bytes(ElementBytes::get(inst.select)), count(Elements::get(inst.select)),
+        ordering(Ordering::decode(OrderingBits::get(inst.select))), space(Space(inst.aux)),
+        isOwn(IsOwn::get(inst.select)) {}
+
+  /// The elements of a lane, whose address is operand `n`; false after a report.
+  bool find(Exec &exec, const Inst &inst, unsigned n, unsigned lane, AccessKind kind,
+            Place &place) const {
+    uint64_t address = addressAt(exec, inst, n, lane);
+    if (!aligned(exec, inst, address, bytes * count, lane))
+      return false;
+    return space == Space::Shared
+               ? resolveShared(exec, inst, address, bytes * count, lane, isOwn, place)
+               : resolve(exec, inst, space, address, bytes * count, lane, kind, place);
+  }
+};
+
 Step load(Exec &exec, const Inst &inst) {
-  unsigned bytes = inst.select & 255, count = inst.select >> 8 & 255;
-  Ordering ordering = Ordering::decode(inst.select >> kOrderingShift);
-  Space space = Space(inst.aux);
+  Access access(inst);
+  unsigned bytes = access.bytes, count = access.count;
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
-    uint64_t address = addressAt(exec, inst, count, lane);
     Place place;
-    if (!aligned(exec, inst, address, bytes * count, lane))
-      continue;
-    bool found =
-        space == Space::Shared
-            ? resolveShared(exec, inst, address, bytes * count, lane, inst.select & MOwn, place)
-            : resolve(exec, inst, space, address, bytes * count, lane, AccessKind::Read, place);
-    if (!found)
+    if (!access.find(exec, inst, count, lane, AccessKind::Read, place))
       continue;
     // First acquired, then read: the order of the checks too.
-    orderRead(exec, place, ordering);
+    orderRead(exec, place, access.ordering);
     if (place.cta)
-      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Read, ordering.strong());
+      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Read,
+                 access.ordering.strong());
     else if (place.buffer && !place.buffer->readOnly)
-      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Read, ordering);
+      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Read, access.ordering);
     for (unsigned k = 0; k < count; ++k)
-      setLane(exec, inst, k, lane, extend(place.data + k * bytes, bytes, inst.select & MSigned));
+      setLane(exec, inst, k, lane,
+              extend(place.data + k * bytes, bytes, IsSigned::get(inst.select)));
   }
   return Step::Next;
 }
 
 Step store(Exec &exec, const Inst &inst) {
-  unsigned bytes = inst.select & 255, count = inst.select >> 8 & 255;
-  Ordering ordering = Ordering::decode(inst.select >> kOrderingShift);
-  Space space = Space(inst.aux);
+  Access access(inst);
+  unsigned bytes = access.bytes, count = access.count;
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
-    uint64_t address = addressAt(exec, inst, 0, lane);
     Place place;
-    if (!aligned(exec, inst, address, bytes * count, lane))
-      continue;
-    bool found =
-        space == Space::Shared
-            ? resolveShared(exec, inst, address, bytes * count, lane, inst.select & MOwn, place)
-            : resolve(exec, inst, space, address, bytes * count, lane, AccessKind::Write, place);
-    if (!found)
+    if (!access.find(exec, inst, 0, lane, AccessKind::Write, place))
       continue;
     if (place.cta)
-      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Write, ordering.strong());
+      noteShared(exec, inst, place, bytes * count, lane, AccessKind::Write,
+                 access.ordering.strong());
     bool changes = false;
     for (unsigned k = 0; k < count; ++k) {
       const Op &o = exec.op(inst, k + 1);
@@ -100,8 +114,9 @@ Step store(Exec &exec, const Inst &inst) {
       memcpy(place.data + k * bytes, &v, bytes);
     }
     if (place.buffer)
-      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Write, ordering, !changes);
-    orderWrite(exec, place, ordering, false);
+      noteGlobal(exec, inst, place, bytes * count, lane, AccessKind::Write, access.ordering,
+                 !changes);
+    orderWrite(exec, place, access.ordering, false);
   }
   exec.cluster->event();
   return Step::Next;
@@ -110,7 +125,7 @@ Step store(Exec &exec, const Inst &inst) {
 /// Prefetches change nothing; the address is checked so that a wild one is found.
 Step prefetchTensor(Exec &exec, const Inst &inst) {
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    if (exec.active >> lane & 1) {
+    if (exec.isActive(lane)) {
       Place place;
       resolve(exec, inst, Space(inst.aux), addressAt(exec, inst, 0, lane), 128, lane,
               AccessKind::Read, place);
@@ -170,9 +185,9 @@ bool tessera::sim::detail::decodeMemory(Decoder &d, StringRef opcode) {
     return d.refuse("with this type is not modelled");
   if (!d.count(hint ? 3 : 2))
     return false;
-  d.inst.select = bytes | n << 8 | (tySigned(ty) ? MSigned : 0u) |
-                  m.ordering.encode() << kOrderingShift |
-                  (m.space == Space::Shared && !m.cluster ? MOwn : 0u);
+  d.inst.select = ElementBytes::make(bytes) | Elements::make(n) | IsSigned::make(tySigned(ty)) |
+                  OrderingBits::make(m.ordering.encode()) |
+                  IsOwn::make(m.space == Space::Shared && !m.cluster);
   d.inst.aux = uint32_t(m.space);
   if (m.space != Space::Param)
     d.inst.flags |= FlagCounted;

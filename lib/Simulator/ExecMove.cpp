@@ -147,7 +147,7 @@ Step mapa(Exec &exec, const Inst &inst) {
   const uint32_t *b = exec.src<uint32_t>(inst, 2);
   S r[kLanes];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if ((exec.active >> lane & 1) && b[lane] >= exec.cluster->ctas.size())
+    if (exec.isActive(lane) && b[lane] >= exec.cluster->ctas.size())
       exec.report(DiagKind::InvalidOperation, inst,
                   "mapa to CTA " + llvm::Twine(b[lane]) + " of a cluster of " +
                       llvm::Twine(exec.cluster->ctas.size()),

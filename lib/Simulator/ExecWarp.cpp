@@ -60,7 +60,7 @@ Step shfl(Exec &exec, const Inst &inst) {
     if (!p)
       j = lane;
     j &= 31;
-    if ((exec.active >> lane & 1) && !(exec.active >> j & 1))
+    if (exec.isActive(lane) && !exec.isActive(j))
       exec.report(DiagKind::InvalidOperation, inst,
                   llvm::formatv("lane {0} reads lane {1}, which is not active", lane, j).str(),
                   lane);
@@ -98,7 +98,7 @@ Step match(Exec &exec, const Inst &inst) {
   uint32_t r[kLanes] = {}, same = 0;
   for (unsigned lane = 0; lane < kLanes; ++lane)
     for (unsigned k = 0; k < kLanes; ++k)
-      if ((exec.active >> k & 1) && a[k] == a[lane])
+      if (exec.isActive(k) && a[k] == a[lane])
         r[lane] |= 1u << k;
   if (inst.select == All) {
     unsigned first = llvm::countr_zero(exec.active) & 31;
@@ -139,7 +139,7 @@ Step redux(Exec &exec, const Inst &inst) {
   C v = 0;
   bool first = true;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if (!(exec.active >> lane & 1))
+    if (!exec.isActive(lane))
       continue;
     C x = C(a[lane]);
     if (first)

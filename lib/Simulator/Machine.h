@@ -363,6 +363,7 @@ struct Exec {
   const uint32_t *consts = nullptr;
   uint32_t active = 0; ///< lanes that execute
 
+  bool isActive(unsigned lane) const { return active >> lane & 1; }
   const Op &op(const Inst &i, unsigned n) const { return p->ops[i.opBegin + n]; }
   template <class T>
   const T *src(const Inst &i, unsigned n) const {

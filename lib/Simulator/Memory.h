@@ -49,12 +49,18 @@ struct Ordering {
   }
   /// Four bits for an instruction's flags.
   uint32_t encode() const {
-    return uint32_t(relaxed) | uint32_t(acquire) << 1 | uint32_t(release) << 2 |
-           uint32_t(scope) << 3;
+    return Relaxed::make(relaxed) | Acquire::make(acquire) | Release::make(release) |
+           Scope::make(scope);
   }
   static Ordering decode(uint32_t bits) {
-    return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, MemScope(bits >> 3 & 1)};
+    return {Relaxed::get(bits), Acquire::get(bits), Release::get(bits), Scope::get(bits)};
   }
+
+private:
+  using Relaxed = BitField<bool, 0>;
+  using Acquire = BitField<bool, 1>;
+  using Release = BitField<bool, 2>;
+  using Scope = BitField<MemScope, 3>;
 };
 
 /// Modifiers shared by ld, st, atom and red.

@@ -39,6 +39,16 @@ enum InstFlags : uint16_t {
   FlagTable = 1 << 15,  ///< brx: `aux` is its branch table
 };
 
+/// A part of a word that holds several, such as Inst::select: `width` bits from bit `first` on.
+template <typename T, unsigned first, unsigned width = 1>
+struct BitField {
+  static_assert(first + width <= 32, "beyond the word");
+  static constexpr T get(uint32_t word) {
+    return T(word >> first & (uint32_t(-1) >> (32 - width)));
+  }
+  static constexpr uint32_t make(T value) { return uint32_t(value) << first; }
+};
+
 struct Inst {
   Handler fn = nullptr;
   Op guard; ///< reg < 0: none

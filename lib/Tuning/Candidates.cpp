@@ -1,6 +1,7 @@
 //===- Candidates.cpp - The schedules worth measuring ---------------------===//
 
 #include "lib/Tuning/Candidates.h"
+#include "dialects/Tile/Entries.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Database/Fingerprint.h"
@@ -47,6 +48,8 @@ struct Tiles {
   std::vector<std::pair<unsigned, std::string>> singles;
   std::string program;
   bool isRead = false;
+  /// Of a kernel of a sequence: earlier tiles make the same program of it.
+  bool isRepeated = false;
 };
 
 class Enumerator {
@@ -62,11 +65,12 @@ public:
 
 private:
   CompileStatus fail(const Twine &message);
-  CompileStatus readFields();
+  CompileStatus readFields(const SourceInfo &info);
   CompileStatus readParameters(const SourceInfo &info);
   void combineParameters();
   bool readTiles(Tiles &tiles);
   bool readModule(Tiles &tiles);
+  void addForm(const Tiles &tiles);
   std::vector<std::string> listChanges(Tiles &tiles, std::vector<unsigned> &changed);
   void addLevel(unsigned level);
   void addFieldChanges(Tiles &tiles, unsigned count);
@@ -87,7 +91,7 @@ private:
   Values defaults;
   ArrayAttr argumentTypes;
   std::vector<Tiles> allTiles;
-  std::set<std::string> seen;
+  std::set<std::string> seen, programs;
 };
 } // namespace
 
@@ -109,11 +113,17 @@ static Values getFieldValues(ScheduleAttr schedule) {
 }
 
 /// The fields that vary, with their values.
-CompileStatus Enumerator::readFields() {
-  FailureOr<ScheduleAttr> parsed = parseSchedule(context, space.schedule);
+CompileStatus Enumerator::readFields(const SourceInfo &info) {
+  FailureOr<SmallVector<ScheduleOverride>> parsed = parseSchedules(context, space.schedule);
   if (failed(parsed))
     return CompileStatus::UsageError;
-  fixed = *parsed;
+  fixed = tile::ScheduleFields().get(&context);
+  for (const ScheduleOverride &item : *parsed) {
+    if (item.kernel.empty() || item.kernel == result.kernel)
+      fixed = fixed.overriddenBy(item.fields);
+    else if (llvm::none_of(info.kernels, [&](const auto &k) { return k.name == item.kernel; }))
+      return fail("--schedule: the source has no kernel '" + item.kernel + "'");
+  }
   result.fixed = tile::printScheduleFields(fixed);
   Values kept = getFieldValues(fixed);
   fields = SmallVector<ScheduleFieldInfo>(ScheduleAttr::getFieldInfos());
@@ -247,11 +257,16 @@ bool Enumerator::readModule(Tiles &tiles) {
   for (KernelOp kernel : tiles.module->getOps<KernelOp>())
     if (kernel.getSymName() == result.kernel)
       tiles.kernel = kernel;
-  // The defaults are read first.
-  if (tiles.kernel && !argumentTypes)
-    argumentTypes = tiles.kernel.getArgumentTypes();
-  if (!tiles.kernel || tiles.kernel.getArgumentTypes() != argumentTypes) {
-    emitError(UnknownLoc::get(&context)) << "this changes the arguments of the kernel";
+  // The defaults are read first. The kernels of a sequence may get other workspaces.
+  auto sequence = tiles.module->lookupSymbol<tile::SequenceOp>(space.sequence);
+  ArrayAttr types;
+  if (tiles.kernel)
+    types = sequence ? sequence.getArgumentTypes() : tiles.kernel.getArgumentTypes();
+  if (!argumentTypes)
+    argumentTypes = types;
+  if (!tiles.kernel || types != argumentTypes) {
+    emitError(UnknownLoc::get(&context))
+        << "this changes the arguments of the " << (sequence ? "sequence" : "kernel");
     return false;
   }
   overrideSchedules(*tiles.module, fixed);
@@ -262,7 +277,21 @@ bool Enumerator::readModule(Tiles &tiles) {
   tiles.program = getFingerprint(tiles.kernel);
   if (tiles.isDefault)
     result.program = tiles.program;
+  if (sequence) {
+    addForm(tiles);
+    tiles.isRepeated = !programs.insert(tiles.program).second;
+  }
   return true;
+}
+
+void Enumerator::addForm(const Tiles &tiles) {
+  SequenceForm form;
+  form.tuned = tiles.tuned;
+  form.parameters = tiles.parameters;
+  auto sequence = tiles.module.get().lookupSymbol<tile::SequenceOp>(space.sequence);
+  for (KernelOp kernel : tile::getKernels(sequence))
+    form.programs[kernel.getSymName().str()] = getFingerprint(kernel);
+  result.forms.push_back(std::move(form));
 }
 
 static std::string joinReasons(const ScheduleChoice &choice) {
@@ -369,13 +398,11 @@ void Enumerator::addLevel(unsigned level) {
   for (unsigned count = level > 0 ? level - 1 : 0; count <= std::min(level, kMostFieldChanges);
        ++count)
     for (Tiles &tiles : allTiles)
-      if (tiles.isDefault == (level == count) && !isFull() && readTiles(tiles))
+      if (tiles.isDefault == (level == count) && !isFull() && readTiles(tiles) && !tiles.isRepeated)
         addFieldChanges(tiles, count);
 }
 
 CompileStatus Enumerator::run() {
-  if (CompileStatus status = readFields(); status != CompileStatus::Success)
-    return status;
   SourceInfo info = inspect(source, fileName, space.defines, handler);
   if (info.status != CompileStatus::Success)
     return info.status;
@@ -386,6 +413,8 @@ CompileStatus Enumerator::run() {
     return fail(space.kernel.empty() ? "the source has " + Twine(info.kernels.size()) +
                                            " kernels; name the one to tune with --kernel"
                                      : "the source has no kernel '" + space.kernel + "'");
+  if (CompileStatus status = readFields(info); status != CompileStatus::Success)
+    return status;
   if (CompileStatus status = readParameters(info); status != CompileStatus::Success)
     return status;
   combineParameters();

@@ -21,9 +21,11 @@ struct VariedParameter {
 struct SearchSpace {
   /// Empty for the only kernel of the source.
   std::string kernel;
+  /// The sequence that the kernel is a part of; empty for a kernel by itself.
+  std::string sequence;
   Defines defines;
   std::vector<VariedParameter> varied;
-  /// Schedule fields that are fixed, as "consumers=2,overlap=1".
+  /// Schedule fields that are fixed, as CompileOptions::schedule.
   std::string schedule;
   /// The fields that are varied; none: all that are not fixed.
   std::vector<std::string> fields;
@@ -50,6 +52,17 @@ struct Rejection {
   std::string candidate, reason;
 };
 
+/// A sequence with one choice of the varied parameters.
+struct SequenceForm {
+  /// The varied parameters, and every one.
+  Values tuned, parameters;
+  /// The fingerprints of its kernels, by their names.
+  Values programs;
+  /// File of the bundle with the model's choice for each kernel, in the directory of the manifest;
+  /// empty when it does not compile, and why.
+  std::string bundle, error;
+};
+
 struct Enumeration {
   std::string kernel;
   /// The fingerprint of the program with the source's defaults.
@@ -60,6 +73,8 @@ struct Enumeration {
   std::vector<Candidate> candidates;
   /// Tiles that nothing fits, and single fields that cannot change.
   std::vector<Rejection> rejections;
+  /// Of a kernel of a sequence, the forms that its candidates may be run in.
+  std::vector<SequenceForm> forms;
   /// Whether the budget ended the search.
   bool isCut = false;
 };
@@ -69,7 +84,8 @@ struct Enumeration {
 /// other tiles; two fields. A field that has many values, such as the registers
 /// of a role, changes to its neighbours only. Each candidate went through the search of
 /// tile-choose-schedule, which fills in the fields that follow from the changed ones; candidates
-/// that come to the same are one. Errors go to `handler`.
+/// that come to the same are one. A kernel of a sequence has one candidate for its program and a
+/// schedule, whatever parameters of the other kernels. Errors go to `handler`.
 CompileStatus enumerateCandidates(const std::string &source, const std::string &fileName,
                                   const SearchSpace &space, const DiagnosticHandler &handler,
                                   Enumeration &result);

@@ -132,7 +132,7 @@ static Expected<std::vector<int64_t>> makeStrides(ArrayRef<int64_t> shape, Strin
 }
 
 Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsigned number,
-                             const runtime::KernelInfo &kernel, const Target &target,
+                             const runtime::Signature &callee, const Target &target,
                              const Extents &extents) {
   View view{number, info.type, info.access, {}, {}, std::nullopt, std::nullopt};
   if (auto given = target.scalars.find(info.name); given != target.scalars.end()) {
@@ -142,7 +142,7 @@ Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsi
   }
   int64_t elements = 1;
   for (const runtime::Extent &extent : info.dims) {
-    int64_t value = extent.dim < 0 ? extent.constant : extents.at(kernel.dims[extent.dim]);
+    int64_t value = extent.dim < 0 ? extent.constant : extents.at(callee.dims[extent.dim]);
     view.shape.push_back(value);
     elements *= value;
   }
@@ -167,14 +167,15 @@ Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsi
   return Error::success();
 }
 
-Error DeviceTensors::addScalar(const runtime::ArgumentInfo &info, const Target &target) {
+Error DeviceTensors::addScalar(const runtime::ArgumentInfo &info, const runtime::Signature &callee,
+                               const Target &target) {
   runtime::Argument &argument = arguments.emplace_back();
   argument = {};
   argument.type = info.type->type;
   auto given = target.scalars.find(info.name);
   if (given == target.scalars.end())
-    return fail("kernel '" + target.kernel + "' needs its scalar '" + info.name + "'; give --set " +
-                info.name + "=VALUE");
+    return fail(callee.kind + " '" + callee.name + "' needs its scalar '" + info.name +
+                "'; give --set " + info.name + "=VALUE");
   double number;
   int64_t integer = 0;
   bool isFloat = argument.type == TESSERA_TYPE_SCALAR_F32;
@@ -191,28 +192,29 @@ Error DeviceTensors::addScalar(const runtime::ArgumentInfo &info, const Target &
 }
 
 Expected<DeviceTensors> DeviceTensors::create(const cuda::Driver &driver, int device,
-                                              const runtime::KernelInfo &kernel,
+                                              const runtime::Signature &callee,
                                               const Target &target, const Extents &extents) {
-  for (const std::string &dim : kernel.dims)
+  for (const std::string &dim : callee.dims)
     if (!extents.count(dim))
       return fail("the shape lacks the extent of " + dim);
   auto isArgument = [&](const std::string &name, bool isView) {
-    return llvm::any_of(kernel.arguments, [&](const runtime::ArgumentInfo &info) {
+    return llvm::any_of(callee.arguments, [&](const runtime::ArgumentInfo &info) {
       return info.name == name && info.isView == isView;
     });
   };
   for (const auto &[name, value] : target.scalars)
     if (!isArgument(name, false) && !isArgument(name, true))
-      return fail("--set: kernel '" + kernel.name + "' has no argument '" + name + "'");
+      return fail("--set: " + callee.kind + " '" + callee.name + "' has no argument '" + name +
+                  "'");
   for (const auto &[name, value] : target.orders)
     if (!isArgument(name, true))
-      return fail("--order: kernel '" + kernel.name + "' has no view '" + name + "'");
+      return fail("--order: " + callee.kind + " '" + callee.name + "' has no view '" + name + "'");
   DeviceTensors tensors(driver);
   // Arguments point into them.
-  tensors.views.reserve(kernel.arguments.size());
-  for (auto [number, info] : llvm::enumerate(kernel.arguments)) {
-    Error error = info.isView ? tensors.addView(device, info, number, kernel, target, extents)
-                              : tensors.addScalar(info, target);
+  tensors.views.reserve(callee.arguments.size());
+  for (auto [number, info] : llvm::enumerate(callee.arguments)) {
+    Error error = info.isView ? tensors.addView(device, info, number, callee, target, extents)
+                              : tensors.addScalar(info, callee, target);
     if (error)
       return std::move(error);
   }

@@ -10,14 +10,15 @@
 
 namespace tessera::tuning {
 
-/// The arguments of a kernel on a device, for one shape: views that are loaded hold normal numbers,
-/// since the power that a product takes depends on its operands, or the number that --set gives.
+/// The arguments of a kernel or a sequence on a device, for one shape: views that are loaded hold
+/// normal numbers, since the power that a product takes depends on its operands, or the number that
+/// --set gives.
 class DeviceTensors {
 public:
   /// Allocates and fills. The error names the extent, the scalar or the order that is missing or
   /// wrong.
   static llvm::Expected<DeviceTensors> create(const runtime::cuda::Driver &driver, int device,
-                                              const runtime::KernelInfo &kernel,
+                                              const runtime::Signature &callee,
                                               const Target &target, const Extents &extents);
 
   llvm::ArrayRef<runtime::Argument> getArguments() const { return arguments; }
@@ -43,9 +44,10 @@ private:
 
   DeviceTensors(const runtime::cuda::Driver &driver) : driver(&driver) {}
   llvm::Error addView(int device, const runtime::ArgumentInfo &info, unsigned number,
-                      const runtime::KernelInfo &kernel, const Target &target,
+                      const runtime::Signature &callee, const Target &target,
                       const Extents &extents);
-  llvm::Error addScalar(const runtime::ArgumentInfo &info, const Target &target);
+  llvm::Error addScalar(const runtime::ArgumentInfo &info, const runtime::Signature &callee,
+                        const Target &target);
   llvm::Error fill(const View &view) const;
 
   const runtime::cuda::Driver *driver;

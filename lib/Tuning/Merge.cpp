@@ -40,6 +40,14 @@ size_t tessera::tuning::findWinner(const Target &target, ArrayRef<size_t> shapes
   return chooseWinner(times, kTie);
 }
 
+const Contestant &tessera::tuning::getModelChoice(const Target &target, ArrayRef<size_t> shapes) {
+  if (target.sequence)
+    for (const Contestant &contestant : target.contestants)
+      if (llvm::all_of(shapes, [&](size_t shape) { return getMs(contestant, shape) > 0; }))
+        return contestant;
+  return target.contestants.front();
+}
+
 static Measurement describeMeasurement(const Target &target, const Contestant &winner,
                                        ArrayRef<size_t> shapes) {
   Measurement measured;
@@ -48,7 +56,7 @@ static Measurement describeMeasurement(const Target &target, const Contestant &w
     measured.spread = std::max(measured.spread, winner.timings[shape]->ms.spread);
   }
   measured.ms = getTimes(winner, shapes);
-  measured.modelMs = getTimes(target.contestants.front(), shapes);
+  measured.modelMs = getTimes(getModelChoice(target, shapes), shapes);
   measured.contestants = llvm::count_if(target.contestants, [&](const Contestant &contestant) {
     return llvm::all_of(shapes, [&](size_t shape) { return getMs(contestant, shape) > 0; });
   });
@@ -63,6 +71,27 @@ static Measurement describeMeasurement(const Target &target, const Contestant &w
 static void setPrograms(Entry &entry, StringRef program, StringRef measured) {
   entry.program = program;
   entry.tunedProgram = measured == program ? "" : measured.str();
+}
+
+/// The form of the sequence of `target` that has what won of all its kernels in a class; null where
+/// there is none, or no sequence.
+static const SequenceForm *findForm(const Session &session, const Target &target,
+                                    ArrayRef<size_t> shapes) {
+  if (!target.sequence)
+    return nullptr;
+  Values programs;
+  for (const Target &other : session.targets)
+    if (other.sequence == target.sequence)
+      if (size_t winner = findWinner(other, shapes); winner < other.contestants.size())
+        programs[other.kernel] = other.contestants[winner].candidate.program;
+  return session.sequences[*target.sequence].findForm(programs);
+}
+
+/// Sets the tile sizes of the sequence in place of those of a kernel, which may leave open what
+/// changes other kernels alone.
+static void takeForm(Entry &entry, const SequenceForm &form) {
+  for (const auto &[name, value] : form.tuned)
+    entry.parameters[name] = value;
 }
 
 std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
@@ -85,13 +114,20 @@ std::vector<Entry> tessera::tuning::makeEntries(const Session &session) {
       entry.given = target.given;
       entry.schedule = winner.candidate.schedule;
       entry.measured = describeMeasurement(target, winner, group.shapes);
+      const SequenceForm *form = findForm(session, target, group.shapes);
+      if (target.sequence)
+        entry.measured.sequence = session.sequences[*target.sequence].name;
       entry.measured.compiler = session.compiler;
       entry.measured.ptxas = session.ptxas;
       entry.measured.date = session.date;
+      if (form)
+        takeForm(entry, *form);
       entries.push_back(entry);
       for (auto [also, parameters, program, measured] : llvm::zip_equal(
                target.also, winner.alsoParameters, target.alsoPrograms, winner.alsoPrograms)) {
         entry.parameters = parameters;
+        if (form)
+          takeForm(entry, *form);
         setPrograms(entry, program, measured);
         entry.measured.measuredWith.clear();
         for (const auto &[name, value] : also)

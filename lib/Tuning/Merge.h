@@ -22,6 +22,11 @@ std::vector<ClassShapes> groupShapes(const Target &target, const Device &device)
 /// contestants when none was timed on each.
 size_t findWinner(const Target &target, llvm::ArrayRef<size_t> shapes);
 
+/// The contestant that is the model's choice where shapes were measured: the first of all, and of a
+/// kernel of a sequence the first that ran them, as the tiles may have been chosen for another
+/// kernel before.
+const Contestant &getModelChoice(const Target &target, llvm::ArrayRef<size_t> shapes);
+
 /// The entries that a measured session is worth: the winner of each class of each target, once for
 /// the target's parameters and once for each of its `also`. A class without a winner has none.
 std::vector<Entry> makeEntries(const Session &session);

@@ -83,7 +83,22 @@ static void addRow(Table &table, const Contestant &contestant, const Contestant 
              describe(contestant, first)});
 }
 
-static void printShape(raw_ostream &os, const Target &target, size_t shape) {
+/// ", 91% of sequence 'attention_bwd'" where the kernel is a part of one.
+static std::string describeSequence(const Session &session, const Target &target, size_t shape) {
+  if (!target.sequence)
+    return "";
+  double all = 0;
+  for (const Target &other : session.targets)
+    if (other.sequence == target.sequence && shape < other.aloneMs.size())
+      all += other.aloneMs[shape];
+  std::string share = "in";
+  if (all > 0 && shape < target.aloneMs.size())
+    share = formatv("{0:f0}% of", target.aloneMs[shape] / all * 100).str();
+  return ", " + share + " sequence '" + session.sequences[*target.sequence].name + "'";
+}
+
+static void printShape(raw_ostream &os, const Session &session, const Target &target,
+                       size_t shape) {
   std::vector<std::pair<double, const Contestant *>> timed;
   for (const Contestant &contestant : target.contestants)
     if (const auto &timing = contestant.timings[shape]; timing && timing->failure.empty())
@@ -93,19 +108,24 @@ static void printShape(raw_ostream &os, const Target &target, size_t shape) {
   Table table;
   table.add({"ms", "behind", "spread", "runs", "MHz", "W", "waves", "registers", "spilt", "shared",
              "schedule"});
+  const Contestant &first = getModelChoice(target, shape);
   for (const auto &[ms, contestant] : timed)
-    addRow(table, *contestant, target.contestants.front(), *contestant->timings[shape],
-           timed.front().first);
+    addRow(table, *contestant, first, *contestant->timings[shape], timed.front().first);
   os << "\n"
-     << target.kernel << ", " << print(target.shapes[shape].extents) << " ("
+     << target.kernel << describeSequence(session, target, shape) << ", "
+     << print(target.shapes[shape].extents) << " ("
      << formatv("{0} tiles, {1} iterations", target.shapes[shape].measure.tiles,
                 target.shapes[shape].measure.iterations)
      << ")\n";
   table.print(os);
   for (const Contestant &contestant : target.contestants)
     if (const auto &timing = contestant.timings[shape]; timing && !timing->failure.empty())
-      os << "  failed: " << describe(contestant, target.contestants.front()) << ": "
-         << timing->failure << "\n";
+      os << "  failed: " << describe(contestant, first) << ": " << timing->failure << "\n";
+  size_t others = llvm::count_if(target.contestants, [&](const Contestant &contestant) {
+    return contestant.error.empty() && !contestant.timings[shape];
+  });
+  if (target.sequence && others)
+    os << "  not measured: " << others << " that do not go with the tiles of kernels before\n";
 }
 
 static void printWinner(raw_ostream &os, const Target &target, const ClassShapes &group) {
@@ -115,18 +135,23 @@ static void printWinner(raw_ostream &os, const Target &target, const ClassShapes
     os << "no contestant ran every shape\n";
     return;
   }
-  const Contestant &contestant = target.contestants[winner], &first = target.contestants.front();
+  const Contestant &contestant = target.contestants[winner],
+                   &first = getModelChoice(target, group.shapes);
   os << describe(contestant, first);
   for (size_t shape : group.shapes)
-    if (const auto &model = first.timings[shape]; winner && model && model->failure.empty())
+    if (const auto &model = first.timings[shape];
+        &contestant != &first && model && model->failure.empty())
       os << formatv(", {0:f1}% faster than the model's choice",
                     (model->ms.median / contestant.timings[shape]->ms.median - 1) * 100);
   os << "\n";
 }
 
-void tessera::tuning::printPlan(raw_ostream &os, const Target &target) {
+static void printTarget(raw_ostream &os, const Session &session, const Target &target) {
   const Contestant &first = target.contestants.front();
-  os << formatv("{0} ({1}), {2}: {3} contestants{4}\n", target.kernel, target.file,
+  std::string place = target.file;
+  if (target.sequence)
+    place += ", in sequence '" + session.sequences[*target.sequence].name + "'";
+  os << formatv("{0} ({1}), {2}: {3} contestants{4}\n", target.kernel, place,
                 print(first.candidate.parameters), target.contestants.size(),
                 target.isCut ? ", where the budget ends the search" : "");
   os << "  the model's choice: " << first.candidate.schedule << "; " << first.candidate.use << "\n";
@@ -138,12 +163,22 @@ void tessera::tuning::printPlan(raw_ostream &os, const Target &target) {
     os << "  rejected: " << rejection.candidate << ": " << rejection.reason << "\n";
 }
 
+void tessera::tuning::printPlan(raw_ostream &os, const Session &session) {
+  for (const Target &target : session.targets)
+    printTarget(os, session, target);
+  for (const TargetSequence &sequence : session.sequences)
+    for (const SequenceForm &form : sequence.forms)
+      if (!form.error.empty())
+        os << formatv("sequence '{0}', {1}: does not compile: {2}\n", sequence.name,
+                      print(form.tuned), form.error);
+}
+
 void tessera::tuning::printResults(raw_ostream &os, const Session &session) {
   os << formatv("{0}, {1} multiprocessors\n", session.device->name,
                 session.device->multiprocessors);
   for (const Target &target : session.targets) {
     for (size_t shape = 0; shape < target.shapes.size(); ++shape)
-      printShape(os, target, shape);
+      printShape(os, session, target, shape);
     for (const ClassShapes &group : groupShapes(target, *session.device))
       printWinner(os, target, group);
   }

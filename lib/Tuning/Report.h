@@ -10,7 +10,7 @@ namespace tessera::tuning {
 
 /// Prints what is to be measured and what was left out: candidates that do not compile, and those
 /// that the model of the machine rejects, with the numbers.
-void printPlan(llvm::raw_ostream &os, const Target &target);
+void printPlan(llvm::raw_ostream &os, const Session &session);
 
 /// Prints, for each shape of a measured session, a table of the contestants, the fastest first, and
 /// the winner of each class.

@@ -45,9 +45,11 @@ private:
 };
 } // namespace
 
-/// Measures the shapes of `spec` on the kernel as the source's defaults make it.
+/// Measures the shapes of `spec` on the kernel or the sequence `name`, as the source's defaults
+/// make it.
 static CompileStatus measureShapes(const TargetSpec &spec, const std::string &source,
-                                   const DiagnosticHandler &handler, Target &target) {
+                                   const std::string &name, const DiagnosticHandler &handler,
+                                   std::vector<TargetShape> &shapes) {
   mlir::DialectRegistry registry;
   registerCompilerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -55,20 +57,17 @@ static CompileStatus measureShapes(const TargetSpec &spec, const std::string &so
   ReadResult read = readSource(source, spec.file, spec.space.defines, context);
   if (read.status != CompileStatus::Success)
     return read.status;
-  for (auto kernel : read.module->getOps<tile::KernelOp>()) {
-    if (kernel.getSymName() != target.kernel)
-      continue;
-    for (const Extents &extents : spec.shapes) {
-      llvm::StringMap<int64_t> dims;
-      for (const auto &[name, extent] : extents)
-        dims[name] = extent;
-      if (Error error = checkShape(kernel, dims))
-        return Reporter(handler).fail("--shape: " + toString(std::move(error)));
-      llvm::Expected<ShapeMeasure> measure = measureShape(kernel, dims);
-      if (!measure)
-        return Reporter(handler).fail("--shape: " + toString(measure.takeError()));
-      target.shapes.push_back({extents, *measure});
-    }
+  auto entry = read.module->lookupSymbol<tile::EntryOpInterface>(name);
+  for (const Extents &extents : spec.shapes) {
+    llvm::StringMap<int64_t> dims;
+    for (const auto &[dim, extent] : extents)
+      dims[dim] = extent;
+    if (Error error = checkShape(entry, dims))
+      return Reporter(handler).fail("--shape: " + toString(std::move(error)));
+    llvm::Expected<ShapeMeasure> measure = measureShape(entry, dims);
+    if (!measure)
+      return Reporter(handler).fail("--shape: " + toString(measure.takeError()));
+    shapes.push_back({extents, *measure});
   }
   return CompileStatus::Success;
 }
@@ -133,15 +132,11 @@ private:
 };
 } // namespace
 
-CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
-                                             const DiagnosticHandler &handler, Target &target,
-                                             std::string &source) {
-  llvm::Expected<std::string> text = readFile(spec.file);
-  if (!text)
-    return Reporter(handler).fail(toString(text.takeError()));
-  source = std::move(*text);
-  if (spec.shapes.empty())
-    return Reporter(handler).fail("there is no shape to measure; give --shape NAME=N,...");
+/// Enumerates the candidates of the kernel that `spec` names, whose forms in a sequence go to
+/// `forms`.
+static CompileStatus prepareKernel(const TargetSpec &spec, const std::string &source,
+                                   const SourceInfo &info, const DiagnosticHandler &handler,
+                                   Target &target, std::vector<SequenceForm> &forms) {
   Enumeration found;
   CompileStatus status = enumerateCandidates(source, spec.file, spec.space, handler, found);
   if (status != CompileStatus::Success)
@@ -152,14 +147,13 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
   target.scalars = spec.scalars;
   target.orders = spec.orders;
   target.fixed = std::move(found.fixed);
-  target.given = findGiven(spec, inspect(source, spec.file, spec.space.defines, handler));
+  target.given = findGiven(spec, info);
   target.also = spec.also;
   target.rejections = std::move(found.rejections);
   target.isCut = found.isCut;
-  status = measureShapes(spec, source, handler, target);
+  forms = std::move(found.forms);
   AlsoPrograms programs(spec, source, target.kernel);
-  if (status == CompileStatus::Success)
-    status = programs.add({}, handler, target.alsoPrograms);
+  status = programs.add({}, handler, target.alsoPrograms);
   for (Candidate &candidate : found.candidates) {
     Contestant &contestant = target.contestants.emplace_back();
     contestant.candidate = std::move(candidate);
@@ -171,6 +165,77 @@ CompileStatus tessera::tuning::prepareTarget(const TargetSpec &spec,
       status = programs.add(contestant.candidate.tuned, handler, contestant.alsoPrograms);
   }
   return status;
+}
+
+/// The sequence that `name` means: where it is empty, the only one of the source.
+static const KernelInfo *findSequence(const SourceInfo &info, StringRef name) {
+  if (name.empty())
+    return info.sequences.size() == 1 ? &info.sequences.front() : nullptr;
+  auto found =
+      llvm::find_if(info.sequences, [&](const KernelInfo &other) { return other.name == name; });
+  return found == info.sequences.end() ? nullptr : &*found;
+}
+
+/// Adds a target for each kernel of a sequence.
+static CompileStatus prepareSequence(const TargetSpec &spec, const std::string &source,
+                                     const SourceInfo &info, const KernelInfo &sequence,
+                                     const DiagnosticHandler &handler, Session &session) {
+  std::vector<TargetShape> shapes;
+  CompileStatus status = measureShapes(spec, source, sequence.name, handler, shapes);
+  TargetSequence whole;
+  whole.name = sequence.name;
+  for (const std::string &kernel : sequence.launches) {
+    if (status != CompileStatus::Success)
+      return status;
+    TargetSpec part = spec;
+    part.space.kernel = kernel;
+    part.space.sequence = sequence.name;
+    Target &target = session.targets.emplace_back();
+    target.sequence = session.sequences.size();
+    target.shapes = shapes;
+    std::vector<SequenceForm> forms;
+    status = prepareKernel(part, source, info, handler, target, forms);
+    for (SequenceForm &form : forms)
+      if (llvm::none_of(whole.forms, [&](const auto &known) { return known.tuned == form.tuned; }))
+        whole.forms.push_back(std::move(form));
+  }
+  session.sequences.push_back(std::move(whole));
+  return status;
+}
+
+CompileStatus tessera::tuning::prepareTargets(const TargetSpec &spec,
+                                              const DiagnosticHandler &handler, Session &session,
+                                              std::vector<std::string> &sources) {
+  llvm::Expected<std::string> source = readFile(spec.file);
+  if (!source)
+    return Reporter(handler).fail(toString(source.takeError()));
+  if (spec.shapes.empty())
+    return Reporter(handler).fail("there is no shape to measure; give --shape NAME=N,...");
+  SourceInfo info = inspect(*source, spec.file, spec.space.defines, handler);
+  CompileStatus status = info.status;
+  if (status != CompileStatus::Success)
+    return status;
+  if (const KernelInfo *sequence = findSequence(info, spec.space.kernel)) {
+    status = prepareSequence(spec, *source, info, *sequence, handler, session);
+  } else {
+    Target &target = session.targets.emplace_back();
+    std::vector<SequenceForm> none;
+    status = prepareKernel(spec, *source, info, handler, target, none);
+    if (status == CompileStatus::Success)
+      status = measureShapes(spec, *source, target.kernel, handler, target.shapes);
+  }
+  sources.resize(session.targets.size(), *source);
+  return status;
+}
+
+const SequenceForm *TargetSequence::findForm(const Values &programs) const {
+  auto found = llvm::find_if(forms, [&](const SequenceForm &form) {
+    return form.error.empty() && llvm::all_of(programs, [&](const auto &item) {
+             auto own = form.programs.find(item.first);
+             return own != form.programs.end() && own->second == item.second;
+           });
+  });
+  return found == forms.end() ? nullptr : &*found;
 }
 
 //===----------------------------------------------------------------------===//
@@ -200,28 +265,33 @@ static Resources readResources(const KernelReport &kernel) {
 }
 
 namespace {
-/// Compiles contestants on several threads.
+/// Compiles contestants, and the forms of sequences, on several threads.
 class Builder {
 public:
-  Builder(llvm::MutableArrayRef<Target> targets, ArrayRef<std::string> sources,
-          const BuildOptions &options)
-      : targets(targets), sources(sources), options(options) {
-    for (size_t t = 0; t < targets.size(); ++t)
-      for (size_t c = 0; c < targets[t].contestants.size(); ++c)
-        work.emplace_back(t, c);
+  Builder(Session &session, ArrayRef<std::string> sources, const BuildOptions &options)
+      : session(session), sources(sources), options(options) {
+    for (size_t t = 0; t < session.targets.size(); ++t)
+      for (size_t c = 0; c < session.targets[t].contestants.size(); ++c)
+        work.push_back([this, t, c] { compileContestant(t, c); });
+    for (size_t s = 0; s < session.sequences.size(); ++s)
+      for (size_t f = 0; f < session.sequences[s].forms.size(); ++f)
+        work.push_back([this, s, f] { compileForm(s, f); });
   }
 
   Error run();
 
 private:
   void runThread();
-  void compileOne(size_t target, size_t number);
+  void compileContestant(size_t number, size_t index);
+  void compileForm(size_t number, size_t index);
+  CompileResult compileOne(size_t target, CompileOptions compilation, const std::string &name,
+                           std::string &bundle, std::string &error);
   void noteFailure(const Twine &message);
 
-  llvm::MutableArrayRef<Target> targets;
+  Session &session;
   ArrayRef<std::string> sources;
   const BuildOptions &options;
-  std::vector<std::pair<size_t, size_t>> work;
+  std::vector<std::function<void()>> work;
   std::atomic<size_t> next{0};
   std::mutex mutex; ///< guards what follows
   size_t done = 0;
@@ -234,36 +304,67 @@ void Builder::noteFailure(const Twine &message) {
   failure = message.str();
 }
 
-void Builder::compileOne(size_t number, size_t index) {
-  const Target &target = targets[number];
-  Contestant &contestant = targets[number].contestants[index];
+/// Compiles the source of a target into a bundle; `error` says why it does not compile.
+CompileResult Builder::compileOne(size_t target, CompileOptions compilation,
+                                  const std::string &name, std::string &bundle,
+                                  std::string &error) {
+  compilation.ptxas = options.ptxas;
+  compilation.tuning.useDatabase = false;
+  CompileResult result = compile(sources[target], session.targets[target].file, compilation,
+                                 [&](const Diagnostic &diagnostic) {
+                                   if (diagnostic.severity == Severity::Error && error.empty())
+                                     error = diagnostic.message;
+                                 });
+  // Without an assembler nothing compiles, and it is no fault of the candidate.
+  if (result.status == CompileStatus::ToolchainError)
+    noteFailure(error);
+  if (result.status != CompileStatus::Success) {
+    if (error.empty())
+      error = "the compiler gave no reason";
+    return result;
+  }
+  error.clear();
+  bundle = name;
+  llvm::SmallString<128> path(options.directory);
+  llvm::sys::path::append(path, bundle);
+  if (Error failed = tuning::writeFile(path, result.output))
+    noteFailure(toString(std::move(failed)));
+  return result;
+}
+
+void Builder::compileContestant(size_t number, size_t index) {
+  const Target &target = session.targets[number];
+  Contestant &contestant = session.targets[number].contestants[index];
   CompileOptions compilation;
   compilation.defines.assign(contestant.candidate.parameters.begin(),
                              contestant.candidate.parameters.end());
   compilation.schedule = contestant.candidate.schedule;
   compilation.kernel = target.kernel;
-  compilation.ptxas = options.ptxas;
-  compilation.tuning.useDatabase = false;
-  CompileResult result =
-      compile(sources[number], target.file, compilation, [&](const Diagnostic &diagnostic) {
-        if (diagnostic.severity == Severity::Error && contestant.error.empty())
-          contestant.error = diagnostic.message;
-      });
-  // Without an assembler nothing compiles, and it is no fault of the candidate.
-  if (result.status == CompileStatus::ToolchainError)
-    return noteFailure(contestant.error);
-  if (result.status != CompileStatus::Success) {
-    if (contestant.error.empty())
-      contestant.error = "the compiler gave no reason";
-    return;
+  std::string name = llvm::formatv("{0}-{1}-{2}.bundle", target.kernel, number, index).str();
+  CompileResult result = compileOne(number, compilation, name, contestant.bundle, contestant.error);
+  if (result.status == CompileStatus::Success)
+    contestant.resources = readResources(result.kernels.front());
+}
+
+/// All kernels of a sequence, as the model chooses them beside the fields that are fixed.
+void Builder::compileForm(size_t number, size_t index) {
+  TargetSequence &sequence = session.sequences[number];
+  SequenceForm &form = sequence.forms[index];
+  CompileOptions compilation;
+  compilation.defines.assign(form.parameters.begin(), form.parameters.end());
+  compilation.kernel = sequence.name;
+  size_t part = 0; // Of which all have one source.
+  for (size_t t = 0; t < session.targets.size(); ++t) {
+    const Target &target = session.targets[t];
+    if (target.sequence != number)
+      continue;
+    part = t;
+    if (!target.fixed.empty())
+      compilation.schedule +=
+          (compilation.schedule.empty() ? "" : ";") + target.kernel + ":" + target.fixed;
   }
-  contestant.error.clear();
-  contestant.resources = readResources(result.kernels.front());
-  contestant.bundle = llvm::formatv("{0}-{1}-{2}.bundle", target.kernel, number, index).str();
-  llvm::SmallString<128> path(options.directory);
-  llvm::sys::path::append(path, contestant.bundle);
-  if (Error error = tuning::writeFile(path, result.output))
-    noteFailure(toString(std::move(error)));
+  std::string name = llvm::formatv("{0}-{1}-form-{2}.bundle", sequence.name, number, index).str();
+  compileOne(part, compilation, name, form.bundle, form.error);
 }
 
 void Builder::runThread() {
@@ -273,7 +374,7 @@ void Builder::runThread() {
       if (!failure.empty())
         return;
     }
-    compileOne(work[i].first, work[i].second);
+    work[i]();
     std::lock_guard<std::mutex> lock(mutex);
     if (options.progress)
       options.progress(++done, work.size());
@@ -304,5 +405,5 @@ Error tessera::tuning::buildContestants(Session &session, ArrayRef<std::string> 
     session.ptxas = ptxas->version.getAsString();
   else
     llvm::consumeError(ptxas.takeError());
-  return Builder(session.targets, sources, options).run();
+  return Builder(session, sources, options).run();
 }

@@ -49,6 +49,16 @@ struct Timing {
   std::string failure;
 };
 
+/// Kernels that are launched in order as one call, and measured so.
+struct TargetSequence {
+  std::string name;
+  std::vector<SequenceForm> forms;
+
+  /// The first form, of those that compile, in which each of these kernels is this program; null
+  /// where there is none.
+  const SequenceForm *findForm(const Values &programs) const;
+};
+
 /// A candidate with what was made of it.
 struct Contestant {
   Candidate candidate;
@@ -70,8 +80,15 @@ struct TargetShape {
   ShapeMeasure measure;
 };
 
+/// A kernel that is tuned, by itself or as a part of a sequence.
 struct Target {
   std::string file, kernel;
+  /// The sequence whose time counts: its number in Session::sequences. Extents, scalars and orders
+  /// are of its arguments.
+  std::optional<size_t> sequence;
+  /// For each shape that was measured how long the model's choice of the kernel takes by itself, in
+  /// milliseconds. Of kernels of a sequence only.
+  std::vector<double> aloneMs;
   /// The fingerprint of the program with the source's defaults, and with each of `also`.
   std::string program;
   std::vector<std::string> alsoPrograms;
@@ -102,6 +119,7 @@ struct Session {
   std::optional<Device> device;
   std::string date;
   std::vector<Target> targets;
+  std::vector<TargetSequence> sequences;
 
   std::string print() const;
   static llvm::Expected<Session> load(llvm::StringRef path);
@@ -118,10 +136,11 @@ struct BuildOptions {
   std::function<void(size_t done, size_t all)> progress;
 };
 
-/// Enumerates the candidates of `spec` and the classes of its shapes, without compiling. Errors go
-/// to `handler`.
-CompileStatus prepareTarget(const TargetSpec &spec, const DiagnosticHandler &handler,
-                            Target &target, std::string &source);
+/// Enumerates the candidates of `spec` and the classes of its shapes, without compiling, and adds
+/// its target to `session`, or one for each kernel of its sequence, and to `sources` the text of
+/// each. Errors go to `handler`.
+CompileStatus prepareTargets(const TargetSpec &spec, const DiagnosticHandler &handler,
+                             Session &session, std::vector<std::string> &sources);
 
 /// Compiles the contestants of `session`, whose targets' texts are `sources`, into bundles of
 /// `options.directory`, side by side. What does not compile is noted and is no error; files that

@@ -123,7 +123,7 @@ static bool fromJSON(const json::Value &value, Rejection &rejection, json::Path 
 }
 
 static json::Value toJSON(const Target &target) {
-  return json::Object{{"file", target.file},
+  json::Object object{{"file", target.file},
                       {"kernel", target.kernel},
                       {"program", target.program},
                       {"also_programs", toValue(target.alsoPrograms)},
@@ -136,6 +136,11 @@ static json::Value toJSON(const Target &target) {
                       {"contestants", toValue(target.contestants)},
                       {"rejections", toValue(target.rejections)},
                       {"is_cut", target.isCut}};
+  if (!target.sequence)
+    return object;
+  object["sequence"] = static_cast<int64_t>(*target.sequence);
+  object["alone_ms"] = toValue(target.aloneMs);
+  return object;
 }
 
 static bool fromJSON(const json::Value &value, Target &target, json::Path path) {
@@ -146,8 +151,13 @@ static bool fromJSON(const json::Value &value, Target &target, json::Path path) 
       !map.map("fixed", target.fixed) || !map.mapOptional("given", target.given) ||
       !map.map("also", target.also) || !map.map("shapes", target.shapes) ||
       !map.map("contestants", target.contestants) || !map.map("rejections", target.rejections) ||
-      !map.map("is_cut", target.isCut))
+      !map.map("is_cut", target.isCut) || !map.mapOptional("sequence", target.sequence) ||
+      !map.mapOptional("alone_ms", target.aloneMs))
     return false;
+  if (target.aloneMs.size() > target.shapes.size()) {
+    path.field("alone_ms").report("has an element for each of \"shapes\" at most");
+    return false;
+  }
   if (target.alsoPrograms.size() != target.also.size()) {
     path.field("also_programs").report("needs an element for each of \"also\"");
     return false;
@@ -168,6 +178,34 @@ static bool fromJSON(const json::Value &value, Target &target, json::Path path) 
 }
 
 //===----------------------------------------------------------------------===//
+// Sequences
+//===----------------------------------------------------------------------===//
+
+static json::Value toJSON(const SequenceForm &form) {
+  return json::Object{{"tuned", toValue(form.tuned)},
+                      {"parameters", toValue(form.parameters)},
+                      {"programs", toValue(form.programs)},
+                      {"bundle", form.bundle},
+                      {"error", form.error}};
+}
+
+static bool fromJSON(const json::Value &value, SequenceForm &form, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("tuned", form.tuned) && map.map("parameters", form.parameters) &&
+         map.map("programs", form.programs) && map.map("bundle", form.bundle) &&
+         map.map("error", form.error);
+}
+
+static json::Value toJSON(const TargetSequence &sequence) {
+  return json::Object{{"name", sequence.name}, {"forms", toValue(sequence.forms)}};
+}
+
+static bool fromJSON(const json::Value &value, TargetSequence &sequence, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("name", sequence.name) && map.map("forms", sequence.forms);
+}
+
+//===----------------------------------------------------------------------===//
 // Sessions
 //===----------------------------------------------------------------------===//
 
@@ -182,9 +220,16 @@ static bool fromJSON(const json::Value &value, Device &device, json::Path path) 
 
 static bool fromJSON(const json::Value &value, Session &session, json::Path path) {
   json::ObjectMapper map(value, path);
-  return map && map.map("compiler", session.compiler) && map.map("ptxas", session.ptxas) &&
-         map.map("device", session.device) && map.map("date", session.date) &&
-         map.map("targets", session.targets);
+  if (!map || !map.map("compiler", session.compiler) || !map.map("ptxas", session.ptxas) ||
+      !map.map("device", session.device) || !map.map("date", session.date) ||
+      !map.map("targets", session.targets) || !map.mapOptional("sequences", session.sequences))
+    return false;
+  for (auto [i, target] : llvm::enumerate(session.targets))
+    if (target.sequence && *target.sequence >= session.sequences.size()) {
+      path.field("targets").index(i).field("sequence").report("is not among \"sequences\"");
+      return false;
+    }
+  return true;
 }
 
 } // namespace tessera::tuning
@@ -196,7 +241,8 @@ std::string Session::print() const {
                         {"ptxas", ptxas},
                         {"date", date},
                         {"device", device ? toJSON(*device) : json::Value(nullptr)},
-                        {"targets", toValue(targets)}};
+                        {"targets", toValue(targets)},
+                        {"sequences", toValue(sequences)}};
   return llvm::formatv("{0:1}\n", json::Value(std::move(document))).str();
 }
 
@@ -214,9 +260,11 @@ bool Session::hasSameContestants(const Session &other) const {
   auto stripped = [](Session session) {
     session.device.reset();
     session.date.clear();
-    for (Target &target : session.targets)
+    for (Target &target : session.targets) {
+      target.aloneMs.clear();
       for (Contestant &contestant : target.contestants)
         contestant.timings.assign(target.shapes.size(), std::nullopt);
+    }
     return session.print();
   };
   return stripped(*this) == stripped(other);

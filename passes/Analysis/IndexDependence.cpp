@@ -88,6 +88,13 @@ std::optional<std::string> tessera::whyPlaceVaries(const IndexDependence &depend
   return std::nullopt;
 }
 
+bool tessera::isSameForAll(tile::KernelOp kernel, Operation *load) {
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    if (whyPlaceVaries(IndexDependence(kernel.getGridIndex(i)), load))
+      return false;
+  return true;
+}
+
 std::string tessera::explainControl(Operation *control) {
   return isa<scf::IfOp>(control)
              ? "the condition around its load depends on the first grid index"

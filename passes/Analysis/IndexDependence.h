@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_ANALYSIS_INDEXDEPENDENCE_H
 #define TESSERA_PASSES_ANALYSIS_INDEXDEPENDENCE_H
 
+#include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -38,6 +39,10 @@ private:
 /// Why `load`, of either dialect, does not load the same tile for all values of the index; nothing
 /// when it does. The control flow around it is another matter.
 std::optional<std::string> whyPlaceVaries(const IndexDependence &dependence, mlir::Operation *load);
+
+/// Whether `load` loads the same tile at all points of the grid of `kernel`. The control flow
+/// around it is another matter.
+bool isSameForAll(tile::KernelOp kernel, mlir::Operation *load);
 
 /// Why loads in `control`, which depends on the index, do not run alike.
 std::string explainControl(mlir::Operation *control);

@@ -177,6 +177,14 @@ LogicalResult RowPartition::visitReduce(tile::ReduceOp reduce) {
                           "consumers = 1");
 }
 
+/// Each warpgroup brings what it has: of a sum every element once.
+LogicalResult RowPartition::visitReduceAll(tile::ReduceAllOp reduce) {
+  bool isSum = reduce.getKind() == tile::ReduceKind::sum;
+  if (partitioned.lookup(reduce.getSource()) == State::PartialSum)
+    return isSum ? success() : set(reduce, reduce.getSource(), State::Whole);
+  return isSum ? set(reduce, reduce.getSource(), State::Partitioned) : success();
+}
+
 /// A loaded tile is transposed by how a dot reads it: rows that a warpgroup has of the result are
 /// columns of the tile in shared memory, which all of them have.
 LogicalResult RowPartition::visitTranspose(tile::TransposeOp transpose) {
@@ -262,6 +270,7 @@ LogicalResult RowPartition::visit(Operation *op) {
         return unify(op, {broadcast.getSource(), broadcast.getResult()});
       })
       .Case([&](tile::ReduceOp reduce) { return visitReduce(reduce); })
+      .Case([&](tile::ReduceAllOp reduce) { return visitReduceAll(reduce); })
       .Case([&](tile::TransposeOp transpose) { return visitTranspose(transpose); })
       .Case<scf::ForOp, scf::IfOp>([&](Operation *op) {
         for (const Handover &handover : getHandovers(op))
@@ -291,6 +300,9 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
         return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
       })
       .Case([&](tile::StoreOp) { return true; })
+      .Case([&](tile::ReduceAllOp reduce) {
+        return reduce.getKind() == tile::ReduceKind::sum && !isPartialSum(reduce.getSource());
+      })
       .Case([&](tile::ScatterAddOp scatter) { return !isPartialSum(scatter.getValue()); })
       .Case([&](tile::TransposeOp transpose) {
         return partitioned.lookup(transpose.getResult()) == State::Columns;

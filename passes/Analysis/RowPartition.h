@@ -63,6 +63,7 @@ private:
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitDot(tile::DotOp dot);
   mlir::LogicalResult visitReduce(tile::ReduceOp reduce);
+  mlir::LogicalResult visitReduceAll(tile::ReduceAllOp reduce);
   mlir::LogicalResult visitTranspose(tile::TransposeOp transpose);
   mlir::LogicalResult visitStore(tile::StoreOp store);
   mlir::LogicalResult visitScatter(tile::ScatterAddOp scatter);

@@ -50,6 +50,30 @@ def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def LoadOnce : Pass<"hop-load-once", "::tessera::hop::KernelOp"> {
+  let summary = "Load what all tiles of the grid need once for each thread block";
+  let description = [{
+    A thread block that walks over tiles (`hop-persistent`) fills a pipe in each of its turns. Where the place of the load
+    is the same in all of them, as that of a weight that many rows are multiplied with, the load and the waits for it come
+    before the loops, and the releases behind them: the tile stays in its slot.
+
+    That takes a pipe with this one load, whose view the kernel does not store to, and one wait in each role that reads it,
+    both in the loop over tiles itself. Where a load is the same for all tiles and something else is missing, a remark
+    says what.
+
+    ```mlir
+    scf.for %tile = %block to %tiles step %blocks {
+      hop.pipe.load %pipe, %R[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[64, 64], bf16>
+    }
+    // becomes
+    hop.pipe.load %pipe, %R[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[64, 64], bf16>
+    scf.for %tile = %block to %tiles step %blocks {
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def LoadScalarsAhead : Pass<"hop-load-scalars-ahead", "::tessera::hop::KernelOp"> {
   let summary = "Load scalars of the next iteration beside the products of this one";
   let description = [{

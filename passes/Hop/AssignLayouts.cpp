@@ -165,6 +165,8 @@ public:
         rearrange(op);
       if (auto reduce = dyn_cast<tile::ReduceOp>(op))
         combineWarps(reduce);
+      if (auto reduce = dyn_cast<tile::ReduceAllOp>(op))
+        combineAll(reduce);
     }
   }
 
@@ -275,14 +277,27 @@ private:
     Type whole = hop::wholeOf(type);
     if (hop::getLayout(type).getWarpParts() == 1)
       return hop::ConvertLayoutOp::create(builder, value.getLoc(), whole, kind, value);
-    auto slot = RankedTensorType::get({1}, builder.getI32Type());
-    OpBuilder outside(role);
-    Value exchange = hop::BufferOp::create(
-        outside, value.getLoc(),
-        hop::BufferType::get(builder.getContext(), slot,
-                             hop::CombineOp::getSlots(type, role.getNumWarpgroups())),
-        "exchange", /*offset=*/IntegerAttr(), /*zeroed=*/false);
+    Value exchange = makeExchange(value, hop::CombineOp::getSlots(type, role.getNumWarpgroups()));
     return hop::CombineOp::create(builder, value.getLoc(), whole, kind, value, exchange);
+  }
+
+  /// Where the warps hand `value` on.
+  Value makeExchange(Value value, int64_t slots) {
+    OpBuilder outside(role);
+    auto slot = RankedTensorType::get({1}, outside.getI32Type());
+    return hop::BufferOp::create(outside, value.getLoc(),
+                                 hop::BufferType::get(outside.getContext(), slot, slots),
+                                 "exchange", /*offset=*/IntegerAttr(), /*zeroed=*/false);
+  }
+
+  void combineAll(tile::ReduceAllOp reduce) {
+    OpBuilder builder(reduce);
+    Value exchange =
+        makeExchange(reduce.getSource(), role.getNumWarpgroups() * hopper::warpgroupWarps);
+    auto combined = hop::CombineAllOp::create(builder, reduce.getLoc(), reduce.getType(),
+                                              reduce.getKind(), reduce.getSource(), exchange);
+    reduce.replaceAllUsesWith(combined.getResult());
+    reduce.erase();
   }
 
   /// partial * row: the operands' types differ, so say that the row value is taken as it is.
@@ -414,6 +429,8 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
 
   LogicalResult checkTypes(hop::RoleOp role) {
     WalkResult walk = role.walk([](Operation *op) -> WalkResult {
+      if (auto reduce = dyn_cast<tile::ReduceAllOp>(op); reduce && !reduce.getType().isF32())
+        return op->emitError("reduces ") << reduce.getType() << "; extend it to f32 first";
       for (Value result : op->getResults()) {
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type)

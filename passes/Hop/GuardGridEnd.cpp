@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/GridOrder.h"
@@ -71,7 +72,7 @@ private:
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
       bool loads = tile::loadsFromView(op);
-      if (isa<tile::StoreOp, tile::ScatterAddOp, hop::BulkStoreOp>(op) ||
+      if (tile::storesToView(op) || isa<hop::BulkStoreOp>(op) ||
           (loads && stored.contains(op->getOperand(0))))
         accesses.push_back(op);
     });

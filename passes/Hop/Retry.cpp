@@ -8,8 +8,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/Analysis/PipeSlots.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Schedule/ResourceModel.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_RETRY

@@ -9,6 +9,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -105,56 +106,135 @@ Value Emitter::swizzledAddress(const SharedPlace &tile, Value row, Value column)
   };
   Value unit =
       LLVM::AndOp::create(builder, loc, divide(column, hopper::swizzleUnit), i32(units - 1));
-  Value pattern = LLVM::AndOp::create(
-      builder, loc, divide(mul(row, swizzle), hopper::widestSwizzle), i32(units - 1));
+  Value pattern = swizzlePattern(layout, row);
   Value place = mul(LLVM::XOrOp::create(builder, loc, unit, pattern), hopper::swizzleUnit);
   Value chunk = mul(divide(column, swizzle), layout.chunkBytes());
   return add(add(tile.address, chunk), add(mul(row, swizzle), place));
 }
 
-/// A warp moves 16 rows of 32 bytes at a time, the warps of the warpgroup in turn. ldmatrix.trans
-/// of 16-bit units gives lane l, of two neighbouring columns 2 (l / 4) and the next, rows 2 (l % 4)
-/// and the next, and from the second matrix the rows 8 below them. Byte permutes make a word of
-/// each column of them, which stmatrix writes as four bytes of a row.
-void Emitter::emitTranspose(hop::TransposeOp op) {
-  const SharedPlace source = sharedTiles.find(op.getSource())->second,
-                    destination = sharedTiles.find(op.getDestination())->second;
-  RankedTensorType tile = op.getSource().getType().getTile();
-  constexpr int64_t unitRows = 16, unitColumns = 32;
-  int64_t rowUnits = tile.getDimSize(0) / unitRows,
-          units = rowUnits * (tile.getDimSize(1) / unitColumns);
-  constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
+/// What the swizzle adds, by exclusive or, to the numbers of the units of 16 bytes in `row`.
+Value Emitter::swizzlePattern(const hop::SharedLayout &layout, Value row) {
+  Value span =
+      LLVM::UDivOp::create(builder, loc, mul(row, layout.swizzle), i32(hopper::widestSwizzle));
+  return LLVM::AndOp::create(builder, loc, span, i32(layout.swizzle / hopper::swizzleUnit - 1));
+}
+
+/// A tile that warps transpose, in units of 16 rows and 32 columns. A warp loads a batch of them
+/// before it stores the first: rows of a chunk of columns of the source.
+struct Emitter::Transposition {
+  static constexpr int64_t rowsOfUnit = 16, columnsOfUnit = 32, mostOfBatch = 4;
+
+  Transposition(RankedTensorType tile, const SharedPlace &source, const SharedPlace &destination)
+      : source(source), destination(destination) {
+    int64_t rows = tile.getDimSize(0) / rowsOfUnit;
+    columnsOfBatch = source.layout.swizzle / columnsOfUnit;
+    rowsOfBatch = std::gcd(rows, mostOfBatch / columnsOfBatch);
+    batchesOfColumns = source.layout.chunks();
+    batches = rows / rowsOfBatch * batchesOfColumns;
+  }
+
+  SharedPlace source, destination;
+  int64_t rowsOfBatch, columnsOfBatch; ///< in units
+  int64_t batches, batchesOfColumns;   ///< of the tile, and of a row of units
+  /// What the lane adds to the address of a batch: of the source by column of units; and of the
+  /// destination, with what the swizzle adds to the unit of 16 bytes.
+  Values from;
+  Value to, pattern;
+  Value firstBytes, secondBytes; ///< of two rows' words: those of the two matrices that it writes
+};
+
+/// Lane l gives the addresses of row l % 8 of matrix l / 8: of the source 8 rows of 16 bytes, of
+/// which the second matrix is below the first and the third beside it; of the destination one row
+/// of each two, the even ones and then the odd ones, but from the fifth on the other way round. So
+/// the 8 rows of a matrix are in 8 different banks, whatever the swizzle.
+void Emitter::setLanes(Transposition &tile) {
   auto bits = [&](int64_t shift, int64_t mask) -> Value {
     Value shifted = LLVM::LShrOp::create(builder, loc, thread.lane, i32(shift));
     return LLVM::AndOp::create(builder, loc, shifted, i32(mask));
   };
-  // Lane l gives the address of row l % 8 of matrix l / 8.
+  auto exclusive = [&](Value a, Value b) -> Value {
+    return LLVM::XOrOp::create(builder, loc, a, b);
+  };
   Value row = bits(0, 7), second = bits(3, 1), right = bits(4, 1);
-  Value warp = LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5));
-  for (int64_t first = 0; first < units; first += warps) {
-    Value unit = add(warp, first);
-    Block *after = nullptr;
-    if (first + warps > units)
-      after =
-          enterIf(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, unit, i32(units)));
-    Value firstRow = mul(LLVM::URemOp::create(builder, loc, unit, i32(rowUnits)), unitRows),
-          firstColumn = mul(LLVM::UDivOp::create(builder, loc, unit, i32(rowUnits)), unitColumns);
-    Value from = swizzledAddress(source, add(firstRow, add(mul(second, 8), row)),
-                                 add(firstColumn, mul(right, 16)));
-    Value to = swizzledAddress(
-        destination, add(firstColumn, add(add(mul(right, 16), mul(row, 2)), second)), firstRow);
-    Values loaded =
-        assembly("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];",
-                 "=r,=r,=r,=r,r", {from}, SmallVector<Type>(4, builder.getI32Type()));
-    Values columns = {to};
-    for (int64_t half : {0, 2})
-      for (int64_t bytes : {0x6420, 0x7531})
-        columns.push_back(permuteBytes(loaded[half], loaded[half + 1], i32(bytes)));
-    assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
-             columns, {});
-    if (after) {
-      LLVM::BrOp::create(builder, loc, after);
-      builder.setInsertionPointToStart(after);
+  const hop::SharedLayout &source = tile.source.layout, &destination = tile.destination.layout;
+  Value rows = mul(add(row, mul(second, 8)), source.swizzle), pattern = swizzlePattern(source, row);
+  for (int64_t column = 0; column < tile.columnsOfBatch; ++column)
+    tile.from.push_back(
+        add(rows, mul(exclusive(add(right, 2 * column), pattern), hopper::swizzleUnit)));
+  Value place = add(mul(row, 2), exclusive(second, bits(2, 1)));
+  tile.pattern = swizzlePattern(destination, place);
+  tile.to = mul(add(place, mul(right, Transposition::rowsOfUnit)), destination.swizzle);
+  // Lanes 16 and on have the words of rows 4 to 7 of a matrix.
+  constexpr int64_t even = 0x6420, odd = 0x7531;
+  Value isLate = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, right, i32(0));
+  tile.firstBytes = LLVM::SelectOp::create(builder, loc, isLate, i32(odd), i32(even));
+  tile.secondBytes = LLVM::SelectOp::create(builder, loc, isLate, i32(even), i32(odd));
+}
+
+/// ldmatrix.trans of 16-bit units gives lane l, of two neighbouring columns 2 (l / 4) and the next,
+/// rows 2 (l % 4) and the next, and from the second matrix the rows 8 below them. Byte permutes
+/// make a word of each column of them, which stmatrix writes as four bytes of a row.
+void Emitter::emitBatch(const Transposition &tile, Value number) {
+  const hop::SharedLayout &source = tile.source.layout, &destination = tile.destination.layout;
+  auto [columnBatch, rowBatch] = divideBy(number, tile.batchesOfColumns);
+  Value firstRow = mul(rowBatch, tile.rowsOfBatch);
+  constexpr int64_t rowsOfUnit = Transposition::rowsOfUnit;
+  Value from = add(add(tile.source.address, mul(columnBatch, source.chunkBytes())),
+                   mul(firstRow, rowsOfUnit * source.swizzle));
+  SmallVector<Values> loaded;
+  for (int64_t row = 0; row < tile.rowsOfBatch; ++row)
+    for (Value lane : tile.from)
+      loaded.push_back(
+          assembly("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4+" +
+                       Twine(row * rowsOfUnit * source.swizzle) + "];",
+                   "=r,=r,=r,=r,r", {add(from, lane)}, SmallVector<Type>(4, builder.getI32Type())));
+  int64_t rowOfUnits = Transposition::columnsOfUnit * destination.swizzle;
+  Value to = add(add(tile.destination.address, tile.to),
+                 mul(columnBatch, tile.columnsOfBatch * rowOfUnits));
+  for (int64_t row = 0; row < tile.rowsOfBatch; ++row) {
+    auto [unit, chunk] = divideBy(add(firstRow, row), destination.swizzle / hopper::swizzleUnit);
+    Value place = LLVM::XOrOp::create(builder, loc, unit, tile.pattern);
+    Value address =
+        add(add(to, mul(chunk, destination.chunkBytes())), mul(place, hopper::swizzleUnit));
+    for (int64_t column = 0; column < tile.columnsOfBatch; ++column) {
+      const Values &words = loaded[row * tile.columnsOfBatch + column];
+      Values written = {address};
+      for (int64_t half : {0, 2})
+        for (Value bytes : {tile.firstBytes, tile.secondBytes})
+          written.push_back(permuteBytes(words[half], words[half + 1], bytes));
+      assembly("stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0+" + Twine(column * rowOfUnits) +
+                   "], {$1, $2, $3, $4};",
+               "r,r,r,r,r", written, {});
     }
   }
+}
+
+/// The warps of the role take batches in turn, each where the others take theirs.
+void Emitter::emitTranspose(hop::TransposeOp op) {
+  Transposition tile(op.getSource().getType().getTile(), sharedTiles.find(op.getSource())->second,
+                     sharedTiles.find(op.getDestination())->second);
+  setLanes(tile);
+  int64_t warps = role.getNumWarps();
+  auto isBatch = [&](Value number) {
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, number, i32(tile.batches));
+  };
+  if (tile.batches <= warps) {
+    Block *after = tile.batches < warps ? enterIf(isBatch(thread.warp)) : nullptr;
+    emitBatch(tile, thread.warp);
+    if (!after)
+      return;
+    LLVM::BrOp::create(builder, loc, after);
+    builder.setInsertionPointToStart(after);
+    return;
+  }
+  Block *after = splitBlock();
+  Block *body = builder.createBlock(after);
+  Value number = body->addArgument(builder.getI32Type(), loc);
+  builder.setInsertionPointToEnd(body->getPrevNode());
+  LLVM::BrOp::create(builder, loc, ValueRange{thread.warp}, body);
+  builder.setInsertionPointToEnd(body);
+  emitBatch(tile, number);
+  Value next = add(number, warps);
+  LLVM::CondBrOp::create(builder, loc, isBatch(next), body, ValueRange{next}, after, ValueRange());
+  builder.setInsertionPointToStart(after);
 }

@@ -126,32 +126,39 @@ LogicalResult Emitter::emitTeam(const hop::RoleTeam &team, int64_t entryRegister
                  ".sync.aligned.u32 " + Twine(*registers) + ";",
              "", {}, {});
   setThreadValues(threadIndex, add(warpgroup, -team.first));
-  LogicalResult result = team.isElected() ? emitElected(team, next, exit) : emitRole(exit);
+  LogicalResult result =
+      team.isShared() ? emitShared(team, threadIndex, next, exit) : emitRole(exit);
   builder.setInsertionPointToEnd(next);
   return result;
 }
 
-/// Writes roles of one thread: warp after warp of the warpgroup runs one; all other threads leave.
-LogicalResult Emitter::emitElected(const hop::RoleTeam &team, Block *next, Block *exit) {
-  for (auto [i, elected] : llvm::enumerate(team.roles)) {
-    role = elected;
+/// Writes roles that share a warpgroup: each runs on the warps behind those of the role before; all
+/// other threads leave.
+LogicalResult Emitter::emitShared(const hop::RoleTeam &team, Value threadIndex, Block *next,
+                                  Block *exit) {
+  const ThreadValues ofWarpgroup = thread;
+  Value inGroup = thread.inGroup;
+  // Roles of whole warps have barriers. From lane 0, so that ptxas knows that a warp goes one way.
+  if (llvm::any_of(team.roles, [](hop::RoleOp each) { return !each.isElected(); }))
+    inGroup = shuffle("idx", inGroup, i32(0));
+  int64_t warps = 0;
+  for (hop::RoleOp each : team.roles) {
+    role = each;
     loc = role.getLoc();
-    Value isInWarp = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, thread.inGroup,
-                                          i32(hopper::warpThreads * (i + 1)));
+    int64_t firstWarp = warps;
+    warps += role.getNumWarps();
+    Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, inGroup,
+                                        i32(hopper::warpThreads * warps));
     Block *before = builder.getInsertionBlock();
-    Block *warp = builder.createBlock(next);
     Block *body = builder.createBlock(next);
-    Block *others = i + 1 < team.roles.size() ? builder.createBlock(next) : exit;
+    Block *others = each != team.roles.back() ? builder.createBlock(next) : exit;
     builder.setInsertionPointToEnd(before);
-    LLVM::CondBrOp::create(builder, loc, isInWarp, warp, others);
-    builder.setInsertionPointToEnd(warp);
-    Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
-                            {}, TypeRange(builder.getI32Type()))
-                       .front();
-    Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
-    LLVM::CondBrOp::create(builder, loc, isChosen, body, exit);
+    LLVM::CondBrOp::create(builder, loc, isMine, body, others);
     builder.setInsertionPointToEnd(body);
-    if (failed(emitRole(exit)))
+    thread = ofWarpgroup;
+    if (firstWarp && !role.isElected())
+      setThreadValues(threadIndex, thread.warpgroup, firstWarp);
+    if (failed(role.isElected() ? emitElected(exit) : emitRole(exit)))
       return failure();
     if (others != exit)
       builder.setInsertionPointToEnd(others);
@@ -159,9 +166,26 @@ LogicalResult Emitter::emitElected(const hop::RoleTeam &team, Block *next, Block
   return success();
 }
 
+/// Writes the program of `role` for one thread of the warps that come here; the others leave.
+LogicalResult Emitter::emitElected(Block *exit) {
+  Block *warp = builder.getInsertionBlock();
+  Block *body = builder.createBlock(warp->getNextNode());
+  builder.setInsertionPointToEnd(warp);
+  Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
+                          {}, TypeRange(builder.getI32Type()))
+                     .front();
+  Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
+  LLVM::CondBrOp::create(builder, loc, isChosen, body, exit);
+  builder.setInsertionPointToEnd(body);
+  return emitRole(exit);
+}
+
 /// Writes the program of `role` here.
 LogicalResult Emitter::emitRole(Block *exit) {
   bind(role.getBody().getArgument(0), {thread.warpgroup});
+  if (role.walk([](hop::TransposeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    thread.warp =
+        shuffle("idx", LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5)), i32(0));
   if (kernel.getTimeline())
     emitTimelineRoleStart();
   if (failed(emitBlock(role.getBody().front())))
@@ -173,7 +197,9 @@ LogicalResult Emitter::emitRole(Block *exit) {
   return success();
 }
 
-void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
+/// What a thread knows of itself in a role whose warps begin behind `firstWarp` others of the
+/// warpgroup.
+void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstWarp) {
   auto bits = [&](Value value, int64_t mask) -> Value {
     return LLVM::AndOp::create(builder, loc, value, i32(mask));
   };
@@ -182,6 +208,8 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup) {
   };
   thread.warpgroup = warpgroup;
   thread.inGroup = bits(threadIndex, hopper::warpgroupThreads - 1);
+  if (firstWarp)
+    thread.inGroup = add(thread.inGroup, -firstWarp * hopper::warpThreads);
   thread.lane = bits(threadIndex, hopper::warpThreads - 1);
   thread.firstRow = add(mul(shift(thread.inGroup, 5), 16), shift(thread.lane, 2));
   thread.firstColumn = mul(bits(thread.lane, 3), 2);
@@ -226,6 +254,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](hop::ConvertLayoutOp convert) { return emitConvertLayout(convert); })
       .Case([&](hop::CombineOp combine) { return emitCombine(combine); })
+      .Case([&](hop::CombineAllOp combine) { return emitCombineAll(combine), success(); })
       .Case([&](hop::RearrangeOp rearrange) { return emitRearrange(rearrange); })
       .Case([&](hop::RowFactorOp factor) {
         bind(factor, elements(factor.getSource()));

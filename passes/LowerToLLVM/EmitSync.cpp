@@ -365,7 +365,7 @@ void Emitter::emitTileCounter(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 void Emitter::emitWarpgroupSync() {
-  assembly("bar.sync $0, " + Twine(hopper::warpgroupThreads) + ";", "r",
+  assembly("bar.sync $0, " + Twine(role.getNumWarps() * hopper::warpThreads) + ";", "r",
            {add(thread.warpgroup, barriers.of(role, NamedBarriers::Warpgroups))}, {});
 }
 

@@ -178,6 +178,72 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   return success();
 }
 
+/// All of `elements` combined, in two chains.
+Value Emitter::combineElements(tile::ReduceKind kind, ArrayRef<Value> elements) {
+  auto bits = orderedBits(builder, loc, kind, elements);
+  Value parts[2];
+  for (auto [i, element] : llvm::enumerate(bits ? ArrayRef<Value>(*bits) : elements)) {
+    Value &part = parts[i % 2];
+    part = !part  ? element
+           : bits ? LLVM::SMaxOp::create(builder, loc, part, element).getResult()
+                  : combine(kind, part, element);
+  }
+  if (bits)
+    for (Value &part : parts)
+      if (part)
+        part = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), part);
+  return parts[1] ? combine(kind, parts[0], parts[1]) : parts[0];
+}
+
+/// The warps of a role of `warpgroups` that hold each element once: of those that have the same,
+/// the one whose digits that move nothing are 0.
+static SmallVector<int64_t> warpsOfParts(LayoutAttr layout, int64_t warpgroups) {
+  auto isFirst = [](int64_t number, ArrayRef<LayoutDigit> digits) {
+    for (const LayoutDigit &digit : digits) {
+      if (!digit.moves(0) && !digit.moves(1) && number % digit.extent != 0)
+        return false;
+      number /= digit.extent;
+    }
+    return true;
+  };
+  SmallVector<int64_t> warps;
+  for (int64_t i = 0; i < warpgroups * hopper::warpgroupWarps; ++i)
+    if (isFirst(i % hopper::warpgroupWarps, layout.getWarps()) &&
+        isFirst(i / hopper::warpgroupWarps, layout.getWarpgroups()))
+      warps.push_back(i);
+  return warps;
+}
+
+void Emitter::emitCombineAll(hop::CombineAllOp op) {
+  tile::ReduceKind kind = op.getKind();
+  LayoutAttr layout = hop::getLayout(op.getSource().getType());
+  Value part = combineElements(kind, elements(op.getSource()));
+  int64_t weight = 1;
+  for (const LayoutDigit &digit : layout.getLanes()) {
+    int64_t end = weight * digit.extent;
+    if (digit.moves(0) || digit.moves(1))
+      for (int64_t distance = weight; distance < end; distance *= 2)
+        part = combine(kind, part, shuffle("bfly", part, i32(distance)));
+    weight = end;
+  }
+  if (op->getParentOfType<LoopLikeOpInterface>()) // the parts before have been read
+    emitRoleSync();
+  Value warp = add(mul(thread.warpgroup, hopper::warpgroupWarps),
+                   LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5)));
+  Value writes =
+      toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0)));
+  storeShared(valueAddress(op.getExchange(), warp), 0, part, writes);
+  emitRoleSync();
+  Value slots = valueAddress(op.getExchange(), i32(0)), whole;
+  SmallVector<int64_t> warps = warpsOfParts(layout, role.getNumWarpgroups());
+  // The warps of a warpgroup are read together where all have parts.
+  int64_t together = warps.size() % hopper::warpgroupWarps == 0 ? hopper::warpgroupWarps : 1;
+  for (size_t i = 0; i < warps.size(); i += together)
+    for (Value read : loadShared(slots, 4 * warps[i], together))
+      whole = whole ? combine(kind, whole, read) : read;
+  bind(op, {whole});
+}
+
 LogicalResult Emitter::emitConvertLayout(hop::ConvertLayoutOp op) {
   LayoutAttr layout = hop::getLayout(op.getSource().getType());
   Values results;

@@ -35,11 +35,12 @@ struct SharedPlace {
 
 /// What the threads of the role being written know of themselves.
 struct ThreadValues {
-  mlir::Value inGroup;     ///< thread within the warpgroup, 0..127
-  mlir::Value lane;        ///< 0..31
-  mlir::Value firstRow;    ///< 16 * warp + lane / 4
+  mlir::Value inGroup;  ///< thread within the warpgroup, 0..127, or within the warps of the role
+  mlir::Value warp;     ///< number of the warp in this, known to be the same in all of its threads
+  mlir::Value lane;     ///< 0..31
+  mlir::Value firstRow; ///< 16 * warp + lane / 4
   mlir::Value firstColumn; ///< 2 * (lane % 4)
-  mlir::Value isLeader;    ///< i32: 1 in the warpgroup's first thread
+  mlir::Value isLeader;    ///< i32: 1 in the first of these threads
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
   mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
 };
@@ -72,9 +73,11 @@ private:
   void emitZeroes(hop::BufferOp buffer, mlir::Value thread);
   mlir::LogicalResult emitTeam(const hop::RoleTeam &team, int64_t entryRegisters,
                                mlir::Value warpgroup, mlir::Value thread, mlir::Block *exit);
-  mlir::LogicalResult emitElected(const hop::RoleTeam &team, mlir::Block *next, mlir::Block *exit);
+  mlir::LogicalResult emitShared(const hop::RoleTeam &team, mlir::Value threadIndex,
+                                 mlir::Block *next, mlir::Block *exit);
+  mlir::LogicalResult emitElected(mlir::Block *exit);
   mlir::LogicalResult emitRole(mlir::Block *exit);
-  void setThreadValues(mlir::Value thread, mlir::Value warpgroup);
+  void setThreadValues(mlir::Value thread, mlir::Value warpgroup, int64_t firstWarp = 0);
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
 
@@ -128,6 +131,8 @@ private:
   mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
   mlir::LogicalResult emitCombine(hop::CombineOp op);
+  mlir::Value combineElements(tile::ReduceKind kind, llvm::ArrayRef<mlir::Value> elements);
+  void emitCombineAll(hop::CombineAllOp op);
   void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes);
   Values loadShared(mlir::Value address, int64_t byte, int64_t count);
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
@@ -139,7 +144,11 @@ private:
   Values exchangePairs(mlir::ValueRange words);
   void joinPairs(llvm::MutableArrayRef<mlir::Value> words);
   mlir::Value swizzledAddress(const SharedPlace &tile, mlir::Value row, mlir::Value column);
+  mlir::Value swizzlePattern(const hop::SharedLayout &layout, mlir::Value row);
+  struct Transposition;
   void emitTranspose(hop::TransposeOp op);
+  void setLanes(Transposition &tile);
+  void emitBatch(const Transposition &tile, mlir::Value number);
 
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);

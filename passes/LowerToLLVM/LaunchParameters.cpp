@@ -327,6 +327,8 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
     NamedAttrList entry;
     entry.set(key::role, role.getSymNameAttr());
     entry.set(key::warpgroups, b.getI64IntegerAttr(role.getNumWarpgroups()));
+    if (role.getWarps())
+      entry.set(key::warps, b.getI64IntegerAttr(*role.getWarps()));
     if (std::optional<int64_t> registers = role.getRegisters())
       entry.set(key::registersPerThread, b.getI64IntegerAttr(*registers));
     roles.push_back(entry.getDictionary(b.getContext()));
@@ -360,15 +362,17 @@ static void describeRoles(hop::KernelOp kernel, const NamedBarriers &barriers,
   SmallVector<hop::RoleTeam> teams = hop::getTeams(kernel);
   for (hop::RoleTeam &team : teams) {
     int64_t warp = warpsOfGroup * team.first;
-    if (!team.isElected())
+    if (!team.isShared())
       for (int64_t i = 0; i < team.warpgroups; ++i)
         addRole(team.roles.front().getSymName() + " " + Twine(i), warp + warpsOfGroup * i,
                 warpsOfGroup);
     else if (team.roles.size() == 1) // the warps beside it have no role
       addRole(team.roles.front().getSymName(), warp, warpsOfGroup);
     else
-      for (auto [i, role] : llvm::enumerate(team.roles))
-        addRole(role.getSymName(), warp + i, 1);
+      for (hop::RoleOp role : team.roles) {
+        addRole(role.getSymName(), warp, role.getNumWarps());
+        warp += role.getNumWarps();
+      }
   }
   for (auto &[number, name] : barriers.getNames())
     named.push_back(b.getDictionaryAttr({b.getNamedAttr(key::id, b.getI64IntegerAttr(number)),
@@ -478,6 +482,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
   entry.set(key::grid, b.getArrayAttr(grid));
   entry.set(key::persistent,
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
+  if (int64_t resident = hop::residentBlocks(kernel); resident > 1)
+    entry.set(key::blocksPerMultiprocessor, b.getI64IntegerAttr(resident));
   entry.set(key::pdl, b.getBoolAttr(*kernel.getSchedule().getPdl()));
   entry.set(key::block,
             b.getI64ArrayAttr({hopper::warpgroupThreads * kernel.getNumWarpgroups(), 1, 1}));

@@ -189,16 +189,6 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   /// kernels/layer_norm.tile with rows of 16384 (docs/lab/rows.md).
   static constexpr int64_t toleratedSpills = 96;
 
-  /// The thread blocks for which ptxas is to leave room beside each other: 1, or as many as the
-  /// registers of a single role allow.
-  static int32_t residentBlocks(hop::KernelOp kernel) {
-    SmallVector<hop::RegisterRequest> requests = hop::getRegisterRequests(kernel);
-    if (requests.size() > 1 || !requests.front().registers)
-      return 1;
-    return hop::residentBlocks(kernel.getNumWarpgroups() * hopper::warpgroupThreads,
-                               *requests.front().registers);
-  }
-
   void setAttributes(LLVM::LLVMFuncOp function, hop::KernelOp kernel,
                      const LaunchParameters &parameters, DictionaryAttr description) {
     Builder b(&getContext());
@@ -206,7 +196,9 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({static_cast<int32_t>(
                                           hopper::warpgroupThreads * kernel.getNumWarpgroups())}));
     // setmaxnreg needs the register count at entry, which this fixes (ptxas C7508 otherwise).
-    function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(residentBlocks(kernel)));
+    SmallVector<hop::RegisterRequest> requests = hop::getRegisterRequests(kernel);
+    auto blocks = static_cast<int32_t>(hop::residentBlocks(requests));
+    function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(blocks));
     if (int64_t size = kernel.getClusterSize(); size > 1)
       function->setAttr("nvvm.cluster_dim",
                         b.getDenseI32ArrayAttr({static_cast<int32_t>(size), 1, 1}));
@@ -215,7 +207,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // The model does not know what a timeline takes.
     if (!kernel.getTimeline())
       function->setAttr(noSpillsAttrName, b.getUnitAttr());
-    if (residentBlocks(kernel) > 1)
+    if (blocks > 1 && requests.size() == 1)
       function->setAttr(toleratedSpillsAttrName, b.getI64IntegerAttr(toleratedSpills));
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
     function.setPassthroughAttr(

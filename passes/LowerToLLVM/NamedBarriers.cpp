@@ -17,8 +17,9 @@ static bool uses(hop::RoleOp role, NamedBarriers::Kind kind) {
                      : WalkResult::advance();
         bool isUse = kind == NamedBarriers::Turns
                          ? isa<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(op)
-                     : kind == NamedBarriers::Warpgroups ? isa<hop::WarpgroupSyncOp>(op)
-                                                         : isa<hop::RoleSyncOp, tile::AnyOp>(op);
+                     : kind == NamedBarriers::Warpgroups
+                         ? isa<hop::WarpgroupSyncOp>(op)
+                         : isa<hop::RoleSyncOp, hop::CombineAllOp, tile::AnyOp>(op);
         return isUse ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

@@ -1,6 +1,7 @@
 //===- ChooseSchedule.cpp - Completes the schedules of kernels ------------===//
 
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Analysis/Conversions.h"
@@ -161,7 +162,7 @@ static LogicalResult checkDots(KernelOp kernel) {
         "without a tile.dot has none; write the exact region alone");
   // What is computed and not stored has been removed before this pass.
   auto stores = [](Operation *op) {
-    return isa<StoreOp, ScatterAddOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+    return storesToView(op) ? WalkResult::interrupt() : WalkResult::advance();
   };
   if (!kernel.walk(stores).wasInterrupted())
     return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "

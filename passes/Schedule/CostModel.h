@@ -95,6 +95,8 @@ struct CostModel {
   /// ablation` (docs/lab/schedules.md).
   std::array<int64_t, 2> overlaps = {2, 1};
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};
+  /// Warps of a transposer, the preferred first: a warpgroup, or warps of the producer's.
+  std::array<int64_t, 4> transposerWarps = {4, 3, 2, 1};
   /// Warpgroups of a kernel without dots, the preferred first: bench/rows.py --schedules, record
   /// 2026-11-22-nvidia-h200-b69a46b-rows (docs/lab/rows.md). And the bytes on their way to a
   /// multiprocessor that keep memory busy while other blocks compute: the same, record
@@ -136,8 +138,9 @@ struct CostModel {
   /// Registers of a thread of a reducer beside the part of a sum that it makes: descriptors, the
   /// places of that part in shared memory, and counters. ptxas keeps 32 accumulators within 72.
   int64_t besideSums = 40;
-  /// Registers of a thread of a transposer: ptxas -v of kernels/attention_fp8.tile.
-  int64_t transposerRegisters = 48;
+  /// Registers of a thread of a transposer: ptxas -v of kernels/attention_fp8.tile. And of the
+  /// warpgroup that it shares with the producer, where the consumers need what they can get.
+  int64_t transposerRegisters = 48, sharedTransposerRegisters = 40;
   /// Likewise of a converter, with parts of 64 elements a thread: none spills within 48.
   int64_t converterRegisters = 56;
 };

@@ -48,6 +48,7 @@ static ScheduleFields fixedWithoutDots() {
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = TransposeKind::own;
+  fields.transposerWarps = h200CostModel.transposerWarps.front();
   fields.loads = LoadKind::direct;
   fields.reducerRegisters = hopper::leastRoleRegisters;
   return fields;
@@ -80,25 +81,15 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
   return rejections.size() == before;
 }
 
-/// Whether every thread block loads the same tile, which comes from memory once.
-static bool isSameForAll(Operation *load, ArrayRef<IndexDependence> ofGrid) {
-  return llvm::none_of(ofGrid, [&](const IndexDependence &dependence) {
-    return whyPlaceVaries(dependence, load).has_value();
-  });
-}
-
 /// Bytes that a thread block loads from memory before it uses some of them: of the loads that stand
-/// together.
+/// together. What all blocks load comes from memory once.
 static int64_t bytesLoadedTogether(KernelOp kernel) {
-  SmallVector<IndexDependence> ofGrid;
-  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
-    ofGrid.emplace_back(kernel.getGridIndex(i));
   llvm::DenseMap<Block *, int64_t> bytes;
   int64_t most = 0;
   kernel.walk([&](Operation *op) {
     auto type = loadsFromView(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
                                   : RankedTensorType();
-    if (!type || isSameForAll(op, ofGrid))
+    if (!type || isSameForAll(kernel, op))
       return;
     int64_t &sum = bytes[op->getBlock()];
     sum += type.getNumElements() * type.getElementTypeBitWidth() / 8;

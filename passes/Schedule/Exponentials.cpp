@@ -2,6 +2,7 @@
 
 #include "passes/Schedule/Exponentials.h"
 #include "dialects/Hop/Machine.h"
+#include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -192,7 +193,7 @@ bool tessera::staysPrecise(Operation *op) {
     if (!seen.insert(value).second)
       continue;
     for (OpOperand &use : value.getUses()) {
-      if (isa<StoreOp, ScatterAddOp>(use.getOwner()))
+      if (storesToView(use.getOwner()))
         return true;
       followUse(use, pending);
     }

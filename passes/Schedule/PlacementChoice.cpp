@@ -9,6 +9,7 @@
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleSearch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -37,19 +38,39 @@ SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) c
 
 /// Who transposes loaded tiles, the preferred first: apart each tile is transposed once, and under
 /// the products.
-SmallVector<TransposeKind> ScheduleSearch::transposes(const ScheduleFields &requested,
-                                                      bool warpSpecialize) const {
-  if (requested.transpose)
-    return {*requested.transpose};
+SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const ScheduleFields &requested,
+                                                                    bool warpSpecialize) const {
+  int64_t warps = requested.transposerWarps.value_or(model.transposerWarps.front());
   bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !converts &&
                 !loadsToTranspose(kernel).empty();
-  return isOpen ? SmallVector<TransposeKind>{TransposeKind::apart, TransposeKind::own}
-                : SmallVector<TransposeKind>{TransposeKind::own};
+  SmallVector<Transposer> found;
+  if (requested.transpose.value_or(isOpen ? TransposeKind::apart : TransposeKind::own) ==
+      TransposeKind::apart)
+    for (int64_t warps : choices<int64_t>(requested.transposerWarps, model.transposerWarps))
+      found.push_back({TransposeKind::apart, warps});
+  if (requested.transpose.value_or(TransposeKind::own) == TransposeKind::own &&
+      (found.empty() || !requested.transposerWarps))
+    found.push_back({TransposeKind::own, warps});
+  return found;
+}
+
+/// Gives the warpgroup in which a transposer runs beside the producer what it needs, and takes it
+/// from the consumers of `split`.
+void ScheduleSearch::leaveForSharedTransposer(RegisterSplit &split, ScheduleFields &fields) const {
+  if (!fields.reducerRegisters)
+    fields.reducerRegisters = fields.producerRegisters.value_or(model.sharedTransposerRegisters);
+  split.producer = fields.producerRegisters.value_or(*fields.reducerRegisters);
+  int64_t warpgroups = *fields.consumers + 1, pool = warpgroups * hop::entryRegisters(warpgroups);
+  int64_t left = std::max<int64_t>(pool - split.producer, 0) / *fields.consumers;
+  split.consumer = std::clamp<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
+                                       hopper::leastRoleRegisters, split.consumer);
 }
 
 /// Gives the role of the sums, the transpositions or the conversions what it needs, and takes it
 /// from the consumers of `split`.
 void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
+  if (sharesTransposer(fields))
+    return leaveForSharedTransposer(split, fields);
   bool sumsApart = fields.placement == PlacementKind::apart;
   bool transposes = fields.transpose == TransposeKind::apart;
   if (!sumsApart && !transposes && !converts) {
@@ -122,6 +143,14 @@ std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &can
     return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
   if (candidate.hasReducer())
     return "a kernel has a reducer or a transposer; use placement = rows or transpose = own";
+  const ScheduleFields &fields = candidate.fields;
+  if (sharesTransposer(fields) && fields.producerRegisters != fields.reducerRegisters)
+    return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
+                         "registers, and {1} and {2} are asked for; use "
+                         "producer_registers = reducer_registers or transposer_warps = 4",
+                         *fields.transposerWarps, *fields.producerRegisters,
+                         *fields.reducerRegisters)
+        .str();
   return std::nullopt;
 }
 

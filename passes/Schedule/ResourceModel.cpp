@@ -9,6 +9,7 @@
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/ADT/MapVector.h"
@@ -27,6 +28,17 @@ using namespace tessera::tile;
 static int64_t tileBytes(Type type) {
   auto tile = cast<RankedTensorType>(type);
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
+}
+
+bool tessera::isKeptTile(LoadOp load) {
+  auto kernel = dyn_cast<KernelOp>(load->getParentOp());
+  return kernel && !findSpeculation(kernel) && isSameForAll(kernel, load) &&
+         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>);
+}
+
+int64_t PipedTile::countSlots(const StageCounts &stages, size_t &loopTiles,
+                              int64_t outerStages) const {
+  return inLoop ? stages.of(loopTiles++) : isKept ? 1 : outerStages;
 }
 
 SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
@@ -54,6 +66,8 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
     tile.bytes = llvm::alignTo(tileBytes(load.getType()), hopper::tileAlignment);
     tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
   });
+  for (PipedTile &tile : tiles)
+    tile.isKept = tile.loads.size() == 1 && isKeptTile(tile.loads.front());
   return tiles;
 }
 
@@ -87,7 +101,7 @@ static bool isForAccumulators(LoadOp load) {
            Operation *user = use.getOwner();
            bool begins = isa<DotOp>(user) && use.getOperandNumber() == 2;
            return begins || user->hasTrait<OpTrait::Elementwise>() ||
-                  isa<ReduceOp, scf::ForOp, scf::YieldOp>(user);
+                  isa<ReduceOp, ReduceAllOp, scf::ForOp, scf::YieldOp>(user);
          });
 }
 
@@ -220,7 +234,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   SharedMemoryUse use;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
-    int64_t slots = tile.inLoop ? stages.of(loopTiles++) : outerStages;
+    int64_t slots = tile.countSlots(stages, loopTiles, outerStages);
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 2 * hopper::mbarrierBytes;
   }
@@ -254,7 +268,7 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
     size_t loopTiles = 0;
     int64_t fewest = 0;
     for (const PipedTile &piped : pipedTiles(kernel)) {
-      int64_t slots = piped.inLoop ? stages.of(loopTiles++) : outerStages;
+      int64_t slots = piped.countSlots(stages, loopTiles, outerStages);
       LoadOp load = piped.loads.front();
       int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
       if (needed && needed <= slots)
@@ -282,6 +296,11 @@ SmallVector<LoadOp> tessera::loadsToTranspose(KernelOp kernel) {
       loads.insert(load);
   });
   return loads.takeVector();
+}
+
+bool tessera::sharesTransposer(const ScheduleFields &fields) {
+  constexpr int64_t ofWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
+  return fields.transpose == TransposeKind::apart && *fields.transposerWarps < ofWarpgroup;
 }
 
 int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKind transpose) {
@@ -530,7 +549,7 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
 
   // A thread adds its elements to a reduction as it makes them: those that nothing reads after it
   // are never there all at once.
-  if (isa<ReduceOp>(op)) {
+  if (isa<ReduceOp, ReduceAllOp>(op)) {
     peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }

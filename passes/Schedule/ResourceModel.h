@@ -13,26 +13,11 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/PipeSlots.h"
 #include "passes/Analysis/VectorAxes.h"
 #include "passes/Schedule/CostModel.h"
 
 namespace tessera {
-
-/// Grid points that a thread block runs before it comes back to those whose speculation failed: the
-/// length of the list that it keeps of them in shared memory.
-constexpr int64_t kRetryTiles = 512;
-
-/// Slots of the pipe by which the roles of a persistent kernel get the numbers of tiles that the
-/// launch's counter gives out: one that is read, one that is filled.
-constexpr int64_t slotsOfNumbers = 2;
-
-/// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
-/// filled.
-constexpr int64_t slotsOfSums = 2;
-/// Slots of the pipes of a role that transposes (transpose = apart), likewise.
-constexpr int64_t slotsOfTransposed = 2;
-/// And of those of a role that converts operands.
-constexpr int64_t slotsOfConverted = 2;
 
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
@@ -42,7 +27,16 @@ struct PipedTile {
   int64_t bytes = 0;
   /// True when a copy loads in a loop: then there is one slot per stage.
   bool inLoop = false;
+  /// One load outside of loops that is the same for all tiles of the grid: a thread block that
+  /// walks over tiles keeps it (hop-load-once), in one slot.
+  bool isKept = false;
+
+  /// Its slots. `loopTiles` counts the tiles before it that are loaded in loops, and then this one.
+  int64_t countSlots(const tile::StageCounts &stages, size_t &loopTiles, int64_t outerStages) const;
 };
+
+/// Whether the tile of `load` is one that a thread block keeps: see PipedTile.
+bool isKeptTile(tile::LoadOp load);
 
 /// The tiles of `kernel` that are loaded into shared memory for dots, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
@@ -84,6 +78,9 @@ struct SharedMemoryUse {
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
 /// computed a: these have to be transposed.
 llvm::SmallVector<tile::LoadOp> loadsToTranspose(tile::KernelOp kernel);
+
+/// Whether a role of its own transposes and has warps of the producer's warpgroup.
+bool sharesTransposer(const tile::ScheduleFields &fields);
 
 /// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
 /// warpgroups for itself, or on their way from a role of its own.

@@ -31,6 +31,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model) {
   multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   for (scf::ForOp loop : loopsWithDots(kernel)) {
+    multipliesInLoops = true;
     scalesWideTiles |= scalesWideAccumulator(loop, model.wideColumns);
     worksBetweenDots |= hasDependentDots(loop);
     canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
@@ -147,7 +148,12 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
-  return {fields, shape, split, choosesLoads, /*hasConverter=*/converts};
+  return {fields,
+          shape,
+          split,
+          choosesLoads,
+          /*choosesRegisters=*/!requested.consumerRegisters,
+          /*hasConverter=*/converts};
 }
 
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
@@ -214,9 +220,10 @@ int64_t ScheduleSearch::Candidate::entryRegisters() const {
 static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
   const RegisterSplit &split = candidate.registers;
   SmallVector<hop::RegisterRequest> requests = {
-      {"the producer", 1, split.producer},
+      {sharesTransposer(candidate.fields) ? "the producer and the transposer" : "the producer", 1,
+       split.producer},
       {"the consumers", candidate.consumers(), split.consumer}};
-  if (candidate.hasHelper())
+  if (candidate.hasHelperWarpgroup())
     requests.push_back({candidate.hasReducer()      ? "the reducer"
                         : candidate.hasTransposer() ? "the transposer"
                                                     : "the converter",
@@ -414,6 +421,36 @@ void ScheduleSearch::chooseOuterStages(ScheduleFields &fields) const {
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
+/// Where no loop multiplies, a block does one thing after the other with a tile: it waits,
+/// multiplies, works and stores. Other blocks fill its waits, so that consumers get no more
+/// registers than leave room for as many as shared memory holds. Returns how many blocks share a
+/// multiprocessor then.
+int64_t ScheduleSearch::makeRoomForOthers(const Candidate &candidate,
+                                          ScheduleFields &fields) const {
+  if (!candidate.choosesRegisters || !multiplies || multipliesInLoops || candidate.hasHelper() ||
+      *fields.persistent == PersistentKind::Dynamic || fields.cluster.value_or(1) > 1)
+    return 1;
+  int64_t warpgroups = candidate.warpgroups(), threads = warpgroups * hopper::warpgroupThreads;
+  int64_t bytes = sharedUse(*fields.stages, *fields.outerStages, fields).total();
+  int64_t blocks =
+      std::min(hopper::sharedMemoryOfMultiprocessor / (bytes + hopper::sharedMemoryOfSystem),
+               hopper::threadsOfMultiprocessor / threads);
+  for (; blocks > 1; --blocks) {
+    int64_t given = hop::registersOfResident(threads, blocks);
+    int64_t left = candidate.isSpecialized()
+                       ? (warpgroups * given - *fields.producerRegisters) / candidate.consumers()
+                       : given;
+    int64_t registers = std::min<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
+                                          *fields.consumerRegisters);
+    if (widestDotRegisters(kernel, model) <= given &&
+        candidate.registersNeeded <= usableRegisters(registers, model)) {
+      fields.consumerRegisters = registers;
+      return blocks;
+    }
+  }
+  return 1;
+}
+
 /// The schedule of a candidate whose rows, turns and registers fit, if shared memory does.
 std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   ScheduleFields &fields = candidate.fields;
@@ -438,7 +475,10 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   if (!fields.stages)
     return std::nullopt;
   chooseOuterStages(fields);
+  int64_t blocks = makeRoomForOthers(candidate, fields);
   use = describeUse(candidate, fields);
+  if (blocks > 1)
+    use += llvm::formatv("; {0} thread blocks share a multiprocessor", blocks).str();
   return fields.get(kernel.getContext());
 }
 
@@ -509,13 +549,21 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
     for (PlacementKind placement : placements(requested, warpSpecialize)) {
       ScheduleFields placed = requested;
       placed.placement = placement;
-      for (TransposeKind transpose : transposes(placed, warpSpecialize)) {
-        placed.transpose = transpose;
+      for (Transposer transposer : transposers(placed, warpSpecialize)) {
+        placed.transpose = transposer.kind;
+        placed.transposerWarps = transposer.warps;
         for (int64_t overlap : overlaps(placed))
           if (!forEachCount(placed, warpSpecialize, overlap, take))
             return;
       }
     }
+}
+
+/// "transpose = apart, transposer_warps = 3, " where a role of its own transposes.
+static std::string nameTransposer(const ScheduleFields &fields) {
+  if (fields.transpose != TransposeKind::apart)
+    return "";
+  return llvm::formatv("transpose = apart, transposer_warps = {0}, ", *fields.transposerWarps);
 }
 
 /// Likewise the candidates with `overlap`; false when `take` returned false.
@@ -542,7 +590,7 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
           {llvm::formatv("warp_specialize = {0}, {1}{2}overlap = {3}, consumers = {4}",
                          warpSpecialize ? "true" : "false",
                          candidate.hasReducer() ? "placement = apart, " : "",
-                         candidate.hasTransposer() ? "transpose = apart, " : "", overlap, consumers)
+                         nameTransposer(candidate.fields), overlap, consumers)
                .str(),
            *reason});
   }

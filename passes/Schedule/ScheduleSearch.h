@@ -47,8 +47,8 @@ public:
     tile::ScheduleFields fields;
     OverlapShape shape;
     RegisterSplit registers;
-    /// How tiles are loaded for arithmetic is a choice.
-    bool choosesLoads = false;
+    /// How tiles are loaded for arithmetic is a choice, and what registers consumers have.
+    bool choosesLoads = false, choosesRegisters = false;
     /// A role of its own converts operands.
     bool hasConverter = false;
     /// Of a thread that computes.
@@ -58,14 +58,23 @@ public:
     bool hasReducer() const { return fields.placement == tile::PlacementKind::apart; }
     bool hasTransposer() const { return fields.transpose == tile::TransposeKind::apart; }
     bool hasHelper() const { return hasReducer() || hasTransposer() || hasConverter; }
+    /// A warpgroup of its own makes sums, transposes or converts.
+    bool hasHelperWarpgroup() const {
+      return hasReducer() || hasConverter || (hasTransposer() && !sharesTransposer(fields));
+    }
     /// Those that compute, load, and make sums, transpose or convert.
-    int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelper(); }
+    int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelperWarpgroup(); }
     int64_t consumers() const { return *fields.consumers; }
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
   };
 
 private:
+  /// Who transposes loaded tiles: the fields `transpose` and `transposer_warps`.
+  struct Transposer {
+    tile::TransposeKind kind;
+    int64_t warps;
+  };
   template <typename T>
   static llvm::SmallVector<T> choices(std::optional<T> requested, llvm::ArrayRef<T> preferred) {
     return requested ? llvm::SmallVector<T>{*requested} : llvm::SmallVector<T>(preferred);
@@ -84,9 +93,10 @@ private:
                             const tile::ScheduleFields &fields) const;
   llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
                                                     bool warpSpecialize) const;
-  llvm::SmallVector<tile::TransposeKind> transposes(const tile::ScheduleFields &requested,
-                                                    bool warpSpecialize) const;
+  llvm::SmallVector<Transposer> transposers(const tile::ScheduleFields &requested,
+                                            bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
+  void leaveForSharedTransposer(RegisterSplit &split, tile::ScheduleFields &fields) const;
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
@@ -118,6 +128,7 @@ private:
   std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
   void chooseWalk(tile::ScheduleFields &fields) const;
   void chooseOuterStages(tile::ScheduleFields &fields) const;
+  int64_t makeRoomForOthers(const Candidate &candidate, tile::ScheduleFields &fields) const;
   std::optional<tile::ScheduleAttr> complete(Candidate candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);
   void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
@@ -125,8 +136,8 @@ private:
   tile::KernelOp kernel;
   const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
-  bool multiplies = false, worksBetweenDots = false, canTakeTurns = false, turnsPay = false,
-       severalDots = false;
+  bool multiplies = false, multipliesInLoops = false, worksBetweenDots = false,
+       canTakeTurns = false, turnsPay = false, severalDots = false;
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;

@@ -137,10 +137,12 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     * A cluster takes a tile that neighbours in the first grid dimension load alike, or that `tile-even-loops` makes them
       load alike. That takes a producer and, for what is loaded in the loops that it changes, at least `overlap` stages.
 
-    A kernel without a dot has no pipes: its tiles come from global memory straight into registers. Only the number of
-    `consumers` is chosen there. Of those whose threads can share the tiles (`hop-assign-layouts`) and hold them in
-    registers, the number is taken with which a multiprocessor has the most bytes on their way from memory, up to
-    what keeps memory busy, and then the one with the fewest threads, of which fewer wait for each other in a row.
+    A kernel without a dot has no pipes: its tiles come from global memory straight into registers. Only `consumers` and
+    `consumer_registers` are chosen there. Of the numbers of warpgroups whose threads can share the tiles
+    (`hop-assign-layouts`) and hold them in registers, the one is taken with which a multiprocessor has the most bytes on
+    their way from memory, up to what keeps memory busy, and then the one with the fewest threads, of which fewer wait for
+    each other in a row. Registers are as many as let so many thread blocks be resident that they bring these bytes.
+    Tiles that all blocks load do not count.
     Fields that are about dots, their loads and their turns are refused unless they have the value that means
     nothing.
 

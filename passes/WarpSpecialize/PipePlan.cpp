@@ -79,6 +79,10 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
       info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
       info.isFetched = isFetched;
+      if (!isFetched && isKeptTile(load))
+        info.slots = 1;
+    } else if (!info.isFetched) {
+      info.slots = std::nullopt;
     }
     info.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
     plan.accesses[load] = key;

@@ -31,7 +31,7 @@ namespace tessera {
 /// What the pass decides about a role before it has a program.
 struct RoleSpec {
   std::string name;
-  /// Those that run it; nothing for one thread, which has no tiles in registers.
+  /// Those that run it; nothing for one thread, which has no tiles in registers, and for warps.
   std::optional<int64_t> warpgroups;
   std::optional<int64_t> registers;
 
@@ -43,8 +43,10 @@ struct RoleSpec {
   bool transposes = false;
   /// It converts operands.
   bool converts = false;
+  /// Whole warps of the warpgroup that it shares with those of one thread.
+  std::optional<int64_t> warps = std::nullopt;
 
-  bool isElected() const { return !warpgroups; }
+  bool isElected() const { return !warpgroups && !warps; }
 };
 
 /// The bound of a loop that `role` runs: the longest of the cluster where it loads for all blocks.

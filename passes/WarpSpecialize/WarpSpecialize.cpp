@@ -135,7 +135,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return success();
   }
 
-  /// Refuses a role that transposes where no producer loads for it, or a reducer is.
+  /// Refuses a role that transposes where no producer loads for it, or a reducer is, or where it
+  /// has warps of a warpgroup with other registers.
   LogicalResult checkTransposer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
     if (!*schedule.warpSpecialize)
       return kernel.emitError("has no producer, which loads for a transposer (transpose = apart); "
@@ -143,6 +144,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (schedule.placement == tile::PlacementKind::apart)
       return kernel.emitError("has a reducer (placement = apart) and no room for a transposer "
                               "(transpose = apart); use placement = rows or transpose = own");
+    if (sharesTransposer(schedule) && schedule.producerRegisters != schedule.reducerRegisters)
+      return kernel.emitError("has a transposer with warps of the producer's warpgroup "
+                              "(transposer_warps = ")
+             << *schedule.transposerWarps
+             << "), and registers are of a whole warpgroup; use producer_registers = "
+                "reducer_registers or transposer_warps = 4";
     return success();
   }
 
@@ -198,8 +205,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
     unsigned transposer = roles.size();
     if (schedule.transpose == tile::TransposeKind::apart)
-      roles.push_back({"transposer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
-                       /*transposes=*/true});
+      roles.push_back(planTransposer(schedule));
     unsigned converter = roles.size();
     if (llvm::any_of(plan.pipes, [](auto &pipe) { return pipe.second.isConverted; }))
       roles.push_back({"converter", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
@@ -212,6 +218,17 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     }
     roles.push_back(consumer);
     return roles;
+  }
+
+  /// A warpgroup that transposes, or warps of the producer's.
+  static RoleSpec planTransposer(const tile::ScheduleFields &schedule) {
+    RoleSpec transposer{"transposer", 1, schedule.reducerRegisters};
+    transposer.transposes = true;
+    if (sharesTransposer(schedule)) {
+      transposer.warpgroups = std::nullopt;
+      transposer.warps = schedule.transposerWarps;
+    }
+    return transposer;
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
@@ -253,7 +270,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return value ? builder.getI64IntegerAttr(*value) : IntegerAttr();
     };
     auto role = hop::RoleOp::create(builder, kernel.getLoc(), builder.getStringAttr(spec.name),
-                                    optional(spec.warpgroups), optional(spec.registers));
+                                    optional(spec.warpgroups), optional(spec.warps),
+                                    optional(spec.registers));
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);

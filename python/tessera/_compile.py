@@ -11,7 +11,7 @@ import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _cache, _library
+from . import _cache, _library, _own
 from ._errors import BundleError, CompileError, LibraryError
 from ._kernel import Bundle
 
@@ -259,7 +259,7 @@ def make_options(request, remarks):
         skip_database=request["database"] is False,
         extents=extents,
         extent_count=len(extents),
-        alternatives=request["alternatives"],
+        alternatives=bool(request["alternatives"]),
         **{name: _encode(request[name]) for name in texts if request[name]},
     )
 
@@ -298,7 +298,7 @@ def _importer():
     return _library.declare(_compiler(), signatures)
 
 
-def _read_imports(source, file_name):
+def read_imports(source, file_name):
     """The texts of the files that a source imports, which decide what is compiled as much as its own."""
     if b"$import" not in source:
         return b""
@@ -338,20 +338,27 @@ def _make_key(identity, source):
     return hashlib.sha256(json.dumps(identity).encode() + b"\0" + source).hexdigest()
 
 
-def make_own_key(source, file_name, request):
-    """The key of a bundle of the package itself: its compiler made it, with a ptxas that need not be here."""
-    return _make_key(["own", request], source + _read_imports(source, file_name))
+def make_own_key(source, request):
+    """The key of a bundle of the package itself, of a source with its imports: its compiler made it, with a ptxas that need
+    not be here."""
+    return _make_key(["own", request], source)
 
 
-def _find_own(source, file_name, request):
+def _find_class(path_or_source, request):
+    from ._program import Program  # It is a client of this module.
+
+    return Program(path_or_source, request["kernel"], **request["parameters"]).shape_class(**request["shape"])
+
+
+def _find_own(path_or_source, source, file_name, request):
     """The bundle of the package for a request, None when it has none."""
-    # Another compiler may make something else, as may another ptxas or another database.
-    is_plain = request["image"] == "cubin" and request["ptxas"] is None and request["database"] is None
-    if not is_plain or "TESSERA_LIBRARY" in os.environ:
+    # Another compiler may make something else.
+    if "TESSERA_LIBRARY" in os.environ or not _own.read_index(_cache.OWN_BUNDLES):
         return None
-    key = make_own_key(source, file_name, request)
-    bundle = _find_bundle([_cache.OWN_BUNDLES], key)
-    if bundle is not None:
+    digest = _own.make_digest(source + read_imports(source, file_name))
+    key = _own.find_key(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
+    bundle = key and _find_bundle([_cache.OWN_BUNDLES], key)
+    if bundle:
         _remember(key, bundle)
     return bundle
 
@@ -397,7 +404,7 @@ def compile(
     shape=None,
     shape_class=None,
     instrument=None,
-    alternatives=False,
+    alternatives=None,
     **parameters,
 ):
     """Compiles a `.tile` source to a Kernel.
@@ -416,8 +423,9 @@ def compile(
                     schedule is used, and nothing else.
     shape_class:    the class of shapes instead, as "many-short".
     instrument:     what launches record for `Kernel.read_timeline`, as "timeline,blocks=8".
-    alternatives:   the kernel with each of the alternatives that the source declares, of which a call launches the fastest
-                    for its extents (`Kernel.choice`).
+    alternatives:   True for the kernel with each of the alternatives that the source declares, of which a call launches the
+                    fastest for its extents (`Kernel.choice`); False for one kernel. Otherwise what the package has compiled,
+                    which is with alternatives, and where it has nothing one kernel.
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
@@ -438,7 +446,7 @@ def compile(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
         shape_class=shape_class, instrument=instrument, alternatives=alternatives,
     )  # fmt: skip
-    bundle = _find_own(source, file_name, request) if cache else None
+    bundle = _find_own(path_or_source, source, file_name, request) if cache else None
     if bundle is None:
         bundle = _find_or_compile(source, file_name, request, cache, on_diagnostic)
     return bundle.kernel(kernel)
@@ -447,13 +455,13 @@ def compile(
 def find_own(path, shape_class, parameters):
     """The kernel with its alternatives that the package has of a source, None when it has none."""
     source, file_name = _read_source(path)
-    bundle = _find_own(source, file_name, make_request(parameters, shape_class=shape_class, alternatives=True))
+    bundle = _find_own(path, source, file_name, make_request(parameters, shape_class=shape_class, alternatives=True))
     return bundle and bundle.kernel(None)
 
 
 def make_request(
     parameters, kernel=None, schedule=None, image="cubin", ptxas=None, database=None, gpu=None, shape=None,
-    shape_class=None, instrument=None, alternatives=False,
+    shape_class=None, instrument=None, alternatives=None,
 ):  # fmt: skip
     """What is asked for, as data for JSON."""
     if isinstance(schedule, dict):
@@ -468,7 +476,7 @@ def make_request(
         "shape": dict(sorted((name, _check_extent(name, extent)) for name, extent in (shape or {}).items())),
         "shape_class": shape_class,
         "instrument": instrument,
-        "alternatives": bool(alternatives),
+        "alternatives": None if alternatives is None else bool(alternatives),
         "parameters": to_texts(parameters),
     }
 
@@ -478,9 +486,10 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     assembler = _find_ptxas(request["ptxas"]) if request["image"] == "cubin" else None
     if assembler:
         request["ptxas"] = assembler[0]
+    request["alternatives"] = bool(request["alternatives"])
     # Neither the places of the compiler and ptxas nor their times: an image of a disk keeps its cache.
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
-    imported = _read_imports(source, file_name)
+    imported = read_imports(source, file_name)
     key = _make_key([{**request, **tools}, _read_database(request["database"])], source + imported)
     place = _cache.directory()
     places = [*_cache.shipped_directories(), *([place] if place else [])]

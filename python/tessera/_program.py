@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import json
 import operator
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
@@ -20,6 +21,7 @@ def _interpreter():
         "tessera_program_argument_name": (c_char_p, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
+        "tessera_program_parameters": (c_char_p, c_void_p),
         "tessera_program_loose_visits": (c_char_p, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
     }  # fmt: skip
@@ -141,6 +143,11 @@ class Program:
             self._handle, array, len(array), _compile._Handler(), None
         )
         return name and name.decode()
+
+    @functools.cached_property
+    def parameters(self):
+        """The values of the source's parameters, by name."""
+        return json.loads(self._library.tessera_program_parameters(self._handle))
 
     @functools.cached_property
     def loose_visits(self):

@@ -5,7 +5,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-from . import _compile, _library
+from . import _compile, _library, _own
 from ._errors import CompileError
 from ._program import Program
 from ._variant import to_gradients
@@ -21,8 +21,7 @@ UNLIMITED = -1
 
 # Shapes whose kernel is remembered before remembering starts afresh.
 _MAX_SHAPES = 4096
-# The class that a compilation without a shape is for.
-DEFAULT_CLASS = "many-long"
+DEFAULT_CLASS = _own.DEFAULT_CLASS
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
 

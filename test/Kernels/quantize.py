@@ -99,6 +99,7 @@ def main(kernel, folder):
     for width in (64, 128):
         rows = split(draw(7, 70, width), width)
         check(kernel, folder, rows, ["-DROTATE=true"], rotation=hadamard(width))
+        check(kernel, folder, rows, ["-DROTATE=true", "-DHALVES=true"], rotation=hadamard(width))
         check(kernel, folder, rows, ["-DROTATE=true", "-DBLOCKS=true", "-DBM=64"], block=64, rotation=hadamard(width))
 
 

@@ -4,6 +4,7 @@
 
 import copy
 import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,37 @@ CASES = (
     ("quantize", {}, {"B": 2, "H": 4, "SX": 300}),
     ("attention_fp8", {}, {**ATTENTION, "SK": 144}),
 )
+SEQUENCES = (
+    ("attention_bwd", {}, ATTENTION),
+    ("attention_bwd", {"CAUSAL": "true", "T": "f16", "D": "64", "DLSE": "true"}, ATTENTION),
+    ("attention_bwd_wide", {}, ATTENTION),
+    ("gemm_split", {}, {**MATRIX, "K": 4504}),
+)
+#: One workspace begins as 0, and one launch has nothing to do where N is 0.
+ZEROED = """
+!X = !tile.view<[M, 512], f32>
+!Y = !tile.view<[512], f32>
+!Tile = tensor<64x512xf32>
+tile.kernel @sums(%x: !X, %y: !Y) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %t = tile.load %x[%row, %c0] : !X -> !Tile
+  %sum = tile.reduce sum %t axis 0 : !Tile -> tensor<512xf32>
+  tile.store %sum, %y[%c0] add : tensor<512xf32>, !Y
+}
+tile.kernel @copy(%x: !Y, %y: !Y) grid(%one = 1) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0] : !Y -> tensor<512xf32>
+  tile.store %t, %y[%c0] : tensor<512xf32>, !Y
+}
+tile.sequence @total(%x: !X, %y: !Y) dims(PARTS = M ceildiv 2) {
+  %unused = tile.workspace : !tile.view<[PARTS, 512], f32>
+  %sum = tile.workspace zeroed : !Y
+  tile.launch @sums(%x, %sum) : !X, !Y
+  tile.launch @copy(%sum, %y) : !Y, !Y
+}
+"""
 SYMBOLS = iter(range(1000))
 
 
@@ -53,7 +85,7 @@ class Kernel:
     def __init__(self, source, parameters, extents, schedule=None):
         name = f"kernel_{next(SYMBOLS)}"
         stem = os.path.join(DIRECTORY, name)
-        command = ["tessera", "compile", os.path.join(KERNELS, source + ".tile"), "--ptx"]
+        command = ["tessera", "compile", source if os.path.isabs(source) else os.path.join(KERNELS, source + ".tile"), "--ptx"]
         command += [f"-D{key}={value}" for key, value in parameters.items()]
         command += ["--schedule", schedule] if schedule else []
         subprocess.run([*command, "-o", stem + ".bundle"], check=True)
@@ -77,8 +109,13 @@ class Kernel:
                 strides.insert(0, strides[0] * extent)
             self.values.append([fake_cuda.MEMORY + (number + 1 << 30), shape, strides])
         types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
-        entries = self.description["launch_parameters"]
-        self.types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
+        kernels = {entry["name"]: entry for entry in json.loads(self.bundle)["kernels"]}
+        steps = self.description.get("launches", [{"kernel": self.description["name"]}])
+        #: Of each launch its parameters and their types.
+        self.launches = [
+            (entries, [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in entries])
+            for entries in (kernels[step["kernel"]]["launch_parameters"] for step in steps)
+        ]
 
     def launch_own(self, device=0, stream=0x77):
         count = len(self.values)
@@ -101,23 +138,54 @@ class Kernel:
         status = self.function(device, ctypes.c_void_p(stream), *passed, error, ctypes.c_size_t(500))
         return f"{status}: {error.value.decode()}" if status else None
 
-    def record(self, launch, **options):
-        """What the driver sees of a launch."""
-        fake_cuda.set_parameters(self.types)
-        first = fake_cuda.encode_count()
+    def record(self, launch, watch=None, **options):
+        """What the driver sees of each launch; `watch` gets the addresses of workspaces that it is given."""
+        seen, first = [], fake_cuda.encode_count()
+        following = iter(self.launches)
+
+        def take():
+            seen.append(self._see_launch(*self.current))
+            if watch:
+                watch(seen[-1][3])
+            self.current = next(following, None)
+            # The next one has others.
+            fake_cuda.set_parameters(self.current[1] if self.current else [])
+
+        self.current = next(following)
+        fake_cuda.set_parameters(self.current[1])
+        callback = ctypes.CFUNCTYPE(None)(take)
+        fake_cuda.set_on_launch(callback)
         failure = launch(**options)
+        fake_cuda.set_on_launch(None)
         if failure:
             raise AssertionError(failure)
+        maps = [self._get_map(index) for index in range(first, fake_cuda.encode_count())]
+        # Workspaces are memory of their own: what counts is where they lie in it.
+        pointers = [value for _, _, values, _ in seen for value in values] + [map[5] for map in maps]
+        base = min((pointer for pointer in pointers if self._is_own(pointer)), default=0)
+        for _, _, values, _ in seen:
+            values[:] = [value - base if self._is_own(value) else value for value in values]
+        for map in maps:
+            map[5] -= base if self._is_own(map[5]) else 0
+        return [launch[:3] for launch in seen], sorted(maps)
+
+    @staticmethod
+    def _is_own(value):
+        """Whether a parameter is an address of memory that the launcher has allocated."""
+        return isinstance(value, int) and value >= 8 * fake_cuda.MEMORY
+
+    def _see_launch(self, entries, types):
         numbers, stream = (ctypes.c_uint * 11)(), ctypes.c_void_p()
         fake_cuda.library.fake_cuda_last_launch(numbers, ctypes.byref(stream))
-        parameters = []
-        for index, (kind, entry) in enumerate(zip(self.types, self.description["launch_parameters"])):
+        parameters, addresses = [], []
+        for index, (kind, entry) in enumerate(zip(types, entries)):
             value = fake_cuda.last_parameter(index, kind)
-            # Workspaces are memory of their own, tensor maps hold the number of their record.
+            # Tensor maps hold the number of their record, and a kernel's own workspaces are anywhere.
             if entry["kind"] not in ("tensor_map", "workspace"):
                 parameters.append(getattr(value, "value", value))
-        maps = [self._get_map(index) for index in range(first, fake_cuda.encode_count())]
-        return list(numbers), stream.value, parameters, sorted(maps)
+            if entry["kind"] == "pointer" and self._is_own(parameters[-1]):
+                addresses.append(parameters[-1])
+        return list(numbers), stream.value, parameters, addresses
 
     def _get_map(self, index):
         numbers = (ctypes.c_uint64 * 32)()
@@ -132,6 +200,7 @@ def _to_array(numbers):
 class CSource(unittest.TestCase):
     def setUp(self):
         fake_cuda.reset()
+        fake_cuda.set_parameters([])
         fake_cuda.library.fake_cuda_set_device(0)
 
     def test_same_calls(self):
@@ -161,11 +230,101 @@ class CSource(unittest.TestCase):
         for value in kernel.values:
             if isinstance(value, list):
                 value[0] += fake_cuda.MEMORY
-        self.assertEqual(kernel.record(kernel.launch_c, device=1)[0][10], 1)
+        self.assertEqual(kernel.record(kernel.launch_c, device=1)[0][0][0][10], 1)
         self.assertIn("4: there is no CUDA device 7; this machine has 2", kernel.launch_c(device=7))
         fake_cuda.library.fake_cuda_set_device(-1)
         self.assertIn("4: no CUDA context is current", kernel.launch_c(device=-1))
         self.assertIsNone(kernel.launch_c(device=1))
+
+    def test_sequences(self):
+        for source, parameters, extents in SEQUENCES:
+            with self.subTest(f"{source} {parameters}"):
+                kernel = Kernel(source, parameters, extents)
+                seen = kernel.record(kernel.launch_c)
+                self.assertEqual(seen, kernel.record(kernel.launch_own))
+                self.assertGreater(len(seen[0]), 1)
+                launches, maps, memory = fake_cuda.launch_count(), fake_cuda.encode_count(), fake_cuda.allocation_count()
+                self.assertIsNone(kernel.launch_c())
+                self.assertEqual(fake_cuda.launch_count(), launches + len(seen[0]))
+                self.assertEqual((fake_cuda.encode_count(), fake_cuda.allocation_count()), (maps, memory))
+
+    def _write_zeroed(self):
+        path = os.path.join(DIRECTORY, "zeroed.tile")
+        with open(path, "w") as file:
+            file.write(ZEROED)
+        return path
+
+    def test_workspaces_of_sequences(self):
+        """A workspace that begins as 0, memory that grows with the extents, and memory of each stream."""
+        kernel = Kernel(self._write_zeroed(), {}, {"M": 100})
+        self.assertEqual(kernel.record(kernel.launch_c), kernel.record(kernel.launch_own))
+        first_bytes, addresses = [], []
+
+        def watch(given):
+            addresses.extend(given)
+            first_bytes.append(ctypes.string_at(given[0], 2048))
+            ctypes.memset(given[0], len(first_bytes), 2048)
+
+        kernel.record(kernel.launch_c, watch)
+        kernel.record(kernel.launch_c, watch)
+        self.assertEqual(first_bytes, [bytes(2048), b"\1" * 2048, bytes(2048), b"\3" * 2048])
+        self.assertEqual(len(set(addresses)), 1)
+        before = fake_cuda.allocation_count()
+        self.assertIsNone(kernel.launch_c(stream=3))
+        self.assertEqual(fake_cuda.allocation_count(), before + 1)
+        kernel.values[0][1][0] = 1000
+        self.assertIsNone(kernel.launch_c())
+        self.assertEqual(fake_cuda.allocation_count(), before + 2)
+        kernel.values[0][1][0] = 1100
+        self.assertIsNone(kernel.launch_c())
+        self.assertEqual(fake_cuda.allocation_count(), before + 3)
+        kernel.values[0][1][0] = 1500
+        self.assertIsNone(kernel.launch_c())
+        self.assertEqual(fake_cuda.allocation_count(), before + 3)
+
+    def test_captured_sequences(self):
+        kernel = Kernel(self._write_zeroed(), {}, {"M": 100})
+        for _ in range(2):
+            fake_cuda.begin_capture(0x77)
+            self.assertIsNone(kernel.launch_c())
+            graph = fake_cuda.end_capture()
+            self.assertEqual(fake_cuda.allocation_count(), 1)
+            fake_cuda.destroy_graph(graph)
+        kernel.values[0][1][0] = 1000
+        fake_cuda.begin_capture(0x77)
+        self.assertIsNone(kernel.launch_c())
+        fake_cuda.destroy_graph(fake_cuda.end_capture())
+        self.assertEqual(fake_cuda.allocation_count(), 2)
+
+    def test_refused_calls_of_sequences(self):
+        """All launches are refused or none; the reasons are the library's."""
+        kernel = Kernel("gemm_split", {}, {**MATRIX, "K": 4504})
+        good = copy.deepcopy(kernel.values)
+        # The extents of the three views are [M, K], [N, K] and [M, N].
+        huge = [[1 << 30, 4504], [1 << 30, 4504], [1 << 30, 1 << 30]]
+        rest = good[2][1:]
+        for number, values, text in (
+            (1, [good[1][0], [520, 4512], [4512, 1]], "sequence 'gemm_split': argument 'b': dimension 1, 'K', has extent 45"),
+            (2, [good[0][0] + 256, *rest], "and the sequence writes 'c'"),
+            (2, [16, *rest], "is not memory that CUDA knows"),
+            (None, huge, "address space"),
+        ):
+            with self.subTest(text):
+                kernel.values = copy.deepcopy(good)
+                if number is None:
+                    kernel.values = [[view[0], shape, [shape[1], 1]] for view, shape in zip(good, values)]
+                else:
+                    kernel.values[number] = values
+                launches = fake_cuda.launch_count()
+                self.assertIn(text, kernel.launch_c() or "launched")
+                with self.assertRaises(Exception) as caught:
+                    kernel.launch_own()
+                self.assertIn(text, str(caught.exception))
+                self.assertEqual(fake_cuda.launch_count(), launches)
+        kernel.values = copy.deepcopy(good)
+        kernel.values[0][1][0] = kernel.values[2][1][0] = 0
+        self.assertIsNone(kernel.launch_c())
+        self.assertEqual(fake_cuda.launch_count(), launches)
 
     def test_captures(self):
         """A captured launch, the first of all, has a workspace that its graph gives back."""
@@ -247,14 +406,16 @@ class CSource(unittest.TestCase):
             subprocess.run([CC, "-x", language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", path], check=True)
 
     def test_what_is_not_written(self):
+        with open(os.path.join(DIRECTORY, "two.tile"), "w") as file:
+            file.write(ZEROED + ZEROED[ZEROED.index("tile.sequence") :].replace("@total", "@again"))
         for source, arguments, text in (
             ("gemm", ["-o", os.path.join(DIRECTORY, "a-b.c")], "'a-b' is to name a function of C"),
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
             (
-                "gemm_split",
-                ["-o", os.path.join(DIRECTORY, "split.c")],
-                "C is written for one kernel, and sequence 'gemm_split' launches several; name one of them with --kernel",
+                os.path.join(DIRECTORY, "two"),
+                ["-o", os.path.join(DIRECTORY, "two.c")],
+                "C is written for one kernel or sequence, and the source has 2 sequences; name one with --kernel",
             ),
         ):
             path = os.path.join(KERNELS, source + ".tile")

@@ -4,13 +4,17 @@
 # RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %t
 """Bundles that a wheel has: a first call takes them and compiles nothing."""
 
+import json
 import os
+import pathlib
 import sys
+import tempfile
 import unittest
 import unittest.mock
 import warnings
 
-from tessera import CompileError, _cache, _compile, _library, _variants
+import tessera
+from tessera import CompileError, _cache, _compile, _library, _own, _variants
 
 TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
@@ -57,6 +61,59 @@ class OwnBundles(unittest.TestCase):
                 self.find(MANY_LONG, lse=True)
             with unittest.mock.patch.dict(os.environ, {"TESSERA_LIBRARY": "another"}), self.assertRaises(CompileError):
                 self.find(MANY_LONG)
+
+    def test_plain_compilations(self):
+        """Parameters may be left to their defaults, and a shape names its class."""
+        plain = {"CAUSAL": True, "D": 64, "LSE": False}
+        requests = (
+            plain,
+            {**plain, "DV": 64, "T": "torch.bfloat16", "PADDED": False},
+            {**plain, "shape_class": "many-long"},
+            {**plain, "kernel": "attention_fwd", "alternatives": True},
+            {**plain, "shape": {"B": 64, "H": 64, "SQ": 9000, "HK": 64, "SK": 9000}},
+        )
+        found = [tessera.kernel("attention_fwd", **request) for request in requests]
+        self.assertEqual({id(kernel.bundle) for kernel in found}, {id(found[0].bundle)})
+        self.assertEqual(found[0].alternatives, ("attention_fwd_BM256", "attention_fwd_BM192", "attention_fwd_BM128"))
+        self.assertEqual(found[0].parameters["D"], 64)
+
+    def test_plain_compilations_of_something_else(self):
+        plain = {"CAUSAL": True, "D": 64, "LSE": False}
+        tessera.kernel("attention_fwd", **plain)
+        shape = {"B": 1, "H": 1, "SQ": 100, "HK": 1, "SK": 100}
+        others = (
+            {"alternatives": False}, {"BM": 256}, {"HEADS": 1}, {"LSE": True}, {"D": 128}, {"T": "f16"}, {"CAUSAL": False},
+            {"PADDED": True}, {"shape": shape}, {"shape_class": "few-short"}, {"gpu": "NVIDIA H200"}, {"image": "ptx"},
+            {"instrument": "timeline"},
+        )  # fmt: skip
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+            for other in others:
+                with self.subTest(other), self.assertRaisesRegex(CompileError, "TESSERA_JIT=0 forbids to compile"):
+                    tessera.kernel("attention_fwd", **{**plain, **other})
+            for left_out in plain:
+                rest = {name: value for name, value in plain.items() if name != left_out}
+                with self.subTest(left_out), self.assertRaisesRegex(CompileError, "TESSERA_JIT=0 forbids to compile"):
+                    tessera.kernel("attention_fwd", **rest)
+
+    def test_other_sources(self):
+        """A source that differs in a comment is another one."""
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+            path = pathlib.Path(directory, "attention_fwd.tile")
+            path.write_bytes(pathlib.Path(_library.find_source("attention_fwd")).read_bytes() + b"// mine\n")
+            with self.assertRaises(CompileError):
+                tessera.compile(path, CAUSAL=True, D=64, LSE=False)
+
+    def test_damaged_package(self):
+        """What is not there, or not whole, is compiled."""
+        found = _own.read_index(DIRECTORY)
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(_cache, "OWN_BUNDLES", directory), \
+                unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):  # fmt: skip
+            for text in ("{", json.dumps(found)):
+                pathlib.Path(directory, _own.INDEX).write_text(text)
+                _own.read_index.cache_clear()
+                with self.subTest(text), self.assertRaises(CompileError):
+                    self.find(MANY_LONG)
+        _own.read_index.cache_clear()
 
     def test_gradients(self):
         """Of a source with imports, whose texts count."""

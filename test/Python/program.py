@@ -53,6 +53,13 @@ class ProgramTest(unittest.TestCase):
         self.x, self.y = Array((20, 16), "f", stride=24), Array((20, 16), "e")
         self.program = tessera.Program(SOURCE)
 
+    def test_parameters(self):
+        """With those that are left to their defaults."""
+        self.assertEqual(self.program.parameters, {"N": 16})
+        self.assertEqual(tessera.Program(SOURCE.replace("param N : int = 16 in [16, 32]\n", "").replace("$N", "16")).parameters, {})
+        found = tessera.Program(KERNELS + "attention_fwd.tile", D=64, T="f16").parameters
+        self.assertEqual((found["D"], found["DV"], found["T"], found["CAUSAL"]), (64, 64, "f16", False))
+
     def test_run(self):
         for row in range(20):
             self.x[row, 3] = row + 0.5

@@ -182,8 +182,8 @@ class TextTest(unittest.TestCase):
 
     def test_imports_are_in_the_key(self):
         source = T.Variant(mask=masks.causal).source.encode()
-        self.assertIn(b"tile.kernel @attention", T._compile._read_imports(source, "<source>"))
-        self.assertEqual(T._compile._read_imports(b"tile.kernel", "<source>"), b"")
+        self.assertIn(b"tile.kernel @attention", T._compile.read_imports(source, "<source>"))
+        self.assertEqual(T._compile.read_imports(b"tile.kernel", "<source>"), b"")
 
 
 class VisitsTest(unittest.TestCase):

@@ -55,7 +55,8 @@ static void addTargetOptions(CLI::App &sub, TuneCommand &command) {
   sub.add_option("--list", command.options.list, "A list of sources, parameters and shapes instead")
       ->check(CLI::ExistingFile);
   addDefineOption(sub, target.space.defines);
-  sub.add_option("--kernel", target.space.kernel, "The kernel, when the source has several");
+  sub.add_option("--kernel", target.space.kernel,
+                 "The kernel or sequence, when the source has several");
   addShapes(sub, command.shapes, "Extents of the run-time dimensions; repeated, one shape each");
   addAssignments(sub, "--set", command.scalars, "NAME=VALUE",
                  "Value of a scalar argument, or of all elements of a view");

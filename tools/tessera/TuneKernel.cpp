@@ -50,10 +50,9 @@ static int compileStep(const TuneOptions &options, const std::string &directory,
   session.compiler = options.compiler.empty() ? TESSERA_VERSION : options.compiler;
   DiagnosticPrinter printer;
   auto handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
-  std::vector<std::string> sources(specs.size());
-  for (auto [spec, source] : llvm::zip_equal(specs, sources)) {
-    Target &target = session.targets.emplace_back();
-    CompileStatus status = prepareTarget(spec, handler, target, source);
+  std::vector<std::string> sources;
+  for (const TargetSpec &spec : specs) {
+    CompileStatus status = prepareTargets(spec, handler, session, sources);
     if (status != CompileStatus::Success)
       return static_cast<int>(status);
   }
@@ -67,8 +66,7 @@ static int compileStep(const TuneOptions &options, const std::string &directory,
   };
   if (Error error = buildContestants(session, sources, build))
     return failWith(std::move(error), ExitToolchain);
-  for (const Target &target : session.targets)
-    printPlan(llvm::outs(), target);
+  printPlan(llvm::outs(), session);
   llvm::outs().flush();
   if (Error error = writeFile(joinPath(directory, kManifest), session.print()))
     return failWith(std::move(error), ExitUsage);

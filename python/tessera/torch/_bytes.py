@@ -92,7 +92,10 @@ def _attend(q, k, v, out, lse, causal, scale, rotate, seed):
 
 def _quantize(x, rotation, **parameters):
     """(numbers, scale of each row) of [B, H, S, D], with further parameters of quantize.tile."""
-    parameters = {"T": TYPES[x.dtype], "D": x.shape[3], "ROTATE": rotation is not None, **parameters}
+    width = x.shape[3]
+    parameters = {"T": TYPES[x.dtype], "D": width, "ROTATE": rotation is not None, **parameters}
+    if rotation is not None and width > 128:
+        parameters["HALVES"] = True
     numbers = torch.empty(x.shape, dtype=torch.float8_e4m3fn, device=x.device)
     scales = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
     kernel = _find("quantize", x.device.type, tuple(parameters.items()))

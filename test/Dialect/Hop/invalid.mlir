@@ -227,7 +227,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
   hop.role @d elected {
   ^bb0(%wg: index):
   }
-  // expected-error@+1 {{is the fifth elected role of its kernel; they share one warpgroup, a warp each, so that there are at most 4}}
+  // expected-error@+1 {{needs warp 5 of the warpgroup that elected roles and those of warps share, which has 4; use fewer of them, or warpgroups(1)}}
   hop.role @e elected {
   ^bb0(%wg: index):
   }
@@ -244,9 +244,56 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
   hop.role @rows warpgroups(1) registers(240) {
   ^bb0(%wg: index):
   }
-  // expected-error@+1 {{asks for other registers than the elected role whose warpgroup it shares; setmaxnreg is of a whole warpgroup, so say the same for all of them}}
+  // expected-error@+1 {{asks for other registers than the role whose warpgroup it shares; setmaxnreg is of a whole warpgroup, so say the same for all of them}}
   hop.role @stores elected registers(40) {
   ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+// Two warps beside three of another role.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @moves warps(3) registers(40) {
+  ^bb0(%wg: index):
+    hop.warpgroup_sync
+  }
+  // expected-error@+1 {{needs warp 5 of the warpgroup that elected roles and those of warps share, which has 4; use fewer of them, or warpgroups(1)}}
+  hop.role @more warps(2) registers(40) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  // expected-error@+1 {{has 1 to 3 warps of a warpgroup that roles share, got 4; a whole one is warpgroups(1)}}
+  hop.role @moves warps(4) {
+  ^bb0(%wg: index):
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @moves warps(3) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{has a tile in registers, and @moves has 3 of the 4 warps among which the layout of a tile divides it; compute it in a role with warpgroups}}
+    %t = arith.constant dense<0.0> : tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%x: f32, %m: index):
+  hop.role @moves warps(3) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{runs on all threads of a warpgroup, and @moves has 3 warps of one; move it to a role with warpgroups}}
+    hop.turn.wait %wg
   }
 }
 
@@ -1525,5 +1572,33 @@ hop.kernel @transposed attributes {argument_names = [], argument_types = [], gri
   ^bb0(%wg: index):
     // expected-error@+1 {{writes 8-bit KxN elements as NxK, got}}
     hop.transpose %v, %v : !hop.shared<tensor<64x32xf8E4M3FN>, rows = 64>, !hop.shared<tensor<64x32xf8E4M3FN>, rows = 64>
+  }
+}
+
+// -----
+
+!Tile = tensor<64x32xf32, #hop.layout<accumulator>>
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%warpgroup: index):
+    %tile = arith.constant dense<0.0> : !Tile
+    // expected-error@+1 {{exchanges a value of each of 8 warps, got '!hop.buffer<tensor<1xi32>, 4>'}}
+    %sum = hop.combine_all sum %tile through %exchange : !Tile, !hop.buffer<tensor<1xi32>, 4> -> f32
+  }
+}
+
+// -----
+
+!Half = tensor<64x32xf16, #hop.layout<accumulator>>
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%warpgroup: index):
+    %tile = arith.constant dense<0.0> : !Half
+    // expected-error@+1 {{combines whole elements of f32 that a role holds, got 'tensor<64x32xf16, #hop.layout<accumulator>>'}}
+    %sum = hop.combine_all sum %tile through %exchange : !Half, !hop.buffer<tensor<1xi32>, 4> -> f32
   }
 }

@@ -259,7 +259,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4>
 
 // -----
 
@@ -401,8 +401,14 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a = "test.tile"() : () -> tensor<64xf32>
-// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1, got 'tensor<64xf32>': its elements are spread over the threads of all warpgroups, which no operation makes one of; store the tile and reduce it where it is read}}
+// expected-error@+1 {{'tile.reduce' op reduces a tile of rank 2 to one of rank 1, got 'tensor<64xf32>'; tile.reduce_all makes a number of all elements}}
 %b = tile.reduce min %a axis 0 : tensor<64xf32> -> tensor<f32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf16>
+// expected-error@+1 {{'tile.reduce_all' op makes a number of the type of the elements, 'f16', got 'f32'}}
+%b = tile.reduce_all sum %a : tensor<64x32xf16> -> f32
 
 // -----
 

@@ -1,7 +1,7 @@
-"""Damages the exchange by which warps reduce a row together: the simulator must name each damage, and nothing in the
-kernel as it is compiled.
+"""Damages the exchange by which warps reduce a row together, or a whole tile: the simulator must name each damage, and
+nothing in the kernel as it is compiled.
 
-    combine.py softmax.tile WORKDIR
+    combine.py {softmax.tile|all.tile} WORKDIR
 """
 
 import json
@@ -15,22 +15,32 @@ CASES = {"once": (4096, 4096), "loop": (4096, 1024)}
 BARRIER = re.compile(r"\tbar\.sync %r\d+, \d+;")
 
 
+def of_all(source):
+    """Whether the kernel stores a number for each row, and not a row."""
+    return os.path.basename(source) == "all.tile"
+
+
 def compile_kernel(source, width, columns, directory):
     ptx = os.path.join(directory, "kernel.ptx")
-    defines = ["-D", f"D={width}", "-D", f"BN={columns}", "-D", "BM=1", "-D", "T=f32", "--no-database"]
-    command = ["tessera", "compile", source, *defines, "--schedule", "consumers=1", "--emit", "ptx", "-o", ptx]
+    defines = ["-D", f"D={width}", "-D", f"BN={columns}"]
+    if not of_all(source):
+        defines += ["-D", "BM=1", "-D", "T=f32"]
+    command = ["tessera", "compile", source, *defines, "--no-database", "--schedule", "consumers=1", "--emit", "ptx", "-o", ptx]
     subprocess.run(command, check=True)
     with open(ptx) as file:
         return file.read()
 
 
-def write_launch(width, directory):
+def write_launch(source, width, directory):
     tensor = {"type": "f32", "shape": [2, width]}
+    result, strides = tensor, [width, width]
+    if of_all(source):
+        result, strides = {"type": "f32", "shape": [2]}, [width]
     launch = {
         "grid": 2,
         "shared": 1024,
-        "buffers": {"x": {**tensor, "fill": "random", "seed": 1}, "y": {**tensor, "fill": "nan"}},
-        "params": [{"buffer": "x"}, {"buffer": "y"}, {"value": 2}, {"value": width}, {"value": width}],
+        "buffers": {"x": {**tensor, "fill": "random", "seed": 1}, "y": {**result, "fill": "nan"}},
+        "params": [{"buffer": "x"}, {"buffer": "y"}, *({"value": number} for number in (2, *strides))],
     }
     with open(os.path.join(directory, "launch.json"), "w") as file:
         json.dump(launch, file, indent=1)
@@ -51,7 +61,7 @@ def main(source, directory):
     failures = 0
     for name, (width, columns) in CASES.items():
         text = compile_kernel(source, width, columns, directory)
-        write_launch(width, directory)
+        write_launch(source, width, directory)
         code, _, output = simulate(text, directory)
         print(f"{'ok  ' if code == 0 else 'FAIL'} {name} undamaged", "" if code == 0 else output)
         failures += code != 0

@@ -211,6 +211,17 @@ CASES = {
             "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
         },
     },
+    # Three warps of the producer's warpgroup.
+    "transposing-warps": {
+        **BYTES,
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=apart,transposer_warps=3",
+        "damages": {
+            "fence": FENCE,
+            "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 96;"), STALE),
+            "taken": (without_wait("ldmatrix"), TAKEN),
+            "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+        },
+    },
     # Loaded operands that a role of its own converts to the type of Q.
     "converter": {
         "defines": ["-DT=f32", "-DKV=f8E4M3FN"],

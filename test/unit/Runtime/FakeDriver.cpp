@@ -290,8 +290,9 @@ for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
   const char *bytes = static_cast<const char *>(parameters[i]);
   record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
 }
-// Kernels take longer the less shared memory they have.
-getState().clock += 1 + 1e5 / record.sharedMemory;
+// Kernels take longer the less shared memory they have, and those with none the more blocks.
+getState().clock +=
+    1 + (record.sharedMemory ? 1e5 / record.sharedMemory : 1e-4 * config->gridX * config->gridY);
 getState().launches.push_back(std::move(record));
 if (getState().onLaunch)
   getState().onLaunch();

@@ -18,6 +18,16 @@ static Timing makeTiming(double ms) {
   return timing;
 }
 
+/// What a file of the session is read as.
+static llvm::Expected<Session> writeAndLoad(const Session &session) {
+  llvm::SmallString<128> path;
+  int file;
+  EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("session", "json", file, path));
+  llvm::FileRemover remover(path);
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << session.print();
+  return Session::load(path);
+}
+
 /// Two contestants on a short and two long shapes; the second is faster on the long ones.
 static Session makeSession() {
   Session session;
@@ -53,12 +63,7 @@ TEST(SessionTest, SurvivesPrinting) {
   Session session = makeSession();
   session.targets[0].contestants[1].timings[0]->failure = "it hangs";
   session.targets[0].contestants[1].timings[2].reset();
-  llvm::SmallString<128> path;
-  int file;
-  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("session", "json", file, path));
-  llvm::FileRemover remover(path);
-  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << session.print();
-  llvm::Expected<Session> read = Session::load(path);
+  llvm::Expected<Session> read = writeAndLoad(session);
   ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
   EXPECT_EQ(read->device->multiprocessors, 132);
   const Contestant &second = read->targets[0].contestants[1];
@@ -107,6 +112,86 @@ TEST(SessionTest, WinnersByClass) {
   EXPECT_EQ(also.measured.measuredWith, (Values{{"T", "bf16"}}));
 }
 
+/// Two kernels of a sequence: the first chose BM = 256 and cares for nothing else, the second SM.
+static Session makeSequenceSession() {
+  Session session = makeSession();
+  TargetSequence &sequence = session.sequences.emplace_back();
+  sequence.name = "both";
+  for (const char *bm : {"128", "256"})
+    for (const char *sm : {"4", "8"}) {
+      SequenceForm &form = sequence.forms.emplace_back();
+      form.tuned = {{"BM", bm}, {"SM", sm}};
+      form.parameters = form.tuned;
+      form.programs = {{"gemm", bm == std::string("128") ? "standard" : "large"},
+                       {"sum", std::string("sum ") + sm}};
+      form.bundle = "form.bundle";
+    }
+  Target sum = session.targets[0];
+  sum.kernel = "sum";
+  sum.program = "sum 4";
+  for (unsigned i = 0; i < 2; ++i)
+    for (Target *target : {&session.targets[0], &sum}) {
+      Candidate &candidate = target->contestants[i].candidate;
+      candidate.tuned = {{"BM", "128"}, {"SM", "4"}};
+      candidate.tuned[target == &sum ? "SM" : "BM"] =
+          target == &sum ? (i ? "8" : "4") : (i ? "256" : "128");
+      candidate.parameters.insert(candidate.tuned.begin(), candidate.tuned.end());
+      if (target == &sum)
+        candidate.program = i ? "sum 8" : "sum 4";
+    }
+  session.targets.push_back(sum);
+  for (Target &target : session.targets) {
+    target.sequence = 0;
+    target.aloneMs = {1, 1, 1};
+  }
+  return session;
+}
+
+TEST(SessionTest, EntriesOfASequenceHaveTheTilesOfAllItsKernels) {
+  Session session = makeSequenceSession();
+  EXPECT_EQ(session.sequences[0].findForm({{"gemm", "large"}, {"sum", "sum 4"}})->tuned,
+            (Values{{"BM", "256"}, {"SM", "4"}}));
+  EXPECT_EQ(session.sequences[0].findForm({{"gemm", "other"}}), nullptr);
+  std::vector<Entry> entries = makeEntries(session);
+  ASSERT_EQ(entries.size(), 8u);
+  for (const Entry &entry : entries) {
+    bool isLong = entry.shapeClass == "many-long";
+    EXPECT_EQ(entry.parameters.at("BM"), isLong ? "256" : "128");
+    EXPECT_EQ(entry.parameters.at("SM"), isLong ? "8" : "4");
+    EXPECT_EQ(entry.measured.sequence, "both");
+  }
+}
+
+TEST(SessionTest, WhatDoesNotGoWithTheTilesIsNoModel) {
+  Session session = makeSequenceSession();
+  Target &sum = session.targets[1];
+  sum.contestants[0].timings[1].reset();
+  EXPECT_EQ(&getModelChoice(sum, {1, 2}), &sum.contestants[1]);
+  EXPECT_EQ(&getModelChoice(sum, {0}), &sum.contestants[0]);
+  sum.sequence.reset();
+  EXPECT_EQ(&getModelChoice(sum, {1, 2}), &sum.contestants[0]);
+}
+
+TEST(SessionTest, SequencesSurvivePrinting) {
+  Session session = makeSequenceSession();
+  llvm::Expected<Session> read = writeAndLoad(session);
+  ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
+  EXPECT_EQ(read->print(), session.print());
+  // As where measuring ended early.
+  session.targets[1].aloneMs.pop_back();
+  ASSERT_TRUE(static_cast<bool>(read = writeAndLoad(session))) << toString(read.takeError());
+  EXPECT_EQ(read->targets[1].aloneMs.size(), 2u);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printResults(os, *read);
+  EXPECT_NE(text.find("sum, 50% of sequence 'both', M = 1024"), std::string::npos) << text;
+  EXPECT_NE(text.find("sum, in sequence 'both', M = 4096"), std::string::npos) << text;
+  session.targets[1].sequence = 1;
+  read = writeAndLoad(session);
+  ASSERT_FALSE(static_cast<bool>(read));
+  EXPECT_NE(toString(read.takeError()).find("targets[1].sequence"), std::string::npos);
+}
+
 TEST(SessionTest, AClassThatNobodyRanHasNoEntry) {
   Session session = makeSession();
   for (Contestant &contestant : session.targets[0].contestants)
@@ -122,7 +207,7 @@ TEST(SessionTest, TableSaysWhoWonAndWhyOthersLost) {
   std::string text;
   llvm::raw_string_ostream os(text);
   printResults(os, session);
-  printPlan(os, session.targets[0]);
+  printPlan(os, session);
   EXPECT_NE(text.find("failed: BM = 256; stages = 3: it hangs"), std::string::npos) << text;
   EXPECT_NE(text.find("class many-short: the model's choice"), std::string::npos) << text;
   EXPECT_NE(text.find("class many-long: BM = 256; stages = 3, 33.3% faster"), std::string::npos)

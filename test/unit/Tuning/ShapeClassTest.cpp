@@ -67,6 +67,18 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>)
   EXPECT_EQ(getShapeClass(measure(kernel, {{"M", 64}}), 132), "few-short");
 }
 
+TEST_F(ShapeClassTest, ASequenceIsAsItsLongestKernel) {
+  readKernel("gemm_split");
+  tile::EntryOpInterface sequence = *module->getOps<tile::SequenceOp>().begin();
+  llvm::StringMap<int64_t> dims = {{"M", 1024}, {"N", 512}, {"K", 8192}};
+  ASSERT_FALSE(static_cast<bool>(checkShape(sequence, dims)));
+  ShapeMeasure found = cantFail(measureShape(sequence, dims));
+  EXPECT_EQ(found.tiles, 8u * 4 * 4);
+  EXPECT_EQ(found.iterations, 32);
+  EXPECT_EQ(toString(checkShape(sequence, {{"M", 1}, {"N", 1}, {"K", 1}, {"PARTS", 1}})),
+            "sequence 'gemm_split' has no dimension 'PARTS'; it has M, K, N");
+}
+
 TEST_F(ShapeClassTest, NamesWhatIsMissing) {
   tile::KernelOp kernel = readKernel("gemm");
   EXPECT_EQ(toString(checkShape(kernel, {{"M", 1}, {"N", 1}})), "the shape lacks the extent of K");

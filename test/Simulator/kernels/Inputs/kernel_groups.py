@@ -154,7 +154,9 @@ def fp8():
     """Elements of 8 bits: rounded with scales of rows and blocks, rotated or not; products with all scales; attention."""
     for defines, schedule in itertools.product(
         (["-DD=16"], ["-DD=80"], ["-DOUT=f8E5M2", "-DT=f16"], ["-DBLOCKS=true"], ["-DD=4096"], ["-DD=64", "-DROTATE=true"],
-         ["-DROTATE=true"], ["-DROTATE=true", "-DBLOCKS=true"], ["-DD=256", "-DROTATE=true"]), ("", "consumers=1")
+         ["-DROTATE=true"], ["-DROTATE=true", "-DBLOCKS=true"], ["-DD=256", "-DROTATE=true"],
+         ["-DROTATE=true", "-DHALVES=true"], ["-DD=256", "-DROTATE=true", "-DHALVES=true", "-DBLOCKS=true"]),
+        ("", "consumers=1", "consumers=1,warp_specialize=false")
     ):  # fmt: skip
         shapes = [part for rows in (1, 203) for part in ("--shape", f"B=2,H=1,SX={rows}")]
         yield ["quantize.tile", *defines, "--schedule", schedule, *shapes, "--sim-blocks", "2", "--seeds", "3"], None
@@ -204,7 +206,8 @@ def attention_fp8():
         yield attention8(["-DTQ=bf16", "-DD=64", "-DBN=32", "-DV_TRANSPOSED=false"], odd[::2], schedule), None
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
-        for transposed, by in (("false", "own"), ("false", "apart"), ("true", "own")):
+        warps = [("false", f"apart,transposer_warps={n}") for n in range(1, 5)]
+        for transposed, by in (("false", "own"), *warps, ("true", "own")):
             if ws or by == "own":
                 defines = ["-DD=64", "-DBN=32", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
                 yield attention8(defines, lengths[:1], f"{schedule},transpose={by}"), None

@@ -1,0 +1,33 @@
+//===- PipeSlots.h - Slots of pipes that passes make ----------------------===//
+//
+// Pipes that no load of the source fills, and lists in shared memory: the passes that make them and
+// the model that counts their bytes agree here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_PIPESLOTS_H
+#define TESSERA_PASSES_ANALYSIS_PIPESLOTS_H
+
+#include <cstdint>
+
+namespace tessera {
+
+/// Grid points that a thread block runs before it comes back to those whose speculation failed: the
+/// length of the list that it keeps of them in shared memory.
+constexpr int64_t kRetryTiles = 512;
+
+/// Slots of the pipe by which the roles of a persistent kernel get the numbers of tiles that the
+/// launch's counter gives out: one that is read, one that is filled.
+constexpr int64_t slotsOfNumbers = 2;
+
+/// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
+/// filled.
+constexpr int64_t slotsOfSums = 2;
+/// Slots of the pipes of a role that transposes (transpose = apart), likewise.
+constexpr int64_t slotsOfTransposed = 2;
+/// And of those of a role that converts operands.
+constexpr int64_t slotsOfConverted = 2;
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_PIPESLOTS_H
