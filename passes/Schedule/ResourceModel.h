@@ -1,7 +1,7 @@
-//===- ResourceModel.h - What a kernel needs of a Hopper SM ---------------===//
+//===- ResourceModel.h - What a kernel needs of shared memory -------------===//
 //
-// The feasibility model behind tile-choose-schedule: shared memory and
-// registers of a kernel, derived from its IR.
+// Half of the feasibility model behind tile-choose-schedule: which tiles of a
+// kernel are in shared memory, and what they take. RegisterModel.h is the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,13 +9,10 @@
 #define TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H
 
 #include "dialects/Hop/Hop.h"
-#include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/PipeSlots.h"
-#include "passes/Analysis/VectorAxes.h"
-#include "passes/Schedule/CostModel.h"
 
 namespace tessera {
 
@@ -89,6 +86,12 @@ int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::Transpos
 /// Shared memory of what a converter hands on.
 int64_t convertedBytes(tile::KernelOp kernel);
 
+/// The computed operands of the dots of `kernel` that are in shared memory; dots of `apart` are of
+/// another role.
+llvm::SmallVector<mlir::OpOperand *> stagedOperands(tile::KernelOp kernel,
+                                                    tile::OperandKind operands,
+                                                    const llvm::DenseSet<mlir::Operation *> &apart);
+
 /// Whether the computed operands of the dots of `kernel` that are in shared memory with `operands`
 /// can be there, and their bytes: with `shared` all of them, else those that are transposed.
 struct ComputedOperands {
@@ -109,39 +112,6 @@ SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
 std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
                                             int64_t outerStages, int64_t consumers);
-
-/// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
-/// assembles none that does not fit, whatever its role has later (C7602).
-int64_t widestDotRegisters(tile::KernelOp kernel, const CostModel &model);
-
-/// The split known to work on the hardware for `consumers` warpgroups, which
-/// divides the registers of an SM among all threads of one CTA.
-RegisterSplit registerSplit(int64_t consumers, bool warpSpecialize, const CostModel &model);
-
-/// What the model lets a thread with `budget` registers use: some are spared for ptxas, and no
-/// thread addresses more than hopper::mostThreadRegisters.
-int64_t usableRegisters(int64_t budget, const CostModel &model);
-
-/// Registers that a consumer thread needs when the rows of every dot are
-/// divided among `consumers` warpgroups: the largest sum of tiles live at once
-/// in `kernel` as it stands, plus a constant for addresses, counters and
-/// descriptors. Tiles in shared memory and those that follow from scalars
-/// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
-/// registers for 64 rows.
-/// Without warp specialization the consumers also start the loads. Operands in shared memory take
-/// no registers, and neither does what `placement` puts elsewhere.
-int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                          tile::OperandKind operands, tile::PlacementKind placement,
-                          const CostModel &model);
-
-/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
-/// setmaxnreg takes them.
-int64_t reducerRegisters(tile::KernelOp kernel, const CostModel &model);
-
-/// The same for a thread of a kernel without dots, whose tiles have `layout` and whose tiles of
-/// rank 1 lie along `axes`.
-int64_t directRegisters(tile::KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,
-                        const CostModel &model);
 
 } // namespace tessera
 

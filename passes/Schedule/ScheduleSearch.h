@@ -7,6 +7,7 @@
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
+#include "passes/Schedule/RegisterModel.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include <map>

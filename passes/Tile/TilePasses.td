@@ -148,10 +148,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
 
     The numbers by which the search prefers and rejects are in `passes/Schedule/CostModel.h`, each with its measurement.
 
-    What fits is decided by `passes/Schedule/ResourceModel.h`: shared memory (at most 232448 bytes: the tiles that dots
+    What fits is decided by `passes/Schedule/ResourceModel.h`, shared memory (at most 232448 bytes: the tiles that dots
     read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of stores with
-    `staging = own`, mbarriers) and registers of a consumer thread, by liveness of the kernel as `tile-overlap` would
-    leave it. A remark tells why each preferred candidate was rejected, in numbers. When nothing fits, or a field that
+    `staging = own`, mbarriers), and by `RegisterModel.h`, registers of a consumer thread, by liveness of the kernel as
+    `tile-overlap` would leave it. A remark tells why each preferred candidate was rejected, in numbers. When nothing fits, or a field that
     is written or overridden cannot hold, the error says what would work. Rejected is also what later passes refuse:
     turns where the loop with the dots holds another loop, and consumers that cannot divide a tile, such as a transposed
     first operand of a dot.
