@@ -5,7 +5,8 @@ stream one after another, too few to fill it; the device is waited for between b
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
 stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
 alternatives takes of a launch, remembered for its extents or computed anew, and what calls of attention take from PyTorch,
-which allocate their results: tessera.torch, PyTorch's own and FlashAttention. A process is faster
+which allocate their results: tessera.torch, PyTorch's own, FlashAttention and FlexAttention, and the first two for tensors
+that require gradients. A process is faster
 or slower than another one by up to a third for as long as it runs, so the C program's batches are those of several.
 Bundles: those of test/gpu/build_bundles.py.
 """
@@ -57,6 +58,26 @@ def through_python(kernel, d, options):
     return time_batches(lambda: kernel(q, k, v, o, lse, 1.0), options)
 
 
+def list_peers():
+    """Functions of others that compute attention from PyTorch and are here, by name."""
+    import torch
+
+    found = {"PyTorch's own": torch.nn.functional.scaled_dot_product_attention}
+    try:
+        from flash_attn import flash_attn_func
+    except ImportError:
+        pass
+    else:
+        found["FlashAttention"] = flash_attn_func
+    try:
+        from torch.nn.attention.flex_attention import flex_attention
+    except ImportError:
+        pass
+    else:
+        found["FlexAttention"] = torch.compile(flex_attention)
+    return found
+
+
 def through_torch(d, options):
     """Of each function that computes attention from PyTorch and is here, by its name."""
     import torch
@@ -65,18 +86,19 @@ def through_torch(d, options):
 
     q, k, v = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(3))
     calls = {
-        "tessera.torch": lambda: attention(q, k, v),
-        "tessera.torch, return_lse": lambda: attention(q, k, v, return_lse=True),
-        "PyTorch's own": lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+        "tessera.torch": attention,
+        "tessera.torch, return_lse": lambda *tensors: attention(*tensors, return_lse=True),
+        **list_peers(),
     }
-    try:
-        from flash_attn import flash_attn_func
-    except ImportError:
-        pass
-    else:
-        calls["FlashAttention"] = lambda: flash_attn_func(q, k, v)
-    with torch.no_grad():
-        return {name: time_batches(call, options) for name, call in calls.items()}
+    found = {}
+    for name, call in calls.items():
+        with torch.no_grad():
+            found[name] = time_batches(lambda call=call: call(q, k, v), options)
+    # What autograd keeps of a call goes with its result.
+    q, k, v = (tensor.requires_grad_() for tensor in (q, k, v))
+    for name in ("tessera.torch", "PyTorch's own"):
+        found[f"{name}, with gradients"] = time_batches(lambda call=calls[name]: call(q, k, v), options)
+    return found
 
 
 def through_c(options, *what):

@@ -43,61 +43,81 @@ typedef struct {
   double iterationTime, endsTime; /* in microseconds: an iteration, and a tile beside these */
 } TimeModel;
 
-enum { TIME_SAMPLES = 16 };
-/* Far beyond what any grid or loop has, and far from what 64 bits hold. */
+/* So many tiles of different lengths are looked at, together: a compiler makes vectors of them. */
+enum { TIME_SAMPLES = 8 };
+/* Far beyond what any grid or loop has, and numbers up to it are exact as doubles. */
 #define TIME_LIMIT (INT64_C(1) << 40)
 
-static inline int64_t limitTime(double exact, int64_t value) {
-  return exact > (double)TIME_LIMIT    ? TIME_LIMIT
-         : exact < -(double)TIME_LIMIT ? -TIME_LIMIT
-                                       : value;
+static inline double limitTime(double value) {
+  const double limit = (double)TIME_LIMIT;
+  value = value < limit ? value : limit;
+  return value > -limit ? value : -limit;
 }
 
-static inline int64_t floorTime(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+/* Without the mathematical library, which programs would have to link. */
+static inline double floorTime(double value) {
+  double whole = (double)(int64_t)value;
+  return whole > value ? whole - 1 : whole;
 }
 
-static inline int64_t applyTime(int op, int64_t a, int64_t b) {
+/* left[i] becomes its result with right[i]. A quotient of numbers up to TIME_LIMIT is never rounded
+ * up to the next integer. */
+static inline void applyTime(int op, double *left, const double *right, int lanes) {
+  int i;
   switch (op) {
   case TIME_ADD:
-    return limitTime((double)a + (double)b, a + b);
+    for (i = 0; i < lanes; ++i)
+      left[i] = limitTime(left[i] + right[i]);
+    break;
   case TIME_SUB:
-    return limitTime((double)a - (double)b, a - b);
-  case TIME_MUL: {
-    double exact = (double)a * (double)b;
-    int fits = exact < 4e18 && exact > -4e18;
-    return limitTime(exact, fits ? a * b : 0);
-  }
+    for (i = 0; i < lanes; ++i)
+      left[i] = limitTime(left[i] - right[i]);
+    break;
+  case TIME_MUL:
+    for (i = 0; i < lanes; ++i)
+      left[i] = limitTime(left[i] * right[i]);
+    break;
   case TIME_FLOOR_DIV:
-    return b ? floorTime(a, b) : 0;
+    for (i = 0; i < lanes; ++i)
+      left[i] = right[i] != 0 ? floorTime(left[i] / right[i]) : 0;
+    break;
   case TIME_CEIL_DIV:
-    return b ? -floorTime(-a, b) : 0;
+    for (i = 0; i < lanes; ++i)
+      left[i] = right[i] != 0 ? -floorTime(-left[i] / right[i]) : 0;
+    break;
   case TIME_MIN:
-    return a < b ? a : b;
+    for (i = 0; i < lanes; ++i)
+      left[i] = left[i] < right[i] ? left[i] : right[i];
+    break;
   default:
-    return a > b ? a : b;
+    for (i = 0; i < lanes; ++i)
+      left[i] = left[i] > right[i] ? left[i] : right[i];
   }
 }
 
-/* The iterations of the tile at `index`. */
-static inline int64_t countIterations(const TimeModel *model, const int64_t *dims,
-                                      const int64_t *index) {
-  int64_t stack[TIME_DEPTH] = {0};
-  int i, top = 0;
-  for (i = 0; i < model->termCount; ++i) {
-    const TimeTerm *term = &model->terms[i];
-    if (term->op == TIME_NUMBER)
-      stack[top++] = term->value;
-    else if (term->op == TIME_DIM)
-      stack[top++] = dims[term->value];
-    else if (term->op == TIME_INDEX)
-      stack[top++] = index[term->value];
-    else {
+/* The iterations of `lanes` tiles, the indices of tile i at index[0][i] to index[2][i]. */
+static inline void countIterations(const TimeModel *model, const int64_t *dims,
+                                   double (*index)[TIME_SAMPLES], double *iterations, int lanes) {
+  double stack[TIME_DEPTH][TIME_SAMPLES];
+  int i, t, top = 0;
+  for (t = 0; t < model->termCount; ++t) {
+    const TimeTerm *term = &model->terms[t];
+    if (term->op == TIME_INDEX) {
+      for (i = 0; i < lanes; ++i)
+        stack[top][i] = index[term->value][i];
+      ++top;
+    } else if (term->op <= TIME_DIM) {
+      double number = limitTime((double)(term->op == TIME_DIM ? dims[term->value] : term->value));
+      for (i = 0; i < lanes; ++i)
+        stack[top][i] = number;
+      ++top;
+    } else {
       --top;
-      stack[top - 1] = applyTime(term->op, stack[top - 1], stack[top]);
+      applyTime(term->op, stack[top - 1], stack[top], lanes);
     }
   }
-  return stack[0] < 0 ? 0 : stack[0];
+  for (i = 0; i < lanes; ++i)
+    iterations[i] = stack[0][i] > 0 ? stack[0][i] : 0;
 }
 
 /* So many of the places that run tiles are free from `time` on. */
@@ -137,71 +157,83 @@ static inline int placeTiles(TimeLevel *levels, int levelCount, int64_t atATime,
 }
 
 /* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
-enum { TIME_SECTIONS = 3 };
+enum { TIME_SECTIONS = 2 };
 
-/* The tiles of a section of `size` of the other indices that sample number `i` stands for. */
-static inline int64_t countSample(const int64_t *grid, int64_t size, int samples, int i) {
-  return grid[0] * size * (i + 1) / samples - grid[0] * size * i / samples;
+/* Of `tiles`, those that sample `i` of `samples` stands for. */
+static inline int64_t countSample(double tiles, int samples, int i) {
+  return (int64_t)floorTime(tiles * (i + 1) / samples) - (int64_t)floorTime(tiles * i / samples);
 }
 
 /* The time of tiles that differ, sorted by the first index in sections of the others. */
 static inline double predictSections(const TimeModel *model, const double *lengths, int samples,
-                                     const int64_t *grid) {
+                                     double mean, const double *grid) {
   TimeLevel levels[TIME_SECTIONS * TIME_SAMPLES + 2];
-  int64_t outer = applyTime(TIME_MUL, grid[1], grid[2]),
-          total = applyTime(TIME_MUL, outer, grid[0]);
-  int64_t places = total < model->atATime ? total : model->atATime;
-  int64_t size = applyTime(TIME_MUL, model->section, places) / grid[0], sections, number;
-  double work = 0;
+  double outer = grid[1] * grid[2], places = (double)model->atATime, number, left;
+  double running = outer * grid[0] < places ? outer * grid[0] : places;
+  double size = floorTime((double)model->section * running / grid[0]);
   int i, levelCount = 1;
   size = size < 1 ? 1 : size > outer ? outer : size;
-  sections = (outer + size - 1) / size;
-  number = sections > TIME_SECTIONS ? sections - TIME_SECTIONS : 0;
-  for (i = 0; i < samples; ++i)
-    work += lengths[i] * (double)countSample(grid, size, samples, i);
-  levels[0].time = (double)number * work / (double)model->atATime;
+  number = -floorTime(-outer / size) - TIME_SECTIONS;
+  number = number > 0 ? number : 0;
+  levels[0].time = number * size * grid[0] * mean / places;
   levels[0].places = model->atATime;
-  for (; number < sections; ++number)
+  for (left = outer - number * size; left > 0; left -= size)
     for (i = 0; i < samples; ++i) {
       int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
-      int64_t left = outer - number * size;
-      int64_t count = countSample(grid, left < size ? left : size, samples, next);
-      levelCount = placeTiles(levels, levelCount, model->atATime, count, lengths[next]);
+      double tiles = grid[0] * (left < size ? left : size);
+      levelCount = placeTiles(levels, levelCount, model->atATime, countSample(tiles, samples, next),
+                              lengths[next]);
     }
   return levels[levelCount - 1].time;
+}
+
+/* Which of `extent` places sample `i` is at: the middle of its part or, between two of them, that
+ * which is nearer to the end, so that samples are in the middle as a whole. */
+static inline double sampleTime(double extent, int samples, int i) {
+  double middle = extent * (2 * i + 1) / (2 * samples);
+  return 2 * i < samples ? -floorTime(-middle) - 1 : floorTime(middle);
 }
 
 /* The microseconds of a launch whose grid has so many tiles in x, y and z. Tiles of different
  * lengths are told apart at TIME_SAMPLES places of the grid. */
 static inline double predictTime(const TimeModel *model, const int64_t *dims, const int64_t *grid) {
-  double lengths[TIME_SAMPLES], work = 0, longest = 0, atATime = (double)model->atATime;
-  int64_t total = 1, most = 1, index[3];
-  int i, d, samples, differ = 0;
-  for (d = 0; d < 3; ++d)
-    total = applyTime(TIME_MUL, total, grid[d]);
+  double index[3][TIME_SAMPLES], lengths[TIME_SAMPLES], extents[3], total = 1, most = 1, mean = 0;
+  double longest = 0, places = (double)model->atATime, work;
+  int i, d, samples, used[3] = {0, 0, 0}, differ = 0;
+  for (d = 0; d < 3; ++d) {
+    extents[d] = limitTime((double)grid[d]);
+    total = limitTime(total * extents[d]);
+  }
   if (total <= 0)
     return 0;
   for (i = 0; i < model->termCount; ++i)
-    if (model->terms[i].op == TIME_INDEX && grid[model->terms[i].value] > most)
-      most = grid[model->terms[i].value];
+    if (model->terms[i].op == TIME_INDEX) {
+      used[model->terms[i].value] = 1;
+      if (extents[model->terms[i].value] > most)
+        most = extents[model->terms[i].value];
+    }
   samples = most < TIME_SAMPLES ? (int)most : TIME_SAMPLES;
+  for (d = 0; d < 3; ++d)
+    for (i = 0; used[d] && i < TIME_SAMPLES; ++i)
+      index[d][i] = i < samples ? sampleTime(extents[d], samples, i) : 0;
+  if (samples == 1)
+    countIterations(model, dims, index, lengths, 1);
+  else
+    countIterations(model, dims, index, lengths, TIME_SAMPLES);
   for (i = 0; i < samples; ++i) {
-    for (d = 0; d < 3; ++d)
-      index[d] = grid[d] * (2 * i + 1) / (2 * samples);
-    lengths[i] =
-        model->endsTime + model->iterationTime * (double)countIterations(model, dims, index);
-    work += lengths[i] / samples;
+    lengths[i] = model->endsTime + model->iterationTime * lengths[i];
+    mean += lengths[i] / samples;
     longest = lengths[i] > longest ? lengths[i] : longest;
     differ |= lengths[i] != lengths[0];
   }
   if (!differ)
-    return (double)((total + model->atATime - 1) / model->atATime) * longest;
-  if (model->order != TIME_LINEAR)
-    return predictSections(model, lengths, samples, grid);
-  if (total <= model->atATime)
+    return -floorTime(-total / places) * longest;
+  if (total <= places)
     return longest;
+  if (model->order != TIME_LINEAR)
+    return predictSections(model, lengths, samples, mean, extents);
   /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
-  work = work * (double)total / atATime + longest / 2;
+  work = mean * total / places + longest / 2;
   return work < longest ? longest : work;
 }
 

@@ -2,12 +2,13 @@
 """tessera.jax on the GPU: agreement with f64, also of gradients, compiled, mapped, exported, in command buffers, and the
 host's time.
 
-    python3 test/gpu/jax_call.py
+    python3 test/gpu/jax_call.py [--quick]
 
 Needs libtessera and ptxas, as each kernel is compiled when a program first needs it. The last line reads "N passed,
 N failed".
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -38,10 +39,10 @@ def assert_close(out, expected, what):
         raise AssertionError(f"{what}: error {error:.3g}, limit {limit:.3g}")
 
 
-def check_meaning():
+def check_meaning(quick):
     slopes = jnp.asarray([2.0**-i for i in range(1, 9)], jnp.float32)
-    for d in (64, 72, 128, 256):
-        for dtype in (jnp.bfloat16, jnp.float16):
+    for d in (64, 128) if quick else (64, 72, 128, 256):
+        for dtype in (jnp.bfloat16,) if quick else (jnp.bfloat16, jnp.float16):
             for named, bounds in (
                 ({}, {}),
                 ({"causal": True}, {"right": 0}),
@@ -61,7 +62,7 @@ def check_meaning():
                         raise AssertionError(f"{what}: without the LSE the output differs")
 
 
-def check_gradients():
+def check_gradients(quick):
     """Of masks, soft caps and functions with what they capture, in both forms."""
     slopes, lengths = jnp.asarray([2.0**-i for i in range(1, 9)], jnp.float32), jnp.asarray([500, 311], jnp.int32)
 
@@ -76,7 +77,7 @@ def check_gradients():
           "mask_mod": lambda b, h, q, k: k < lengths[b]},
          lambda s, b, h, q, k: 5 * jnp.tanh(s / 5) - slopes[h] * abs(q - k), lambda b, h, q, k: k < lengths[b]),
     ):  # fmt: skip
-        for d, deterministic in ((64, False), (64, True), (128, False), (256, True)):
+        for d, deterministic in ((64, False), (64, True), (128, False), (256, True))[: 1 if quick else 4]:
             tensors = problems.make(heads=8, rows=501, keys=703, d=d)
 
             def run(*tensors):
@@ -94,13 +95,13 @@ def check_gradients():
                 raise AssertionError(f"{what}: two runs differ")
 
 
-def check_vmap():
+def check_vmap(quick):
     q, k, v = problems.make(rows=130, keys=200)
     out = jax.jit(jax.vmap(lambda q: attention(q, k, v, causal=True)))(jnp.stack([q, -q]))
     assert_close(out[1], problems.exact(-q, k, v, right=0)[0], "vmap")
 
 
-def check_many_calls():
+def check_many_calls(quick):
     """Eight calls of a program, which XLA may record in a command buffer, run a hundred times."""
     q, k, v = problems.make(heads=8, rows=600, keys=600, d=128)
     run = jax.jit(lambda q, k, v: [attention(q * (i + 1), k, v, causal=True) for i in range(8)])
@@ -112,7 +113,7 @@ def check_many_calls():
             raise AssertionError("results differ")
 
 
-def check_exported_programs():
+def check_exported_programs(quick):
     tensors = problems.make(rows=50, keys=70)
     run = jax.jit(lambda *tensors: attention(*tensors, causal=True))
     allowed = [jax.export.DisabledSafetyCheck.custom_call("tessera_attention")]
@@ -127,7 +128,7 @@ def check_exported_programs():
         raise AssertionError(f"another process gives another result: {other.stderr.decode()[-500:]}")
 
 
-def check_host_time():
+def check_host_time(quick):
     """Prints the host's microseconds for a compiled call, beside one that does nothing but copy."""
     tensors = problems.make(batch=1, heads=8, kv_heads=8, rows=128, keys=128)
     for name, run in (
@@ -150,4 +151,6 @@ CHECKS = [check_meaning, check_gradients, check_vmap, check_many_calls, check_ex
 
 
 if __name__ == "__main__":
-    checks.run(CHECKS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes")
+    checks.run(CHECKS, parser.parse_args().quick)
