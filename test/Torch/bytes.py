@@ -7,7 +7,7 @@ import problems
 import torch
 from problems import band, exact, make
 
-from tessera.torch import attention_fp8
+from tessera.torch import _bytes, attention_fp8
 
 
 def find_error(got, expected):
@@ -61,6 +61,34 @@ class Meaning(unittest.TestCase):
         self.assertLess(rotated, plain)
         self.assertFalse(torch.equal(attention_fp8(*tensors, seed=1), attention_fp8(*tensors)))
 
+    def test_rotations(self):
+        """Of all head dimensions: a Hadamard matrix, and the results of none."""
+        for width in (64, 96, 128, 192, 256):
+            matrix = _bytes._make_rotation(width, 3, torch.float32, "cpu")
+            self.assertTrue(torch.equal(matrix @ matrix.mT, width * torch.eye(width)))
+            tensors = make(d=width, rows=20)
+            self.check(tensors, exact(*tensors), rotate=True)
+
+    def test_cached(self):
+        """Keys and values of 8 bits beside queries of 16: nothing more is rounded than in 16 bits."""
+        for dtype, kept, sizes in (
+            (torch.bfloat16, torch.float8_e4m3fn, {"d": 64}),
+            (torch.float16, torch.float8_e5m2, {"d": 128, "rows": 33, "heads": 4, "kv_heads": 2}),
+            (torch.bfloat16, torch.float8_e4m3fn, {"d": 192, "dv": 128, "rows": 20}),
+            (torch.bfloat16, torch.float8_e4m3fn, {"d": 256, "rows": 20}),
+        ):
+            q, k, v = make(dtype=dtype, **sizes)
+            k8, v8 = (4 * k).to(kept), (2 * v).to(kept)
+            for causal in (False, True):
+                out, lse = attention_fp8(q, k8, v8, causal=causal, k_scale=0.25, v_scale=0.5, return_lse=True)
+                visible = band(q.shape[2], k.shape[2], right=0) if causal else None
+                expected = exact(q, k8.double() / 4, v8.double() / 2, visible)
+                self.assertEqual(out.dtype, dtype)
+                problems.assert_close(self, out, expected[0], (sizes, causal))
+                self.assertTrue(torch.allclose(lse.double(), expected[1], atol=1e-3), sizes)
+        out = attention_fp8(q, k8, v8)
+        problems.assert_close(self, out, exact(q, k8, v8)[0])
+
     def test_empty(self):
         q, k, v = make(d=64, keys=0)
         out, lse = attention_fp8(q, k, v, return_lse=True)
@@ -69,13 +97,19 @@ class Meaning(unittest.TestCase):
 
     def test_refused(self):
         q, k, v = make(d=64)
+        k8 = k.to(torch.float8_e4m3fn)
         for arguments, options, error, text in (
             ((q, k, v), {"layout": "SBHD"}, ValueError, "argument 'layout'"),
             ((q.float(), k, v), {}, TypeError, "argument 'q' has type torch.float32"),
             ((q, k, v), {"scale": 0}, ValueError, "argument 'scale' is 0"),
+            ((q, k, v), {"k_scale": 2.0}, ValueError, "argument 'k_scale' is given with 'k' of 16 bits"),
+            ((q, k8, v), {}, TypeError, "argument 'v' has type torch.bfloat16 and 'k' torch.float8_e4m3fn"),
+            ((q, k8[..., :32], k8), {}, ValueError, "argument 'k' has head dimension 32 and 'q' 64"),
+            ((q, k8, k8), {"rotate": True}, ValueError, "argument 'rotate' is true with 'k' of 8 bits"),
+            ((q, k8, k8), {"k_scale": 0.0}, ValueError, "argument 'k_scale' is 0.0; it is a number above 0"),
+            ((q, k8, k8), {"v_scale": torch.ones(1)}, ValueError, "argument 'v_scale' is tensor"),
             (make(d=40), {}, ValueError, "head dimensions 40 and 40"),
             (make(d=64, dv=72), {}, ValueError, "head dimensions 64 and 72"),
-            (make(d=96), {"rotate": True}, ValueError, "argument 'rotate' is true with head dimension 96"),
             ((q, k.clone().requires_grad_(), v), {}, NotImplementedError, "argument 'k' requires a gradient"),
         ):
             with self.assertRaisesRegex(error, text):
