@@ -1,0 +1,150 @@
+// Causal attention from C++: the kernel is a function that the build compiled into this program
+// (CMakeLists.txt).
+//
+//   attention             on a Hopper GPU, compared with the same in double
+//   attention --launch    only launches, for machines with a stand-in for the driver
+
+#include "attention_causal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr int64_t batch = 1, heads = 4, keyHeads = 2, length = 203, width = 64;
+constexpr float scale = 0.125f;
+
+void check(int status, const char *what) {
+  if (!status)
+    return;
+  std::fprintf(stderr, "%s: error %d\n", what, status);
+  std::exit(1);
+}
+
+/// As much of the driver as memory takes. Programs that link libcuda or the run-time library call
+/// these by name.
+struct Driver {
+  int (*init)(unsigned);
+  int (*getDevice)(int *, int);
+  int (*retain)(void **, int);
+  int (*push)(void *);
+  int (*synchronize)();
+  int (*allocate)(uint64_t *, size_t);
+  int (*toDevice)(uint64_t, const void *, size_t);
+  int (*toHost)(void *, uint64_t, size_t);
+
+  Driver() {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
+    check(!library, "libcuda.so.1");
+    using Find = int(const char *, void **, int, uint64_t, int *);
+    auto *find = reinterpret_cast<Find *>(dlsym(library, "cuGetProcAddress_v2"));
+    check(!find, "cuGetProcAddress_v2");
+    auto get = [&](auto &function, const char *name) {
+      void *address;
+      int status, device = 12000; // functions as of CUDA 12.0
+      check(find(name, &address, device, 0, &status), name);
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
+    };
+    get(init, "cuInit");
+    get(getDevice, "cuDeviceGet");
+    get(retain, "cuDevicePrimaryCtxRetain");
+    get(push, "cuCtxPushCurrent");
+    get(synchronize, "cuCtxSynchronize");
+    get(allocate, "cuMemAlloc");
+    get(toDevice, "cuMemcpyHtoD");
+    get(toHost, "cuMemcpyDtoH");
+    int device;
+    check(init(0), "cuInit");
+    check(getDevice(&device, 0), "cuDeviceGet");
+    check(retain(&context, device), "cuDevicePrimaryCtxRetain");
+    check(push(context), "cuCtxPushCurrent");
+  }
+};
+
+float fromBFloat16(uint16_t bits) {
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+/// A tensor of bf16, [batch, heads, length, width], on the host and on the device.
+struct Tensor {
+  int64_t shape[4], strides[4];
+  std::vector<uint16_t> values;
+  tessera_tensor view;
+
+  Tensor(const Driver &driver, int64_t heads, unsigned seed)
+      : shape{batch, heads, length, width},
+        strides{heads * length * width, length * width, width, 1},
+        values(batch * heads * length * width) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (uint16_t &value : values) {
+      float number = normal(random);
+      uint32_t bits;
+      std::memcpy(&bits, &number, sizeof bits);
+      value = uint16_t(bits >> 16);
+    }
+    view = {0, shape, strides};
+    check(driver.allocate(&view.data, values.size() * 2), "cuMemAlloc");
+    check(driver.toDevice(view.data, values.data(), values.size() * 2), "cuMemcpyHtoD");
+  }
+  const uint16_t *getRow(int64_t head, int64_t row) const {
+    return values.data() + head * strides[1] + row * strides[2];
+  }
+};
+
+/// The largest difference of `o` from attention in double.
+double findError(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &o) {
+  double worst = 0;
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t row = 0; row < length; ++row) {
+      int64_t keyHead = head / (heads / keyHeads);
+      double sum = 0, expected[width] = {};
+      for (int64_t key = 0; key <= row; ++key) {
+        double score = 0;
+        for (int64_t i = 0; i < width; ++i)
+          score += fromBFloat16(q.getRow(head, row)[i]) * fromBFloat16(k.getRow(keyHead, key)[i]);
+        double weight = std::exp(score * scale);
+        sum += weight;
+        for (int64_t i = 0; i < width; ++i)
+          expected[i] += weight * fromBFloat16(v.getRow(keyHead, key)[i]);
+      }
+      for (int64_t i = 0; i < width; ++i)
+        worst =
+            std::max(worst, std::fabs(expected[i] / sum - fromBFloat16(o.getRow(head, row)[i])));
+    }
+  return worst;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Driver driver;
+  Tensor q(driver, heads, 1), k(driver, keyHeads, 2), v(driver, keyHeads, 3), o(driver, heads, 4);
+
+  // Device 0, its default stream, and the arguments in the order of the source.
+  char error[256] = "";
+  if (attention_causal(0, nullptr, &q.view, &k.view, &v.view, &o.view, scale, error,
+                       sizeof error)) {
+    std::fprintf(stderr, "%s\n", error);
+    return 1;
+  }
+  check(driver.synchronize(), "cuCtxSynchronize");
+  std::printf("launched\n");
+  if (argc > 1 && !std::strcmp(argv[1], "--launch"))
+    return 0;
+
+  check(driver.toHost(o.values.data(), o.view.data, o.values.size() * 2), "cuMemcpyDtoH");
+  double worst = findError(q, k, v, o);
+  std::printf("differs by at most %.4f\n", worst);
+  return worst < 0.03 ? 0 : 1;
+}
