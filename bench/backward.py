@@ -4,12 +4,13 @@
     dims    the same for d = 96
     gqa     d = 128 with eight query heads for each head of K and V
     wide    d = 256
+    narrow  d = 192 with values of 128
 
 All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
-forward pass, 4 q s d h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
+forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
 FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
 heads. Ours are attention_bwd and, as variant "deterministic", attention_bwd_deterministic, whose results are the same in each
-run; above d = 128 attention_bwd_wide. Schedules other than the default are those of attention_bwd, as
+run; above d = 128 attention_bwd_wide in its place. Schedules other than the default are those of attention_bwd, as
 "attention_bwd_gradients:cluster=2". --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
 --list writes.
 """
@@ -25,7 +26,8 @@ from common import cases
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
-GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8), "wide": ((256,), 1)}
+GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8), "wide": ((256,), 1), "narrow": ((192,), 1)}
+VALUES = {"narrow": 128}  # the head dimension of V, where it is another one
 PEERS = ("fa3", "cudnn", "fa2")
 
 
@@ -42,8 +44,12 @@ class Point:
     kv_heads: int
 
     @property
+    def dv(self):
+        return VALUES.get(self.group, self.d)
+
+    @property
     def flops(self):
-        full = 10 * self.batch * self.heads * self.seqlen**2 * self.d
+        full = 5 * self.batch * self.heads * self.seqlen**2 * (self.d + self.dv)
         return full / 2 if self.mask == "causal" else full
 
     @property
@@ -73,7 +79,7 @@ def parse_arguments():
 
 
 def forward_configuration(point):
-    return cases.attention("bf16", point.d, point.d, point.mask == "causal", shape=point.shape)
+    return cases.attention("bf16", point.d, point.dv, point.mask == "causal", shape=point.shape)
 
 
 class Problem:
@@ -85,12 +91,12 @@ class Problem:
         self.point, self.scale, self.causal = point, point.d**-0.5, point.mask == "causal"
         torch.manual_seed(0)
 
-        def draw(heads):
-            shape = (point.batch, point.seqlen, heads, point.d)
+        def draw(heads, d):
+            shape = (point.batch, point.seqlen, heads, d)
             return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
-        self.q, self.k, self.v = draw(point.heads), draw(point.kv_heads), draw(point.kv_heads)
-        self.do = draw(point.heads)
+        self.q, self.k = draw(point.heads, point.d), draw(point.kv_heads, point.d)
+        self.v, self.do = draw(point.kv_heads, point.dv), draw(point.heads, point.dv)
         self.leaves = [x.transpose(1, 2).requires_grad_() for x in (self.q, self.k, self.v)]
         self.o = self.lse = None
 
@@ -100,7 +106,7 @@ class Problem:
 
         point = self.point
         kernel = source.load(forward_configuration(point))
-        self.o = torch.empty_like(self.q)
+        self.o = torch.empty_like(self.do)
         self.lse = torch.empty((point.batch, point.heads, point.seqlen), device="cuda", dtype=torch.float32)
         views = [x.detach().transpose(1, 2) for x in (self.q, self.k, self.v, self.o)]
         kernel(*views, self.lse, self.scale)
@@ -126,7 +132,7 @@ def fa3(problem, directory):
 
     point = problem.point
     path = os.path.join(directory or "", f"fa3_bwd_d{point.d}_c{int(problem.causal)}_fp80.so")
-    if not directory or point.kv_heads != point.heads or not os.path.exists(path):
+    if not directory or point.kv_heads != point.heads or point.dv != point.d or not os.path.exists(path):
         raise peers.Unavailable(f"no {path} for this point")
     function = ctypes.CDLL(os.path.abspath(path)).fa3_bwd
     rounded = (point.seqlen + 639) // 640 * 640
@@ -184,10 +190,11 @@ def configurations(point, schedules, templates=False):
 
 def own_configurations(point, schedules):
     parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
-    if point.d > 128:
-        return [cases.configuration("attention_bwd_wide", parameters, shape=point.shape)]
+    if point.dv != point.d:
+        parameters["DV"] = point.dv
     found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
-    fixed = cases.configuration("attention_bwd_deterministic", parameters, shape=point.shape)
+    form = "attention_bwd_wide" if point.d > 128 else "attention_bwd_deterministic"
+    fixed = cases.configuration(form, parameters, shape=point.shape)
     return [*found, {**fixed, "variant": "deterministic"}]
 
 
@@ -217,7 +224,9 @@ def measure(point, source, options, stopwatch):
         return []
     problem = Problem(point)
     problem.forward(source)
-    expected = [x.float() for x in problem.gradients("FLASH_ATTENTION")()]
+    # PyTorch's flash backend has one head dimension.
+    reference = "FLASH_ATTENTION" if point.dv == point.d else "EFFICIENT_ATTENTION"
+    expected = [x.float() for x in problem.gradients(reference)()]
     views = [x.detach().transpose(1, 2) for x in (problem.q, problem.k, problem.v, problem.o, problem.do)]
 
     def make_tensors():
@@ -228,7 +237,7 @@ def measure(point, source, options, stopwatch):
         tensors = make_tensors()
         return lambda: kernel(*tensors, problem.scale), lambda: worst_error(tensors[6:], expected)
 
-    if options.kernels and point.d <= 128:
+    if options.kernels:
         time_kernels(kernels["default"], problem, make_tensors(), stopwatch)
     rivals = lambda: find_peers(problem, options, expected)  # noqa: E731
     return common.measure_kernels(dataclasses.asdict(point), point.flops, kernels, prepare, rivals, stopwatch)

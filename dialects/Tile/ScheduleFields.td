@@ -49,7 +49,7 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
 }
 
 def Tile_PlacementKind : I32EnumAttr<"PlacementKind", "In which role each dot of a kernel runs", [
-    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"apart", 1>]> {
+    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"apart", 1>, I32EnumAttrCase<"divided", 2>]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -198,11 +198,14 @@ defvar Tile_ScheduleFields = [
     "registers per thread of each consumer. Without a producer those of all threads of the block. A multiprocessor holds "
     "as many blocks at a time as the registers of all roles leave room for">,
   ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
-    Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`">,
+    Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`, or `divided` where neither fits">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
     "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
     "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. "
-    "`apart` takes `warp_specialize = true` and `overlap = 1`">,
+    "`divided`: each consumer is a role of one warpgroup with all rows of some of the accumulators of loops and the dots "
+    "that lead to them, where none has the registers for all. Tiles that one makes and another needs go through pipes. "
+    "Sums are apart there too, where the kernel has such. `apart` and `divided` take `warp_specialize = true` and "
+    "`overlap = 1`">,
   ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
     Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, or 40 where the transposer has warps "
            "of the producer's warpgroup, 56 beside operands that are converted, else 24">,

@@ -130,7 +130,7 @@ SmallVector<ApartSum> tessera::findApartSums(tile::KernelOp kernel) {
 llvm::DenseSet<Operation *> tessera::apartOperations(tile::KernelOp kernel,
                                                      tile::PlacementKind placement) {
   llvm::DenseSet<Operation *> operations;
-  if (placement == tile::PlacementKind::apart)
+  if (placement != tile::PlacementKind::rows)
     for (const ApartSum &sum : findApartSums(kernel))
       operations.insert_range(sum.operations);
   return operations;

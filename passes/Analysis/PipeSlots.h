@@ -23,6 +23,8 @@ constexpr int64_t slotsOfNumbers = 2;
 /// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
 /// filled.
 constexpr int64_t slotsOfSums = 2;
+/// And of those between consumers of different programs (placement = divided).
+constexpr int64_t slotsOfCrossings = 2;
 /// Slots of the pipes of a role that transposes (transpose = apart), likewise.
 constexpr int64_t slotsOfTransposed = 2;
 /// And of those of a role that converts operands.

@@ -133,6 +133,40 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
+    With `placement = divided` each consumer is a role of one warpgroup, with a program of its own: all rows of some of the
+    accumulators that loops carry, and the dots that lead to them. A dot that leads to accumulators of several consumers runs
+    in the first. A tile that one makes and another needs crosses through a pipe of two slots: dots multiply it from its slot,
+    transposed or not, and where the other consumer computes with it, the same lanes take it into registers, right before
+    its first use. Sums are apart there too. Refused with fewer accumulators than consumers, without a producer, with a writer
+    or a `tile.speculate`, in rotated loops, where something else than tiles of rank 2 and of 16 or 32 bits would cross, and
+    where two roles touch a view that one stores to.
+
+    ```mlir
+    !P = !hop.pipe<tensor<64x64xbf16>, 2>
+    !Slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    %u = tile.dot %p, %b, %u_old : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %all = arith.extf %p : tensor<64x64xbf16> to tensor<64x64xf32>
+    // becomes
+    hop.role @consumer0 warpgroups(1) registers(240) {
+    ^bb0(%wg: index):
+      %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+      %own = hop.pipe.acquire %crossing : !P -> !Slot
+      hop.stage %p, %own : tensor<64x64xbf16>, !Slot
+      hop.warpgroup_sync
+      hop.pipe.commit %crossing, %own : !P, !Slot
+      %u = hop.mma %p, %b acc(%u_old : tensor<64x64xf32>)
+        : tensor<64x64xbf16>, !Slot -> tensor<64x64xf32>
+    }
+    hop.role @consumer1 warpgroups(1) registers(240) {
+    ^bb0(%wg: index):
+      %slot = hop.pipe.wait %crossing : !P -> !Slot
+      %p = hop.fetch %slot : !Slot -> tensor<64x64xbf16>
+      hop.pipe.release %crossing, %slot : !P, !Slot
+      %all = arith.extf %p : tensor<64x64xbf16> to tensor<64x64xf32>
+    }
+    ```
+
     With `placement = apart` a role of one warpgroup, the reducer, makes the sums over grid points: a dot of a computed tile
     whose result only leaves by a store that adds it, that store, and the loops around them. The consumers write the
     computed operand into a slot where they make it, and the reducer multiplies it from there, transposed or not. It makes

@@ -267,7 +267,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     if (schedule.store != tile::StoreKind::tma)
       return;
     OwnMemory own(kernel);
-    bool sumsAlone = schedule.placement == tile::PlacementKind::apart;
+    bool sumsAlone = schedule.placement != tile::PlacementKind::rows;
     bool isLent = schedule.staging == tile::StagingKind::shared;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       SmallVector<tile::StoreOp> stores;

@@ -1,13 +1,16 @@
 //===- EmitMma.cpp - wgmma ------------------------------------------------===//
 //
-// A product is one block of inline assembly for each 64 rows and up to 256 columns:
-// fence, one wgmma.mma_async for each 32 bytes of K, and a commit after the last. The
-// accumulators are tied in and out, so nothing moves between (PTX ISA 9.7.15).
+// A product is one block of inline assembly for each 64 rows and up to 256 columns, or as many as
+// the registers leave room for with which a thread starts: fence, one wgmma.mma_async for each 32
+// bytes of K, and a commit after the last. The accumulators are tied in and out, so nothing moves
+// between (PTX ISA 9.7.15).
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "dialects/Hop/RegisterPool.h"
 #include "passes/LowerToLLVM/Emitter.h"
+#include "passes/Schedule/CostModel.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -133,6 +136,14 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
   return assembly(text, constraints, operands, types);
 }
 
+/// ptxas assembles no wgmma whose accumulators have no room in the registers with which a thread
+/// starts, whatever its role has later (C7602).
+int64_t Emitter::mostColumns() {
+  int64_t entry = hop::entryRegisters(hop::getRegisterRequests(kernel));
+  int64_t fitting = 2 * (entry - h200CostModel.besideAccumulators);
+  return std::clamp<int64_t>(fitting, hopper::mmaColumns, hopper::mostMmaColumns);
+}
+
 LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
   RankedTensorType tile = op.getFlight().getType().getTile();
   int64_t m = tile.getDimSize(0), n = tile.getDimSize(1);
@@ -151,7 +162,7 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
   int64_t k = typeB.getTile().getDimSize(op.getTransposeB() ? 1 : 0);
   int64_t kSteps = k / hopper::mmaDepth(typeB.getTile().getElementTypeBitWidth());
   // Parts of a chunk, or of the fewest columns of a wgmma, always serve.
-  int64_t parts = llvm::divideCeil(n, hopper::mostMmaColumns);
+  int64_t parts = llvm::divideCeil(n, mostColumns());
   while (n % parts != 0 || (n / parts) % hopper::mmaColumns != 0 ||
          (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
     ++parts;

@@ -206,6 +206,7 @@ private:
   void storeElements(const Access &access, tile::StoreOp op);
 
   // Matrix products: EmitMma.cpp.
+  int64_t mostColumns();
   mlir::LogicalResult emitIssue(hop::MmaIssueOp op);
   mlir::LogicalResult emitWait(hop::MmaWaitOp op);
   void emitBlockEnd(mlir::ValueRange tiles);

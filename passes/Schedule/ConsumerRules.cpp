@@ -19,6 +19,8 @@ using namespace tessera::tile;
 /// The rows of a dot that `consumers` warpgroups cannot share, or 0.
 int64_t ScheduleSearch::indivisibleRows(int64_t consumers, PlacementKind placement) const {
   int64_t indivisible = 0;
+  // Consumers with different dots have all rows each.
+  int64_t shares = placement == PlacementKind::divided ? 1 : consumers;
   DenseSet<Operation *> apart = apartOperations(kernel, placement);
   kernel->walk([&](DotOp dot) {
     if (apart.contains(dot))
@@ -27,7 +29,7 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers, PlacementKind placeme
     int64_t rows = computedTranspose(dot.getA())
                        ? cast<RankedTensorType>(dot.getA().getType()).getDimSize(1)
                        : cast<RankedTensorType>(dot.getType()).getDimSize(0);
-    if (rows % (consumers * hopper::mmaRows) != 0)
+    if (rows % (shares * hopper::mmaRows) != 0)
       indivisible = rows;
   });
   return indivisible;
@@ -36,6 +38,8 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers, PlacementKind placeme
 /// Whether the rows of a store cannot be divided among `consumers` warpgroups in parts that are
 /// boxes.
 bool ScheduleSearch::cutsBox(int64_t consumers, PlacementKind placement) const {
+  if (placement == PlacementKind::divided)
+    return false;
   DenseSet<Operation *> apart = apartOperations(kernel, placement);
   return kernel
       ->walk([&](StoreOp store) {
@@ -52,7 +56,7 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
                                                                  PlacementKind placement) {
   auto [entry, isNew] = divisions.try_emplace({consumers, placement});
   // The two regions of a speculation become whole programs only later.
-  if (!isNew || findSpeculation(kernel))
+  if (!isNew || findSpeculation(kernel) || placement == PlacementKind::divided)
     return entry->second;
   std::optional<std::string> &reason = entry->second;
   // Kernels are scheduled side by side, and a handler sees what is said of all of them.
@@ -84,7 +88,7 @@ static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidat
        split.producer},
       {"the consumers", candidate.consumers(), split.consumer}};
   if (candidate.hasHelperWarpgroup())
-    requests.push_back({candidate.hasReducer()      ? "the reducer"
+    requests.push_back({candidate.hasReducer        ? "the reducer"
                         : candidate.hasTransposer() ? "the transposer"
                                                     : "the converter",
                         1, candidate.fields.reducerRegisters});
@@ -126,7 +130,7 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
 std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
   int64_t consumers = candidate.consumers();
   PlacementKind placement = *candidate.fields.placement;
-  if (std::optional<std::string> reason = rejectReducer(candidate))
+  if (std::optional<std::string> reason = rejectPlacement(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectTransposer(candidate))
     return reason;
@@ -159,8 +163,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
                          usableRegisters(budget, model), budget)
         .str();
+  // Products of consumers with different dots are cut into columns that fit.
   int64_t entry = candidate.entryRegisters();
-  if (int64_t widest = widestDotRegisters(kernel, model); widest > entry)
+  if (int64_t widest = widestDotRegisters(kernel, model); widest > entry && !candidate.isDivided())
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
                          widest, candidate.warpgroups(), entry)

@@ -29,9 +29,40 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
                 : SmallVector<PlacementKind>{PlacementKind::rows};
 }
 
+/// Whether consumers with different dots are a choice where nothing else fits.
+bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
+                                   std::optional<bool> specialized) const {
+  return !requested.placement && accumulators > 1 && !converts && specialized.value_or(true) &&
+         requested.overlap.value_or(1) == 1 && !requested.pingpong.value_or(false) &&
+         !findSpeculation(kernel) && (!requested.reducerRegisters || !sums.empty());
+}
+
+/// The division of the dots among `consumers` with different programs.
+const std::optional<DotDivision> &ScheduleSearch::divide(int64_t consumers) {
+  auto [entry, isNew] = dotDivisions.try_emplace(consumers);
+  auto &[division, reason] = entry->second;
+  if (!isNew)
+    return division;
+  DivisionRefusal refusal;
+  division = DotDivision::get(kernel, consumers, refusal);
+  if (!division) {
+    reason = refusal.reason;
+    if (auto place = refusal.op->getLoc()->findInstanceOf<FileLineColLoc>();
+        place && refusal.op != kernel)
+      reason = llvm::formatv("line {0}: {1}", place.getLine(), reason).str();
+  }
+  return division;
+}
+
+/// Whether a role of its own makes sums.
+bool ScheduleSearch::hasReducer(PlacementKind placement) const {
+  return placement == PlacementKind::apart ||
+         (placement == PlacementKind::divided && !sums.empty());
+}
+
 /// The iterations of a step to try.
 SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) const {
-  if (!requested.overlap && requested.placement == PlacementKind::apart)
+  if (!requested.overlap && requested.placement != PlacementKind::rows)
     return {1};
   return choices<int64_t>(requested.overlap, model.overlaps);
 }
@@ -71,7 +102,7 @@ void ScheduleSearch::leaveForSharedTransposer(RegisterSplit &split, ScheduleFiel
 void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
   if (sharesTransposer(fields))
     return leaveForSharedTransposer(split, fields);
-  bool sumsApart = fields.placement == PlacementKind::apart;
+  bool sumsApart = hasReducer(*fields.placement);
   bool transposes = fields.transpose == TransposeKind::apart;
   if (!sumsApart && !transposes && !converts) {
     fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
@@ -112,23 +143,34 @@ std::optional<std::string> ScheduleSearch::rejectLoads(const Candidate &candidat
   return std::nullopt;
 }
 
-/// Why `candidate` cannot have a role of its own for sums.
-std::optional<std::string> ScheduleSearch::rejectReducer(const Candidate &candidate) const {
-  if (!candidate.hasReducer())
+/// Why `candidate` cannot have dots in roles with different programs.
+std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &candidate) {
+  if (candidate.fields.placement == PlacementKind::rows)
     return std::nullopt;
-  if (sums.empty())
+  bool isDivided = candidate.isDivided();
+  std::string who = isDivided ? "consumers with different dots" : "a reducer",
+              own = isDivided ? "their" : "its", s = isDivided ? "" : "s";
+  if (!isDivided && sums.empty())
     return "no dot of a computed tile, beside other dots of a loop, has a result that only leaves "
            "by a store that adds it; use placement = rows";
   if (!candidate.isSpecialized())
-    return "a reducer gets tiles from a producer; use warp_specialize = true or placement = rows";
+    return who + " get" + s +
+           " tiles from a producer; use warp_specialize = true or placement = rows";
   if (candidate.fields.store == StoreKind::writer)
-    return "a reducer adds its sums itself; use store = tma or direct, or placement = rows";
+    return who + (isDivided ? " store their results themselves" : " adds its sums itself") +
+           "; use store = tma or direct, or placement = rows";
   if (candidate.shape.stages != 1)
-    return "a reducer takes the operands of its dots in their own steps; use overlap = 1 or "
-           "placement = rows";
+    return who + " take" + s + " the operands of " + own +
+           " dots in their own steps; use overlap = 1 or placement = rows";
   if (*candidate.fields.speculate)
-    return "a reducer would not know which of its sums come again; use placement = rows or "
-           "speculate = false";
+    return who + " would not know which of " + own + (isDivided ? " tiles" : " sums") +
+           " come again; use placement = rows or speculate = false";
+  if (isDivided && *candidate.fields.pingpong)
+    return "consumers with different dots run different phases by themselves, and take no turns; "
+           "use "
+           "pingpong = false";
+  if (isDivided && !divide(candidate.consumers()))
+    return dotDivisions[candidate.consumers()].second;
   return std::nullopt;
 }
 
@@ -141,8 +183,11 @@ std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &can
            "use transpose = own";
   if (!candidate.isSpecialized())
     return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
-  if (candidate.hasReducer())
+  if (candidate.fields.placement == PlacementKind::apart)
     return "a kernel has a reducer or a transposer; use placement = rows or transpose = own";
+  if (candidate.isDivided())
+    return "beside consumers with different dots no role transposes; use placement = rows or "
+           "transpose = own";
   const ScheduleFields &fields = candidate.fields;
   if (sharesTransposer(fields) && fields.producerRegisters != fields.reducerRegisters)
     return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
@@ -161,9 +206,11 @@ std::optional<std::string> ScheduleSearch::rejectConverter(const Candidate &cand
   if (!candidate.isSpecialized())
     return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
            "use warp_specialize = true";
-  if (candidate.hasReducer())
-    return "operand b of a dot is converted on its way, and beside a reducer no role can; use "
-           "placement = rows";
+  if (candidate.fields.placement != PlacementKind::rows)
+    return llvm::formatv("operand b of a dot is converted on its way, and beside {0} no role can; "
+                         "use placement = rows",
+                         candidate.isDivided() ? "consumers with different dots" : "a reducer")
+        .str();
   if (candidate.hasTransposer())
     return "operand b of a dot is converted on its way, and beside a transposer no role can; use "
            "transpose = own";

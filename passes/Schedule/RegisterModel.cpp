@@ -215,8 +215,12 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
 int64_t RegisterPressure::peak(Block &block, ValueSet live) {
   int64_t highest = 0;
   for (Operation &op : llvm::reverse(block)) {
-    if (elsewhere.contains(&op))
+    if (elsewhere.contains(&op)) {
+      // What another role hands over is there from here on.
+      for (Value result : op.getResults())
+        live.remove(result);
       continue;
+    }
     int64_t after = registersOf(live);
     if (step(op, live, highest))
       highest = std::max({highest, after, registersOf(live)});
@@ -243,6 +247,34 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
       inSharedMemory.insert(tile.values.begin(), tile.values.end());
   RegisterPressure pressure(consumers, std::move(inSharedMemory), std::move(elsewhere));
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
+}
+
+int64_t tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
+                                  const CostModel &model) {
+  int64_t most = 0;
+  for (unsigned consumer = 0; consumer < division.getConsumers(); ++consumer) {
+    DenseSet<Value> notInRegisters;
+    DenseSet<Operation *> elsewhere;
+    auto add = [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      bool isFromOther = op && division.has(consumer, value) && !division.runs(consumer, op) &&
+                         op->getNumRegions() == 0;
+      if (!division.has(consumer, value) ||
+          (isFromOther && !division.takesIntoRegisters(consumer, op)))
+        notInRegisters.insert(value);
+    };
+    kernel.walk([&](Operation *op) {
+      if (op != kernel && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+          !division.runs(consumer, op))
+        elsewhere.insert(op);
+      llvm::for_each(op->getResults(), add);
+      for (Region &region : op->getRegions())
+        llvm::for_each(region.getArguments(), add);
+    });
+    RegisterPressure pressure(/*consumers=*/1, std::move(notInRegisters), std::move(elsewhere));
+    most = std::max(most, pressure.peak(kernel.getBody().front(), {}));
+  }
+  return model.fixedRegisters + most;
 }
 
 int64_t tessera::reducerRegisters(KernelOp kernel, const CostModel &model) {

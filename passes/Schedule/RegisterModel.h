@@ -11,6 +11,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/VectorAxes.h"
 #include "passes/Schedule/CostModel.h"
 
@@ -39,6 +40,10 @@ int64_t usableRegisters(int64_t budget, const CostModel &model);
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
                           tile::OperandKind operands, tile::PlacementKind placement,
                           const CostModel &model);
+
+/// The same for the consumer that needs the most, where they have different dots.
+int64_t dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
+                         const CostModel &model);
 
 /// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
 /// setmaxnreg takes them.

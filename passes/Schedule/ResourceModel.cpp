@@ -233,7 +233,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   }
   if (fields.loads == LoadKind::pipe)
     addFetched(kernel, stages, loopTiles, use);
-  if (fields.placement == PlacementKind::apart)
+  if (fields.placement != PlacementKind::rows)
     addSums(kernel, *fields.store, use);
   else
     addStores(kernel, outerStages, fields, use);
@@ -319,6 +319,21 @@ int64_t tessera::convertedBytes(KernelOp kernel) {
     bytes +=
         llvm::max_element(ofLoads, llvm::less_second())->second * slotsOfConverted *
         (llvm::alignTo(tileBytes(key.second), hopper::tileAlignment) + 2 * hopper::mbarrierBytes);
+  return bytes;
+}
+
+int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
+  DenseSet<Operation *> ofSums;
+  for (const ApartSum &sum : findApartSums(kernel))
+    ofSums.insert(sum.operand);
+  llvm::DenseSet<std::tuple<Type, unsigned, unsigned>> pipes;
+  int64_t bytes = 0;
+  for (const Crossing &crossing : division.getCrossings())
+    if (!ofSums.contains(crossing.op) &&
+        pipes.insert({crossing.getTile(), crossing.from, crossing.number}).second)
+      bytes +=
+          slotsOfCrossings * (llvm::alignTo(tileBytes(crossing.getTile()), hopper::tileAlignment) +
+                              2 * hopper::mbarrierBytes);
   return bytes;
 }
 

@@ -11,6 +11,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/PipeSlots.h"
 
@@ -85,6 +86,10 @@ int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::Transpos
 
 /// Shared memory of what a converter hands on.
 int64_t convertedBytes(tile::KernelOp kernel);
+
+/// Shared memory of what consumers with different dots hand on to each other, without the operands
+/// of sums.
+int64_t crossingBytes(tile::KernelOp kernel, const DotDivision &division);
 
 /// The computed operands of the dots of `kernel` that are in shared memory; dots of `apart` are of
 /// another role.

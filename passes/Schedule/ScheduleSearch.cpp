@@ -45,6 +45,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
   fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
+  accumulators = DotDivision::countAccumulators(kernel);
   converts = !findConversions(kernel).empty();
 }
 
@@ -86,6 +87,10 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
 }
 
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
+  if (candidate.isDivided()) {
+    const std::optional<DotDivision> &division = divide(candidate.consumers());
+    return division ? dividedRegisters(kernel, *division, model) : 0;
+  }
   return consumerRegisters(rotated(candidate), candidate.consumers(), candidate.isSpecialized(),
                            *candidate.fields.operands, *candidate.fields.placement, model);
 }
@@ -120,7 +125,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   leaveForHelper(split, fields);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   fields.warpSpecialize = warpSpecialize;
-  bool choosesLoads = !fields.loads && fields.placement != PlacementKind::apart;
+  bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
   if (!fields.loads)
     fields.loads = evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
                        ? LoadKind::pipe
@@ -139,8 +144,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                       fields.transpose == TransposeKind::own && turnsPay;
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
-                   : fields.placement == PlacementKind::apart
-                       ? (sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
+                   : fields.placement != PlacementKind::rows
+                       ? (!sums.empty() && sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
                    : writerPays(fields) ? StoreKind::writer
                                         : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
@@ -151,16 +156,27 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
           split,
           choosesLoads,
           /*choosesRegisters=*/!requested.consumerRegisters,
-          /*hasConverter=*/converts};
+          /*hasConverter=*/converts,
+          /*hasReducer=*/hasReducer(*fields.placement)};
 }
 
 SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
   if (requested.stages)
     return {*requested.stages};
   SmallVector<StageCounts> stages;
+  size_t tiles = tilesInLoops + (requested.loads == LoadKind::pipe ? fetchedMatrices : 0);
   int64_t most = !tilesInLoops ? 1 : severalDots ? model.mostStagesBetweenDots : model.mostStages;
-  for (int64_t i = most; i >= 1; --i)
+  for (int64_t i = most; i >= 1; --i) {
     stages.push_back(StageCounts(i));
+    // Where one slot more for all is too much, those have it that come first.
+    if (requested.placement != PlacementKind::divided || i == 1 || tiles > StageCounts::kMost)
+      continue;
+    for (size_t ahead = tiles; ahead-- > 1;) {
+      SmallVector<int64_t> counts(tiles, i - 1);
+      std::fill_n(counts.begin(), ahead, i);
+      stages.push_back(*StageCounts::get(counts));
+    }
+  }
   return stages;
 }
 
@@ -304,6 +320,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
   operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
   operandBytes += convertedBytes(kernel);
+  if (candidate.isDivided())
+    operandBytes += crossingBytes(kernel, *divide(candidate.consumers()));
   std::optional<StageCounts> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.
@@ -392,17 +410,26 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
   if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
-    for (PlacementKind placement : placements(requested, warpSpecialize)) {
-      ScheduleFields placed = requested;
-      placed.placement = placement;
-      for (Transposer transposer : transposers(placed, warpSpecialize)) {
-        placed.transpose = transposer.kind;
-        placed.transposerWarps = transposer.warps;
-        for (int64_t overlap : overlaps(placed))
-          if (!forEachCount(placed, warpSpecialize, overlap, take))
-            return;
-      }
-    }
+    for (PlacementKind placement : placements(requested, warpSpecialize))
+      if (!forEachPlaced(requested, placement, warpSpecialize, take))
+        return;
+  if (isDividedLast(requested, specialized))
+    forEachPlaced(requested, PlacementKind::divided, /*warpSpecialize=*/true, take);
+}
+
+/// Likewise the candidates with `placement`; false when `take` returned false.
+bool ScheduleSearch::forEachPlaced(ScheduleFields requested, PlacementKind placement,
+                                   bool warpSpecialize,
+                                   function_ref<bool(const Candidate &)> take) {
+  requested.placement = placement;
+  for (Transposer transposer : transposers(requested, warpSpecialize)) {
+    requested.transpose = transposer.kind;
+    requested.transposerWarps = transposer.warps;
+    for (int64_t overlap : overlaps(requested))
+      if (!forEachCount(requested, warpSpecialize, overlap, take))
+        return false;
+  }
+  return true;
 }
 
 /// "transpose = apart, transposer_warps = 3, " where a role of its own transposes.
@@ -422,9 +449,11 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
     return true;
   }
   for (int64_t consumers : choices<int64_t>(requested.consumers, model.consumers)) {
-    // A count that the author did not ask for and that the rows forbid is no candidate.
+    // A count that the author did not ask for and that the rows or the dots forbid is no candidate.
+    bool isDivided = requested.placement == PlacementKind::divided;
     if (!requested.consumers && (indivisibleRows(consumers, *requested.placement) ||
-                                 cutsBox(consumers, *requested.placement)))
+                                 cutsBox(consumers, *requested.placement) ||
+                                 (isDivided && (consumers < 2 || consumers > accumulators))))
       continue;
     Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
     candidate.registersNeeded = neededRegisters(candidate);
@@ -435,7 +464,9 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       rejections.push_back(
           {llvm::formatv("warp_specialize = {0}, {1}{2}overlap = {3}, consumers = {4}",
                          warpSpecialize ? "true" : "false",
-                         candidate.hasReducer() ? "placement = apart, " : "",
+                         candidate.isDivided()  ? "placement = divided, "
+                         : candidate.hasReducer ? "placement = apart, "
+                                                : "",
                          nameTransposer(candidate.fields), overlap, consumers)
                .str(),
            *reason});

@@ -5,6 +5,7 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/DotDivision.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/RegisterModel.h"
@@ -50,18 +51,18 @@ public:
     RegisterSplit registers;
     /// How tiles are loaded for arithmetic is a choice, and what registers consumers have.
     bool choosesLoads = false, choosesRegisters = false;
-    /// A role of its own converts operands.
-    bool hasConverter = false;
+    /// A role of its own converts operands, or makes sums.
+    bool hasConverter = false, hasReducer = false;
     /// Of a thread that computes.
     int64_t registersNeeded = 0;
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
-    bool hasReducer() const { return fields.placement == tile::PlacementKind::apart; }
+    bool isDivided() const { return fields.placement == tile::PlacementKind::divided; }
     bool hasTransposer() const { return fields.transpose == tile::TransposeKind::apart; }
-    bool hasHelper() const { return hasReducer() || hasTransposer() || hasConverter; }
+    bool hasHelper() const { return hasReducer || hasTransposer() || hasConverter; }
     /// A warpgroup of its own makes sums, transposes or converts.
     bool hasHelperWarpgroup() const {
-      return hasReducer() || hasConverter || (hasTransposer() && !sharesTransposer(fields));
+      return hasReducer || hasConverter || (hasTransposer() && !sharesTransposer(fields));
     }
     /// Those that compute, load, and make sums, transpose or convert.
     int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelperWarpgroup(); }
@@ -94,6 +95,7 @@ private:
                             const tile::ScheduleFields &fields) const;
   llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
                                                     bool warpSpecialize) const;
+  bool isDividedLast(const tile::ScheduleFields &requested, std::optional<bool> specialized) const;
   llvm::SmallVector<Transposer> transposers(const tile::ScheduleFields &requested,
                                             bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
@@ -101,10 +103,12 @@ private:
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
-  std::optional<std::string> rejectReducer(const Candidate &candidate) const;
+  bool hasReducer(tile::PlacementKind placement) const;
+  std::optional<std::string> rejectPlacement(const Candidate &candidate);
   std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
   std::optional<std::string> rejectConverter(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
+  const std::optional<DotDivision> &divide(int64_t consumers);
   int64_t neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
@@ -121,6 +125,8 @@ private:
   bool admits(const tile::ScheduleFields &requested);
   void forEachCandidate(tile::ScheduleFields requested,
                         llvm::function_ref<bool(const Candidate &)> take);
+  bool forEachPlaced(tile::ScheduleFields requested, tile::PlacementKind placement,
+                     bool warpSpecialize, llvm::function_ref<bool(const Candidate &)> take);
   bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize, int64_t overlap,
                     llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
@@ -144,6 +150,10 @@ private:
   bool converts = false;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;
+  /// The dots of consumers with different programs, by their number, or why they have none.
+  std::map<int64_t, std::pair<std::optional<DotDivision>, std::string>> dotDivisions;
+  /// Accumulators that could each be of another consumer.
+  unsigned accumulators = 0;
   /// What a role of its own can sum up.
   llvm::SmallVector<ApartSum> sums;
   /// Of the loops that run first.

@@ -55,6 +55,51 @@ void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
   waits.push_back(wait);
 }
 
+/// Waits for a computed tile of another role, to multiply it or, where this role computes with it,
+/// to take it into the registers of the same lanes.
+void Slicer::writeCrossing(Operation *op, PipeInfo &info, OpBuilder &builder) {
+  writeWait(op->getResult(0), info, builder);
+  if (!spec.part)
+    return;
+  crossings.push_back(waits.back());
+  if (plan.division->takesIntoRegisters(*spec.part, op))
+    whole.map(op->getResult(0),
+              hop::FetchOp::create(builder, op->getLoc(), typeOf(op->getResult(0)),
+                                   waits.back().getTile())
+                  .getTile());
+}
+
+/// Moves waits for tiles of other consumers to their first uses: what does not need them comes
+/// first.
+void Slicer::sinkCrossings() {
+  for (hop::PipeWaitOp wait : crossings) {
+    Block *block = wait->getBlock();
+    bool isAlone = llvm::all_of(wait.getPipe().getUsers(), [&](Operation *user) {
+      return user == wait || user->getBlock() != block || !isa<hop::PipeWaitOp>(user);
+    });
+    Operation *first = nullptr;
+    hop::FetchOp fetch;
+    auto visit = [&](Value value, auto &self) -> void {
+      for (Operation *user : value.getUsers()) {
+        if (auto taken = dyn_cast<hop::FetchOp>(user)) {
+          fetch = taken;
+          self(taken.getTile(), self);
+          continue;
+        }
+        Operation *ancestor = block->findAncestorOpInBlock(*user);
+        if (!first || ancestor->isBeforeInBlock(first))
+          first = ancestor;
+      }
+    };
+    visit(wait.getTile(), visit);
+    if (!first || !isAlone)
+      continue;
+    wait->moveBefore(first);
+    if (fetch)
+      fetch->moveBefore(first);
+  }
+}
+
 /// Transposes a tile on its way, or takes what a transposer has made of it.
 void Slicer::writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   Location loc = load.getLoc();

@@ -317,6 +317,41 @@ static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePla
   return info;
 }
 
+LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, PipePlan &plan) {
+  DivisionRefusal refusal;
+  plan.division = DotDivision::get(kernel, consumers, refusal);
+  if (!plan.division)
+    return refusal.op->emitError(refusal.reason);
+  kernel.walk([&](tile::DotOp dot) {
+    if (!plan.sumOf(dot))
+      dot.emitRemark("runs in @consumer") << plan.division->ownerOf(dot);
+  });
+  llvm::DenseMap<std::tuple<Type, unsigned, unsigned>, PipeKey> known;
+  for (const Crossing &crossing : plan.division->getCrossings()) {
+    // The operand of a sum has a pipe, which other consumers read too.
+    if (plan.isPiped(crossing.op))
+      continue;
+    PipeKey key = known
+                      .try_emplace({crossing.getTile(), crossing.from, crossing.number},
+                                   PipeKey(crossing.op, 0))
+                      .first->second;
+    plan.accesses[crossing.op] = key;
+    PipeInfo &info = plan.pipes[key];
+    if (!info.tile)
+      info.label = ("consumer" + Twine(crossing.from) + "." + Twine(known.size() - 1)).str();
+    info.tile = crossing.getTile();
+    info.isComputed = true;
+    info.slots = slotsOfCrossings;
+    info.maker = crossing.from;
+    crossing.op->emitRemark("is made by @consumer")
+        << crossing.from << " and goes on to other consumers as '" << info.label << "', in "
+        << slotsOfCrossings << " slots of " << info.tile;
+  }
+  for (const ApartSum &sum : plan.sums)
+    plan.pipeOf(sum.operand).maker = plan.division->ownerOf(sum.operand);
+  return success();
+}
+
 LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.sums = findApartSums(kernel);
   if (plan.sums.empty())

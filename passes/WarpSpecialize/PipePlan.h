@@ -13,6 +13,7 @@
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/DotDivision.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -31,8 +32,10 @@ struct PipeInfo {
   bool isStored = false;
   unsigned writer = 0;
   /// Computed tiles go through it: to the role that makes sums of them, or from the role that
-  /// converts what is loaded.
+  /// converts what is loaded, or between consumers of different programs.
   bool isComputed = false, isConverted = false;
+  /// Which of the roles that compute makes its tiles.
+  unsigned maker = 0;
   /// A role of its own transposes its tiles, that one by number, and hands them on through a pipe.
   bool isTransposed = false;
   unsigned transposer = 0;
@@ -55,6 +58,8 @@ struct PipePlan {
   llvm::SmallVector<ApartSum> sums;
   /// What a role of its own converts, by the last operation of each.
   llvm::DenseMap<mlir::Operation *, Conversion> conversions;
+  /// How the dots are divided among consumers of different programs.
+  std::optional<DotDivision> division;
 
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
@@ -91,6 +96,10 @@ mlir::LogicalResult planTransposes(tile::KernelOp kernel, PipePlan &plan);
 
 /// Adds the pipes of the operands that a role of its own converts.
 void planConversions(tile::KernelOp kernel, PipePlan &plan);
+
+/// Divides the dots among `consumers` of different programs, and adds the pipes of the tiles that
+/// one makes and another needs; reports what cannot be divided.
+mlir::LogicalResult planDivision(tile::KernelOp kernel, unsigned consumers, PipePlan &plan);
 
 /// Adds the pipes of the operands of the sums that a role of its own makes.
 mlir::LogicalResult planSums(tile::KernelOp kernel, PipePlan &plan);

@@ -26,7 +26,8 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
   for (auto [number, role] : llvm::enumerate(roles))
     if ((role.sums && failed(assignment.assignSums(number))) ||
         (role.transposes && failed(assignment.assignTransposes(number))) ||
-        (role.converts && failed(assignment.assignConversions(number))))
+        (role.converts && failed(assignment.assignConversions(number))) ||
+        (role.part && failed(assignment.assignPart(number))))
       return failure();
   if (failed(assignment.assignRest(rest)))
     return failure();
@@ -85,6 +86,15 @@ LogicalResult RoleAssignment::assignConversions(unsigned role) {
   for (auto [access, pipe] : plan->accesses)
     if (plan->pipes.find(pipe)->second.isConverted && failed(assign(access, role)))
       return failure();
+  return success();
+}
+
+LogicalResult RoleAssignment::assignPart(unsigned role) {
+  for (Operation *op : plan->division->operationsOf(*roles[role].part)) {
+    bool isWait = isa<tile::LoadOp>(op) && plan->isPiped(op);
+    if (failed(isWait ? assignReads(op, role) : assign(op, role)))
+      return failure();
+  }
   return success();
 }
 

@@ -9,6 +9,8 @@
 //     the computed operand is a wait;
 //   * a role that transposes tiles takes part in their loads alone;
 //   * a role that converts operands runs what makes them of a loaded tile, for which it waits;
+//   * consumers of different programs run what the division of the dots gives each. There what
+//     another one makes is a wait;
 //   * every other operation is of the computing role, with what it needs in turn. There a
 //     load through a pipe is a wait, and a store through one a fill: neither needs an address;
 //   * a loop or conditional is of each role that runs something in it. A role that fills or
@@ -45,6 +47,8 @@ struct RoleSpec {
   bool converts = false;
   /// Whole warps of the warpgroup that it shares with those of one thread.
   std::optional<int64_t> warps = std::nullopt;
+  /// Which part of the plan's division it runs.
+  std::optional<unsigned> part = std::nullopt;
 
   bool isElected() const { return !warpgroups && !warps; }
 };
@@ -90,6 +94,7 @@ private:
   mlir::LogicalResult assignSums(unsigned role);
   mlir::LogicalResult assignTransposes(unsigned role);
   mlir::LogicalResult assignConversions(unsigned role);
+  mlir::LogicalResult assignPart(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);

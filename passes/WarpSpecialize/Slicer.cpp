@@ -13,6 +13,7 @@ using namespace tessera;
 LogicalResult Slicer::slice(Block &program, OpBuilder &builder) {
   if (failed(cloneBlock(program, builder)))
     return failure();
+  sinkCrossings();
   releaseSlots();
   return success();
 }
@@ -47,7 +48,7 @@ LogicalResult Slicer::clone(Operation *op, OpBuilder &builder) {
     return writeConversion(plan.conversions.find(op)->second, info, builder), success();
   if (assignment.fills(role, op))
     return writeOperand(op, info, builder);
-  return writeWait(op->getResult(0), info, builder), success();
+  return writeCrossing(op, info, builder), success();
 }
 
 LogicalResult Slicer::cloneOwn(Operation *op, OpBuilder &builder) {

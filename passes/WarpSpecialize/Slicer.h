@@ -10,6 +10,8 @@
 //   | load, transposed      | hop.pipe.load              | hop.transpose to another pipe   |
 //   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
 //   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
+//   | tile of another       | the same, where it is made | hop.fetch before its first use, |
+//   | consumer              |                            | or an operand of hop.mma        |
 //   | operand, converted    | hop.fetch, what computes   | an operand of hop.mma           |
 //   |                       | it, hop.stage, in parts    |                                 |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
@@ -87,6 +89,8 @@ private:
   llvm::SmallVector<Value> placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder);
   void writeSum(const ApartSum &sum, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
+  void writeCrossing(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
+  void sinkCrossings();
   void releaseSlots();
 
   // The warpgroup's share of the rows.
@@ -116,7 +120,8 @@ private:
   mlir::IRMapping share; ///< the share of tiles that are made anew for each use
   llvm::DenseMap<Value, Operand> operands;
   llvm::SmallVector<hop::PipeWaitOp> waits;
-  llvm::DenseSet<mlir::Operation *> steps; ///< of the conversions that this role makes
+  llvm::SmallVector<hop::PipeWaitOp> crossings; ///< those for tiles of other consumers
+  llvm::DenseSet<mlir::Operation *> steps;      ///< of the conversions that this role makes
 };
 
 } // namespace tessera

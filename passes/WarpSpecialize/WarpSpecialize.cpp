@@ -50,8 +50,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     reloadTiles(kernel, *plan);
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
-    FailureOr<RowPartition> rows = RowPartition::get(kernel, *schedule.consumers,
-                                                     apartOperations(kernel, *schedule.placement));
+    // Consumers of different programs have all rows each.
+    FailureOr<RowPartition> rows =
+        RowPartition::get(kernel, plan->division ? 1 : *schedule.consumers,
+                          apartOperations(kernel, *schedule.placement));
     if (failed(rows))
       return failure();
     if (failed(checkResults(*plan, *rows)))
@@ -88,30 +90,42 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
       return failure();
     if (schedule.placement == tile::PlacementKind::apart)
-      return success(succeeded(checkReducer(kernel, schedule)) &&
+      return success(succeeded(checkPlacement(kernel, schedule)) &&
                      succeeded(planSums(kernel, plan)));
+    if (schedule.placement == tile::PlacementKind::divided)
+      return success(succeeded(checkPlacement(kernel, schedule)) &&
+                     (findApartSums(kernel).empty() || succeeded(planSums(kernel, plan))) &&
+                     succeeded(planDivision(kernel, *schedule.consumers, plan)));
     if (schedule.store != tile::StoreKind::writer)
       return success();
     return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
   }
 
-  /// Refuses a role of sums where no producer loads for two roles, where a grid point may run
-  /// again, and where loops have been rotated, so that operands cross from one step to the next.
-  LogicalResult checkReducer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+  /// Refuses dots in roles of different programs where no producer loads for them, where a grid
+  /// point may run again, and where loops have been rotated, so that operands cross from one step
+  /// to the next.
+  LogicalResult checkPlacement(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    bool isDivided = schedule.placement == tile::PlacementKind::divided;
+    StringRef who = isDivided ? "consumers with different dots (placement = divided)"
+                              : "a reducer (placement = apart)";
     if (!*schedule.warpSpecialize)
-      return kernel.emitError(
-          "has no producer, which loads for the consumers and for a reducer "
-          "(placement = apart); use warp_specialize = true or placement = rows");
+      return kernel.emitError("has no producer, which loads for ")
+             << (isDivided ? "" : "the consumers and for ") << who
+             << "; use warp_specialize = true or placement = rows";
     if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
-      return kernel.emitError("speculates, and a reducer (placement = apart) would not know which "
-                              "of its sums come again; use placement = rows or speculate = false");
+      return kernel.emitError("speculates, and ")
+             << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
+             << " come again; use placement = rows or speculate = false";
     if (schedule.store == tile::StoreKind::writer)
-      return kernel.emitError("has a reducer (placement = apart), which adds its sums itself; use "
-                              "store = tma or direct, or placement = rows");
+      return kernel.emitError("has ")
+             << who << ", which " << (isDivided ? "store their results" : "adds its sums itself")
+             << "; use store = tma or direct, or placement = rows";
     if (*schedule.overlap != 1)
-      return kernel.emitError("has rotated loops, and a reducer (placement = apart) takes the "
-                              "operands of its dots in their own steps; use overlap = 1 or "
-                              "placement = rows");
+      return kernel.emitError("has rotated loops, and ")
+             << who
+             << (isDivided ? " hand tiles on in their own steps"
+                           : " takes the operands of its dots in their own steps")
+             << "; use overlap = 1 or placement = rows";
     return success();
   }
 
@@ -124,10 +138,13 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (!*schedule.warpSpecialize)
       return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
                               "and no producer loads for one; use warp_specialize = true");
-    if (schedule.placement == tile::PlacementKind::apart)
+    if (schedule.placement != tile::PlacementKind::rows)
       return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
-                              "and a reducer (placement = apart) leaves no room for one; use "
-                              "placement = rows");
+                              "and ")
+             << (schedule.placement == tile::PlacementKind::apart
+                     ? "a reducer (placement = apart) leaves"
+                     : "consumers with different dots (placement = divided) leave")
+             << " no room for one; use placement = rows";
     if (schedule.transpose == tile::TransposeKind::apart)
       return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
                               "and a transposer (transpose = apart) leaves no room for one; use "
@@ -141,9 +158,13 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (!*schedule.warpSpecialize)
       return kernel.emitError("has no producer, which loads for a transposer (transpose = apart); "
                               "use warp_specialize = true or transpose = own");
-    if (schedule.placement == tile::PlacementKind::apart)
-      return kernel.emitError("has a reducer (placement = apart) and no room for a transposer "
-                              "(transpose = apart); use placement = rows or transpose = own");
+    if (schedule.placement != tile::PlacementKind::rows)
+      return kernel.emitError("has ")
+             << (schedule.placement == tile::PlacementKind::apart
+                     ? "a reducer (placement = apart)"
+                     : "consumers with different dots (placement = divided)")
+             << " and no room for a transposer (transpose = apart); use placement = rows or "
+                "transpose = own";
     if (sharesTransposer(schedule) && schedule.producerRegisters != schedule.reducerRegisters)
       return kernel.emitError("has a transposer with warps of the producer's warpgroup "
                               "(transposer_warps = ")
@@ -214,9 +235,15 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       pipe.transposer = transposer;
       pipe.writer = writer;
       if (pipe.isStored || pipe.isComputed)
-        pipe.filler = pipe.isConverted ? converter : roles.size();
+        pipe.filler = pipe.isConverted ? converter : roles.size() + pipe.maker;
     }
-    roles.push_back(consumer);
+    if (!plan.division)
+      roles.push_back(consumer);
+    else
+      for (unsigned part = 0; part < plan.division->getConsumers(); ++part) {
+        roles.push_back({("consumer" + Twine(part)).str(), 1, schedule.consumerRegisters});
+        roles.back().part = part;
+      }
     return roles;
   }
 
@@ -276,7 +303,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     // One warpgroup has all rows of a sum, or of a tile to transpose or convert, which cannot fail.
-    bool isAlone = spec.sums || spec.transposes || spec.converts;
+    bool isAlone = spec.sums || spec.transposes || spec.converts || spec.part;
     RowPartition divided = isAlone ? *RowPartition::get(kernel, 1) : rows;
     return Slicer(plan, assignment, roles, number, divided, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);

@@ -94,19 +94,20 @@ def strided(x, bshd):
     return padded[..., : x.shape[3]]
 
 
-def check(source, sequence, name, d, variant, has_dlse, shape, factor=1.0, bshd=True):
+def check(source, sequence, name, dims, variant, has_dlse, shape, factor=1.0, bshd=True):
+    d, dv = dims
     b, h, hk, sq, sk = shape
-    parameters = {"T": name, "D": d, **variant, "DLSE": str(has_dlse).lower()}
+    parameters = {"T": name, "D": d, **({} if dv == d else {"DV": dv}), **variant, "DLSE": str(has_dlse).lower()}
     kernel = source.load(cases.configuration(sequence, parameters))
     dtype, scale = TYPES[name], d**-0.5
     torch.manual_seed(sq * 1000 + sk)
-    draw = lambda heads, rows: (torch.randn(b, heads, rows, d, device="cuda") * factor).to(dtype)  # noqa: E731
-    q, k, v, do = draw(h, sq), draw(hk, sk), draw(hk, sk), draw(h, sq) / factor
+    draw = lambda heads, rows, d: (torch.randn(b, heads, rows, d, device="cuda") * factor).to(dtype)  # noqa: E731
+    q, k, v, do = draw(h, sq, d), draw(hk, sk, d), draw(hk, sk, dv), draw(h, sq, dv) / factor
     dlse = torch.randn(b, h, sq, device="cuda") if has_dlse else None
     exact, o, lse = gradients((q, k, v), do, dlse, scale, variant, torch.float64)
     causal = variant.get("CAUSAL") == "true"
-    # PyTorch's causal mask is aligned at the top left.
-    if has_dlse or "CAUSAL" not in variant or (causal and sq != sk):
+    # PyTorch's causal mask is aligned at the top left, and its fused attention has one head dimension.
+    if has_dlse or "CAUSAL" not in variant or (causal and sq != sk) or dv != d:
         rounded, _, _ = gradients((q, k, v), do, dlse, scale, variant, dtype)
     else:
         rounded = flash_gradients((q, k, v), do, scale, causal)
@@ -118,7 +119,7 @@ def check(source, sequence, name, d, variant, has_dlse, shape, factor=1.0, bshd=
     first = [x.clone() for x in results]
     kernel(*arguments)
     what = " ".join(f"{field}={value}" for field, value in variant.items())
-    text = f"{sequence} {name} d={d} {what} dlse={has_dlse} {shape} x{factor}:"
+    text = f"{sequence} {name} d={d}/{dv} {what} dlse={has_dlse} {shape} x{factor}:"
     holds = True
     for label, got, again, want, peer in zip(("dq", "dk", "dv"), first, results, exact, rounded):
         error, allowed = ((x.double() - want).abs().max().item() for x in (got, peer))
@@ -139,11 +140,12 @@ def main():
     lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
     dims = (64, 128) if options.quick else (64, 96, 128)
     masks = ({"CAUSAL": "false"}, {"CAUSAL": "true"})
-    forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
-    forms += [("attention_bwd_wide", d, masks) for d in (192, 256)]
+    forms = [(sequence, (d, d), masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
+    wide = ((256, 256),) if options.quick else ((192, 192), (256, 256), (192, 128))
+    forms += [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_wide") for d in wide]
     uncapped = tuple(variant for variant in VARIANTS if "SOFTCAP" not in variant)
-    forms += [("attention_variants_bwd", d, VARIANTS if d == 64 else uncapped) for d in dims]
-    forms += [("attention_variants_bwd_fixed", d, VARIANTS) for d in (64, 128, 256)]
+    forms += [("attention_variants_bwd", (d, d), VARIANTS if d == 64 else uncapped) for d in dims]
+    forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
     failures = count = 0
     for (sequence, d, variant), name in itertools.product(problems, TYPES):

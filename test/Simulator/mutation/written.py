@@ -141,6 +141,15 @@ def give_back_early(text):
     return text[:place] + found[0] + text[place : found.start()] + text[found.end() :]
 
 
+def give_back_unread(text):
+    """A slot is given back before its tile is in registers."""
+    start, end = "\t// begin inline asm\n", "\t// end inline asm\n"
+    arrival = re.compile(rf"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n{start}\tmbarrier\.arrive[^\n]*\[\1\];\n{end}")
+    first = text.rindex(start, 0, text.index("ldmatrix"))
+    found = arrival.search(text, text.rindex("ldmatrix"))
+    return text[:first] + found[0] + text[first : found.start()] + text[found.end() :]
+
+
 def lend_early(text):
     """A slot is lent while others still read it: the producer does not wait before it arrives without bytes."""
     arrival = r"(?<!@leads )mbarrier\.arrive\.release\.cta\.shared::cta\.b64 _, \[%r\d+\];"
@@ -176,6 +185,19 @@ BYTES = {
     "params": [
         tensor("q", 128, element=1), tensor("k", 64, element=1), tensor("v", 64, element=1),
         {"buffer": "o"}, {"value": KEYS}, {"value": 64},
+    ],
+}  # fmt: skip
+DIVIDED = {
+    "schedule": "placement=divided,persistent=none,stages=2",
+    "blocks": 1,
+    "buffers": {
+        "a": {"type": "bf16", "shape": [64, 64], "fill": "random", "seed": 1},
+        **{name: {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": seed} for seed, name in enumerate("bc", 2)},
+        **{name: {"type": "bf16", "shape": [64, 64], "fill": "nan"} for name in "uwx"},
+    },
+    "params": [
+        chunks("a", 64, 64, columns=64), chunks("b", KEYS, 64, columns=64), chunks("c", KEYS, 64, columns=64),
+        *({"buffer": name} for name in "uwx"), {"value": 64}, {"value": KEYS}, *([{"value": 64}] * 3),
     ],
 }  # fmt: skip
 CASES = {
@@ -299,6 +321,26 @@ CASES = {
             "last": (release_early, {"pending-at-exit"}),
             "taken": (without_wait("stmatrix"), TAKEN),
             "row": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
+        },
+    },
+    # Tiles that one consumer hands to another one of a different program, which multiplies them from their slots, or takes
+    # them into registers.
+    "multiplied": {
+        **DIVIDED,
+        "defines": ["-DFORM=0"],
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
+        },
+    },
+    "crossing": {
+        **DIVIDED,
+        "defines": ["-DFORM=1"],
+        "damages": {
+            "barrier": BARRIER,
+            "filled": (without_wait("ldmatrix"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "read": (give_back_unread, {"race", "slot-overwritten"}),
         },
     },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.

@@ -221,7 +221,7 @@ def attention_bwd():
     bshd = [part for name in ("q", "k", "v", "o", "do", "dq", "dk", "dv") for part in ("--order", f"{name}=0,2,1,3")]
     narrow, wide = ((64, 64), (96, 96), (128, 128), (128, 64)), ((192, 128), (256, 256))
     forms = [(source, dims) for source in ("attention_bwd", "attention_bwd_deterministic") for dims in narrow]
-    forms += [("attention_bwd_wide", dims) for dims in wide]
+    forms += [(source, dims) for source in ("attention_bwd", "attention_bwd_wide") for dims in wide]
     for (source, (d, dv)), causal in itertools.product(forms, ("false", "true")):
         dtype = "f16" if d == 96 or causal == "true" else "bf16"
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}", f"-DDLSE={causal}"]
@@ -229,6 +229,10 @@ def attention_bwd():
         for shape in shapes:
             arguments += ["--shape", shape]
         yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
+        # Narrow heads too can have their dots divided.
+        if source == "attention_bwd" and d == 64:
+            divided = ["-DBN=64", "-DBM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
+            yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
 
 
 def attention_gradients():

@@ -1,0 +1,340 @@
+//===- DotDivision.cpp - Dots in consumer roles of different programs -----===//
+
+#include "passes/Analysis/DotDivision.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/ScfFlow.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+//===----------------------------------------------------------------------===//
+// Accumulators
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A place that dots accumulate into, with what loops and conditionals hand it on to.
+struct Accumulator {
+  llvm::SetVector<Value> values;
+  SmallVector<tile::DotOp> dots;
+
+  bool isCarried() const {
+    return llvm::any_of(values, [](Value value) {
+      auto argument = dyn_cast<BlockArgument>(value);
+      return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+    });
+  }
+  int64_t getElements() const {
+    return cast<RankedTensorType>(values.front().getType()).getNumElements();
+  }
+};
+} // namespace
+
+/// Adds to `values`, which begin with the result of a dot, all that is in the same place.
+static void collectPlace(llvm::SetVector<Value> &values) {
+  auto add = [&](Value value) {
+    if (!RowPartition::isRematerializable(value))
+      values.insert(value);
+  };
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value value = values[i];
+    if (std::optional<Handover> handover = findHandoverTo(value))
+      llvm::for_each(handover->values(), add);
+    else if (auto dot = value.getDefiningOp<tile::DotOp>())
+      if (Value acc = dot.getAcc();
+          acc && (acc.getDefiningOp<tile::DotOp>() || findHandoverTo(acc)))
+        add(acc);
+    for (OpOperand &use : value.getUses()) {
+      if (std::optional<Handover> handover = findHandoverOf(use))
+        llvm::for_each(handover->values(), add);
+      else if (auto dot = dyn_cast<tile::DotOp>(use.getOwner()); dot && use.getOperandNumber() == 2)
+        add(dot.getResult());
+    }
+  }
+}
+
+/// The accumulators of `dots`, in their order.
+static SmallVector<Accumulator> findAccumulators(ArrayRef<tile::DotOp> dots) {
+  SmallVector<Accumulator> accumulators;
+  for (tile::DotOp dot : dots) {
+    auto *known = llvm::find_if(accumulators, [&](const Accumulator &accumulator) {
+      return accumulator.values.contains(dot.getResult());
+    });
+    if (known == accumulators.end()) {
+      known = &accumulators.emplace_back();
+      known->values.insert(dot.getResult());
+      collectPlace(known->values);
+    }
+    known->dots.push_back(dot);
+  }
+  return accumulators;
+}
+
+/// The dots of `kernel` without those of sums that a role of their own makes.
+static SmallVector<tile::DotOp> dotsOfConsumers(tile::KernelOp kernel) {
+  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  SmallVector<tile::DotOp> dots;
+  kernel.walk([&](tile::DotOp dot) {
+    if (!apart.contains(dot))
+      dots.push_back(dot);
+  });
+  return dots;
+}
+
+unsigned DotDivision::countAccumulators(tile::KernelOp kernel) {
+  return llvm::count_if(findAccumulators(dotsOfConsumers(kernel)),
+                        [](const Accumulator &accumulator) { return accumulator.isCarried(); });
+}
+
+/// Cuts `sizes` into `count` runs so that the largest sum is as small as possible: the run of each.
+static SmallVector<unsigned> cutIntoRuns(ArrayRef<int64_t> sizes, unsigned count) {
+  // The most in a run: the least number with which filling one run after the other needs no more.
+  auto fill = [&](int64_t most) {
+    SmallVector<unsigned> runs;
+    int64_t sum = 0;
+    for (auto [i, size] : llvm::enumerate(sizes)) {
+      unsigned last = runs.empty() ? 0 : runs.back();
+      // Each run has one at least.
+      bool mustCut = sizes.size() - i == count - 1 - last;
+      bool cuts = i > 0 && last + 1 < count && (sum + size > most || mustCut);
+      runs.push_back(last + cuts);
+      sum = cuts ? size : sum + size;
+      if (sum > most)
+        return SmallVector<unsigned>();
+    }
+    return runs;
+  };
+  int64_t most = *llvm::max_element(sizes);
+  SmallVector<unsigned> runs = fill(most);
+  while (runs.empty())
+    runs = fill(++most);
+  return runs;
+}
+
+//===----------------------------------------------------------------------===//
+// What belongs to which consumer
+//===----------------------------------------------------------------------===//
+
+/// All that `root` is computed from, with itself; not beyond dots that another consumer has.
+DenseSet<Operation *> DotDivision::reach(Operation *root, bool stopsAtOthers) const {
+  DenseSet<Operation *> found = {root};
+  SmallVector<Value> open(root->getOperands());
+  DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (std::optional<Handover> handover = findHandoverTo(value)) {
+      llvm::append_range(open, handover->from);
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!op || !found.insert(op).second)
+      continue;
+    bool isOther = stopsAtOthers && dots.contains(op) && dots.lookup(op) != ownerOf(root);
+    if (!isOther)
+      llvm::append_range(open, op->getOperands());
+  }
+  return found;
+}
+
+/// Gives each dot to a consumer.
+bool DotDivision::assignDots(unsigned consumers, DivisionRefusal &refusal) {
+  SmallVector<tile::DotOp> all = dotsOfConsumers(kernel);
+  SmallVector<Accumulator> accumulators = findAccumulators(all);
+  llvm::erase_if(accumulators, [](const Accumulator &a) { return !a.isCarried(); });
+  if (consumers < 2 || accumulators.size() < consumers) {
+    refusal = {kernel, llvm::formatv("its loops carry {0} accumulators of dots, of which each of 2 "
+                                     "consumers or more wants one; use placement = rows",
+                                     accumulators.size())};
+    return false;
+  }
+  SmallVector<int64_t> sizes;
+  for (const Accumulator &accumulator : accumulators)
+    sizes.push_back(accumulator.getElements());
+  SmallVector<unsigned> runs = cutIntoRuns(sizes, consumers);
+  DenseMap<Operation *, unsigned> first;
+  for (auto [accumulator, consumer] : llvm::zip_equal(accumulators, runs))
+    for (tile::DotOp dot : accumulator.dots)
+      first[dot] = consumer;
+  for (auto [accumulator, consumer] : llvm::zip_equal(accumulators, runs))
+    for (tile::DotOp dot : accumulator.dots)
+      for (Operation *op : reach(dot, /*stopsAtOthers=*/false))
+        if (isa<tile::DotOp>(op))
+          first.try_emplace(op, consumer);
+  // A dot that no accumulator needs runs where the one before it does.
+  unsigned before = 0;
+  for (tile::DotOp dot : all)
+    before = dots[dot] = first.contains(dot) ? first.lookup(dot) : before;
+  return true;
+}
+
+unsigned DotDivision::ownerOf(Operation *op) const {
+  auto dot = dots.find(op);
+  if (dot != dots.end())
+    return dot->second;
+  auto known = owners.find(op);
+  return known == owners.end() ? programs.size() - 1 : known->second;
+}
+
+/// Whether `consumer` gets what `op` makes from another one.
+bool DotDivision::crosses(Operation *op, unsigned consumer) const {
+  if (!dots.contains(op) && !owners.contains(op))
+    return false;
+  unsigned owner = ownerOf(op);
+  return owner != consumer && ownSlices[owner].contains(op);
+}
+
+void DotDivision::run(Operation *op, unsigned consumer) {
+  if (!programs[consumer].operations.insert(op))
+    return;
+  for (Value operand : op->getOperands())
+    need(operand, consumer);
+}
+
+void DotDivision::need(Operation *op, unsigned consumer) {
+  if (!crosses(op, consumer))
+    return run(op, consumer);
+  crossed.insert(op);
+  run(op, ownerOf(op));
+}
+
+void DotDivision::need(Value value, unsigned consumer) {
+  if (!programs[consumer].values.insert(value).second)
+    return;
+  if (std::optional<Handover> handover = findHandoverTo(value)) {
+    for (Value other : handover->values())
+      need(other, consumer);
+    return;
+  }
+  if (Operation *op = value.getDefiningOp())
+    need(op, consumer);
+}
+
+bool DotDivision::takesIntoRegisters(unsigned consumer, Operation *op) const {
+  return llvm::any_of(op->getResult(0).getUses(), [&](OpOperand &use) {
+    if (std::optional<Handover> handover = findHandoverOf(use))
+      return has(consumer, handover->to.front());
+    bool isOperand = (isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0) ||
+                     isa<tile::TransposeOp>(use.getOwner());
+    return runs(consumer, use.getOwner()) && !isOperand;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What cannot be divided
+//===----------------------------------------------------------------------===//
+
+/// Refuses what no pipe of tiles takes.
+bool DotDivision::checkCrossing(const Crossing &crossing, DivisionRefusal &refusal) const {
+  auto type = dyn_cast<RankedTensorType>(crossing.op->getResult(0).getType());
+  auto refuse = [&](std::string reason) {
+    refusal = {crossing.op, "is made by one consumer and needed by another one (placement = "
+                            "divided), and " +
+                                reason + "; use placement = rows"};
+    return false;
+  };
+  if (!type || type.getRank() != 2)
+    return refuse("only tiles of rank 2 go from one to the other");
+  unsigned bits = type.getElementTypeBitWidth();
+  if (!isa<FloatType>(type.getElementType()) || (bits != 16 && bits != 32))
+    return refuse("only floats of 16 or 32 bits go from one to the other");
+  if (type.getDimSize(0) % hopper::mmaRows != 0 || !hop::getSharedLayout(type))
+    return refuse("a tile goes from one to the other in rows that are multiples of 32 bytes, a "
+                  "multiple of 64 of them");
+  for (unsigned consumer = 0; consumer < getConsumers(); ++consumer)
+    for (Operation *user : crossing.op->getResult(0).getUsers())
+      if (consumer != crossing.from && runs(consumer, user) && isa<tile::TransposeOp>(user) &&
+          bits != 16)
+        return refuse("a dot reads tiles of 16 bits transposed");
+  return true;
+}
+
+/// Refuses views that one consumer stores to and another one touches: only within a role is there
+/// an order.
+bool DotDivision::checkViews(DivisionRefusal &refusal) const {
+  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  auto isOnlyIn = [&](Operation *op, unsigned consumer) {
+    for (unsigned other = 0; other < getConsumers(); ++other)
+      if (runs(other, op) != (other == consumer))
+        return false;
+    return !apart.contains(op);
+  };
+  for (unsigned consumer = 0; consumer < getConsumers(); ++consumer)
+    for (Operation *op : programs[consumer].operations) {
+      auto store = dyn_cast<tile::StoreOp>(op);
+      if (!store || apart.contains(op))
+        continue;
+      for (Operation *user : store.getView().getUsers())
+        if (!isOnlyIn(user, consumer)) {
+          refusal = {op, "stores to a view that another role touches, and roles have no order in "
+                         "memory (placement = divided); use placement = rows"};
+          return false;
+        }
+    }
+  return true;
+}
+
+bool DotDivision::check(DivisionRefusal &refusal) const {
+  for (const Crossing &crossing : crossings)
+    if (!checkCrossing(crossing, refusal))
+      return false;
+  DenseMap<Value, unsigned> makers;
+  for (const ApartSum &sum : findApartSums(kernel)) {
+    unsigned maker = ownerOf(sum.operand);
+    if (makers.try_emplace(tile::StoreOp(sum.store).getView(), maker).first->second == maker)
+      continue;
+    refusal = {sum.operand, "is made by another consumer than what is added to the same view "
+                            "elsewhere (placement = divided); use placement = rows or apart"};
+    return false;
+  }
+  return checkViews(refusal);
+}
+
+void DotDivision::numberCrossings() {
+  llvm::DenseMap<std::tuple<Block *, Type, unsigned>, unsigned> counts;
+  kernel.walk([&](Operation *op) {
+    if (!crossed.contains(op))
+      return;
+    unsigned owner = ownerOf(op),
+             &count = counts[{op->getBlock(), op->getResult(0).getType(), owner}];
+    crossings.push_back({op, owner, count++});
+  });
+}
+
+std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned consumers,
+                                            DivisionRefusal &refusal) {
+  DotDivision division(kernel);
+  if (!division.assignDots(consumers, refusal))
+    return std::nullopt;
+  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  SmallVector<Operation *> roots;
+  division.programs.resize(consumers);
+  division.ownSlices.resize(consumers);
+  kernel.walk([&](Operation *op) {
+    if (apart.contains(op) || op == kernel || op->getNumRegions() != 0)
+      return;
+    // The last of the dots that it is computed from.
+    DenseSet<Operation *> reached = division.reach(op, /*stopsAtOthers=*/false);
+    for (auto [dot, consumer] : division.dots)
+      if (reached.contains(dot))
+        division.owners[op] = consumer;
+    if (isa<tile::DotOp, tile::StoreOp, tile::ScatterAddOp>(op))
+      roots.push_back(op);
+  });
+  for (const ApartSum &sum : findApartSums(kernel))
+    roots.push_back(sum.operand);
+  for (Operation *root : roots)
+    for (Operation *op : division.reach(root, /*stopsAtOthers=*/true))
+      division.ownSlices[division.ownerOf(root)].insert(op);
+  for (Operation *root : roots)
+    division.run(root, division.ownerOf(root));
+  division.numberCrossings();
+  if (!division.check(refusal))
+    return std::nullopt;
+  return division;
+}

@@ -1,0 +1,184 @@
+// What consumers with different dots cannot be.
+// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+
+// One accumulator in the loop.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+// expected-error@+1 {{its loops carry 1 accumulators of dots, of which each of 2 consumers or more wants one; use placement = rows}}
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = arith.addf %old2, %s : !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// No producer.
+#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+// expected-error@+1 {{has no producer, which loads for consumers with different dots (placement = divided); use warp_specialize = true or placement = rows}}
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// Rotated loops.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+// expected-error@+1 {{has rotated loops, and consumers with different dots (placement = divided) hand tiles on in their own steps; use overlap = 1 or placement = rows}}
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// A writer.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+// expected-error@+1 {{has consumers with different dots (placement = divided), which store their results; use store = tma or direct, or placement = rows}}
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// A row statistic crosses.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    // expected-error@+1 {{is made by one consumer and needed by another one (placement = divided), and only tiles of rank 2 go from one to the other; use placement = rows}}
+    %max = tile.reduce max %s axis 1 : !S -> tensor<64xf32>
+    %more = arith.mulf %max, %max : tensor<64xf32>
+    %more_s = tile.broadcast %more axis 1 : tensor<64xf32> -> !S
+    %less = arith.subf %s, %more_s : !S
+    %less_t = arith.truncf %less : !S to !Tile
+    %new0 = tile.dot %less_t, %b, %new1 : !Tile, !Tile -> !S
+    %g = tile.dot %a, %a : !Tile, !Tile -> !S
+    %max_s = tile.broadcast %max axis 1 : tensor<64xf32> -> !S
+    %scaled = arith.mulf %g, %max_s : !S
+    %q = arith.truncf %scaled : !S to !Tile
+    %new2 = tile.dot %q, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new0, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// Both store to one view.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  // expected-error@+1 {{stores to a view that another role touches, and roles have no order in memory (placement = divided); use placement = rows}}
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %z[%first, %c0] : !Tile, !View
+}
