@@ -46,7 +46,10 @@ class Native(unittest.TestCase):
         self.addCleanup(_native.reset)
 
     def call(self, *tensors, op=FORWARD, variant="attention_fwd CAUSAL=true", alibi=None, **named):
-        return _native.call(op, *tensors, alibi, variant=variant, scale=0.125, **named)
+        try:
+            return op(*tensors, alibi, variant=variant, scale=0.125, **named)
+        except RuntimeError as error:
+            raise _native.find_cause(error, *tensors, alibi) from None
 
     def test_results(self):
         for layout in ("BHSD", "BSHD"):

@@ -67,6 +67,19 @@ class Transformations(unittest.TestCase):
             lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), 2
         )
 
+    def test_refusals_in_compiled_code(self):
+        q, k, v = make(batch=1)
+        compiled = torch.compile(lambda q, k, v: attention(q, k, v, causal=True), fullgraph=True, backend="aot_eager")
+        for bad, text in (
+            ((q, k[0], v), "argument 'k' has 3 dimensions"),
+            ((q.float(), k.float(), v.float()), "argument 'q' has type torch.float32"),
+            ((q, k, v[:, :, :80]), "argument 'v' has length 80 and 'k' 90"),
+        ):
+            torch._dynamo.reset()
+            with self.subTest(text), self.assertRaises(Exception) as caught:
+                compiled(*bad)
+            self.assertIn(text, str(caught.exception))
+
     def test_inductor(self):
         compiled = torch.compile(lambda q, k, v: attention(q * 2, k, v, causal=True) + 1, fullgraph=True)
         q, k, v = make(batch=1)

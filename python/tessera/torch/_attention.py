@@ -7,7 +7,11 @@ from . import _backward, _bias, _block_mask, _fallback, _functions, _native, _op
 from ._types import TYPES
 
 _LAYOUTS = ("BHSD", "BSHD")
-_FLOAT32 = torch.float32
+_NO_MODS = None, (), None, ()
+# The variants of most calls.
+_FULL, _CAUSAL = (_variants.name_variant(mask, 0.0, False) for mask in ("none", "causal"))
+# `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
+_is_autocast_enabled = torch._C._is_any_autocast_enabled
 
 
 def _cast_for_autocast(tensors):
@@ -17,10 +21,6 @@ def _cast_for_autocast(tensors):
         return tensors
     dtype = torch.get_autocast_dtype(device)
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
-
-
-def _needs_gradient(*tensors):
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
 def attention(
@@ -72,34 +72,23 @@ def attention(
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
     if fallback not in (None, "torch"):
         raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
-    if q.dtype is _FLOAT32 or k.dtype is _FLOAT32 or v.dtype is _FLOAT32:
+    if _is_autocast_enabled():
         q, k, v = _cast_for_autocast((q, k, v))
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     if block_mask is not None:
         mask_mod = _read_block_mask(block_mask, mask_mod)
     mods = score_mod, score_args, mask_mod, mask_args
-    if variant is not None or arguments is not None or mods != (None, (), None, ()):
+    if variant is not None or arguments is not None or mods != _NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
-        out, lse = _call_functions(q, k, v, variant, arguments, mods, scale, others)
+        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse)
+    elif window is None and not softcap and alibi is None and bias is None and fallback is None:
+        results = _call_op(q, k, v, None, _CAUSAL if causal else _FULL, None, None, 0.0, scale, return_lse)
     else:
-        left, right = _variants.read_window(causal, window)
-        if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
-            mods = *_bias.make_score(bias), _bias.make_window(left, right), ()
-            out, lse = _call_functions(q, k, v, None, None, mods, scale, {})
-            out = out.transpose(1, 2) if layout == "BSHD" else out
-            return (out, lse) if return_lse else out
-        name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-        if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
-            out, lse = _fallback.attention(
-                q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
-                scale=q.shape[-1] ** -0.5 if scale is None else scale,
-            )  # fmt: skip
-        else:
-            out, lse = _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse)
-    if layout == "BSHD":
-        out = out.transpose(1, 2)
-    return (out, lse) if return_lse else out
+        results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback)
+    if layout == "BHSD":
+        return results
+    return (results[0].transpose(1, 2), results[1]) if return_lse else results.transpose(1, 2)
 
 
 def _read_block_mask(block_mask, mask_mod):
@@ -113,13 +102,31 @@ def _read_block_mask(block_mask, mask_mod):
     return block_mask.mask_mod
 
 
-def _call_functions(q, k, v, variant, arguments, mods, scale, others):
-    """Output and LSE with functions of scores and masks: those of a variant, or `mods`."""
+def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse):
+    """With functions of scores and masks: those of a variant, or `mods`."""
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        return _functions.attention_of_mods(q, k, v, *mods, scale)
-    return _functions.attention(q, k, v, variant, arguments or {}, scale)
+        results = _functions.attention_of_mods(q, k, v, *mods, scale)
+    else:
+        results = _functions.attention(q, k, v, variant, arguments or {}, scale)
+    return results if return_lse else results[0]
+
+
+def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback):
+    """With any of the masks, soft caps, slopes and biases that have names."""
+    left, right = _variants.read_window(causal, window)
+    if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
+        mods = *_bias.make_score(bias), _bias.make_window(left, right), ()
+        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
+    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
+        results = _fallback.attention(
+            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
+            scale=q.shape[-1] ** -0.5 if scale is None else scale,
+        )  # fmt: skip
+        return results if return_lse else results[0]
+    name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
+    return _call_op(q, k, v, alibi, name, left, right, float(softcap), scale, return_lse)
 
 
 def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
@@ -150,27 +157,29 @@ def _read_bounds(left, right):
 
 
 def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
-    if scale == 0:
-        raise ValueError(
-            "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
-        )
-    if _needs_gradient(alibi):
-        # The kernels of functions make the gradient of slopes too.
-        _op.check(q, k, v, alibi)
-        mods = *_bias.make_slopes(alibi, float(softcap)), _bias.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {})
-    if _needs_gradient(q, k, v):
-        scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
-        return _backward.attention(q, k, v, alibi, variant, scale, float(softcap), *_read_bounds(left, right))
-    # The op itself refuses tensors that no kernel takes; what is passed beyond their defaults costs time.
+    """A kernel of a named variant. Each step of it costs the host time of every call."""
+    if scale is not None:
+        if scale == 0:
+            raise ValueError(
+                "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
+            )
+        scale = float(scale)
+    if torch.is_grad_enabled():
+        if alibi is not None and alibi.requires_grad:
+            # The kernels of functions make the gradient of slopes too.
+            _op.check(q, k, v, alibi)
+            mods = *_bias.make_slopes(alibi, softcap), _bias.make_window(left, right), ()
+            return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
+        if q.requires_grad or k.requires_grad or v.requires_grad:
+            return _backward.attention(q, k, v, alibi, variant, scale, softcap, *_read_bounds(left, right), return_lse)
     op = _op.forward if return_lse else _op.inference
-    if scale is None and not softcap and "window" not in variant:
-        results = _native.call(op, q, k, v, alibi, variant)
-    else:
-        left, right = _read_bounds(left, right)
-        scale = None if scale is None else float(scale)
-        results = _native.call(op, q, k, v, alibi, variant, scale, float(softcap), left, right)
-    return results if return_lse else (results, None)
+    try:
+        # The op itself refuses tensors that no kernel takes; what is passed beyond its defaults costs time.
+        if scale is None and not softcap and "window" not in variant:
+            return op(q, k, v, alibi, variant)
+        return op(q, k, v, alibi, variant, scale, softcap, *_read_bounds(left, right))
+    except RuntimeError as error:
+        raise _native.find_cause(error, q, k, v, alibi) from None
 
 
 def warm_up(

@@ -91,23 +91,35 @@ register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
 class _Attention(torch.autograd.Function):
+    """`given` has the text of the variant, scale, soft cap, bounds, and whether the LSE is a result: each argument and each
+    result of its own takes the host time."""
+
     @staticmethod
-    def forward(ctx, q, k, v, alibi, variant, *numbers):
-        out, lse = _native.call(_op.forward, q, k, v, alibi, variant, *numbers)
+    def forward(ctx, q, k, v, alibi, given):
+        variant, scale, softcap, left, right, return_lse = given
+        try:
+            out, lse = _op.forward(q, k, v, alibi, variant, scale, softcap, left, right)
+        except RuntimeError as error:
+            raise _native.find_cause(error, q, k, v, alibi) from None
         ctx.save_for_backward(q, k, v, out, lse, alibi)
-        ctx.variant, ctx.numbers = variant, numbers
+        ctx.given = given
+        if not return_lse:
+            return out
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
-    def backward(ctx, grad, grad_lse):
+    def backward(ctx, grad, grad_lse=None):
         q, k, v, out, lse, alibi = ctx.saved_tensors
+        variant, scale, softcap, left, right, _ = ctx.given
         if grad is None:
             grad = torch.zeros_like(out)
-        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, ctx.variant, *ctx.numbers)
-        return (*gradients, None, None, *(None for _ in ctx.numbers))
+        if scale is None:
+            scale = q.shape[3] ** -0.5
+        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap, left, right)
+        return (*gradients, None, None)
 
 
-def attention(q, k, v, alibi, variant, scale, softcap, left, right):
-    """Output and LSE, with gradients."""
-    return _Attention.apply(q, k, v, alibi, variant, scale, softcap, left, right)
+def attention(q, k, v, alibi, *given):
+    """Output, and LSE where the last of `given` is true, with gradients."""
+    return _Attention.apply(q, k, v, alibi, given)

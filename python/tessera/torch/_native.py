@@ -40,20 +40,11 @@ def register(name_space, key):
     )  # fmt: skip
 
 
-def call(op, *arguments, **named):
-    """Calls an op. Its kernels in the library raise RuntimeError whatever is wrong; it becomes what it stands for."""
-    if torch.compiler.is_compiling():
-        return op(*arguments, **named)
-    try:
-        return op(*arguments, **named)
-    except RuntimeError as error:
-        raise _find_cause(error, arguments[:4]) from None
-
-
-def _find_cause(error, tensors):
+def find_cause(error, q, k, v, alibi):
+    """What the RuntimeError of an op stands for: its kernels in the library raise no other, whatever is wrong."""
     from . import _op  # which imports this module
 
-    problem = _op.find_problem(*tensors)
+    problem = _op.find_problem(q, k, v, alibi)
     if problem is not None:
         return problem
     text = str(error).partition("\n")[0]
