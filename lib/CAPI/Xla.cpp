@@ -13,6 +13,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <optional>
@@ -62,6 +63,11 @@ struct Form {
   uint32_t traits; ///< of the handler
 };
 
+/// XLA refuses to align memory to more.
+constexpr size_t kXlaAlignment = 64;
+/// What workspaces of sequences are aligned to.
+constexpr size_t kScratchAlignment = 256;
+
 /// Memory of XLA for the time of a call.
 class Scratch {
 public:
@@ -77,15 +83,16 @@ public:
     }
   }
   Error *allocate(size_t bytes) {
-    // What workspaces of sequences are aligned to.
-    Allocate request = {sizeof(Allocate), nullptr, frame.context, bytes, 256, nullptr};
+    size = bytes + kScratchAlignment - kXlaAlignment;
+    Allocate request = {sizeof(Allocate), nullptr, frame.context, size, kXlaAlignment, nullptr};
     if (Error *error = frame.api->allocate(&request))
       return error;
     data = request.data;
-    size = bytes;
     return nullptr;
   }
-  uint64_t getAddress() const { return reinterpret_cast<uint64_t>(data); }
+  uint64_t getAddress() const {
+    return llvm::alignTo(reinterpret_cast<uint64_t>(data), kScratchAlignment);
+  }
 
 private:
   const CallFrame &frame;

@@ -65,6 +65,8 @@ class MetadataExtension(Structure):
 
 
 EXECUTE = 3
+# Bytes.
+XLA_ALIGNMENT = 64
 
 
 class Frame:
@@ -146,8 +148,12 @@ class Frame:
         if self.fails:
             self.error = "no memory"
             return 1
-        self.allocations.append((request.contents.first, request.contents.second))
-        request.contents.data = self._take(request.contents.first)
+        size, alignment = request.contents.first, request.contents.second
+        if alignment > XLA_ALIGNMENT:  # As XLA's own allocators.
+            self.error = f"Unsupported alignment: {alignment}"
+            return 1
+        self.allocations.append((self._take(size + XLA_ALIGNMENT) + XLA_ALIGNMENT, size))
+        request.contents.data = self.allocations[-1][0]
         return None
 
     def _release(self, request):
