@@ -10,7 +10,7 @@ All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 
 forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
 FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
 heads. Ours are attention_bwd and, as variant "deterministic", attention_bwd_deterministic, whose results are the same in each
-run; above d = 128 attention_bwd_wide in its place. Schedules other than the default are those of attention_bwd, as
+run. Schedules other than the default are those of attention_bwd, as
 "attention_bwd_gradients:cluster=2". --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
 --list writes.
 """
@@ -193,8 +193,7 @@ def own_configurations(point, schedules):
     if point.dv != point.d:
         parameters["DV"] = point.dv
     found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
-    form = "attention_bwd_wide" if point.d > 128 else "attention_bwd_deterministic"
-    fixed = cases.configuration(form, parameters, shape=point.shape)
+    fixed = cases.configuration("attention_bwd_deterministic", parameters, shape=point.shape)
     return [*found, {**fixed, "variant": "deterministic"}]
 
 

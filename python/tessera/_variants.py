@@ -12,7 +12,7 @@ from ._variant import to_gradients
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
-#: The widest tiles of which one kernel makes dK and dV.
+#: The widest tiles of which a warpgroup holds dK and dV.
 WIDEST_OF_BOTH = 128
 #: The same with a soft cap, whose derivative takes registers too.
 WIDEST_CAPPED = 64
@@ -230,7 +230,8 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
     parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
     widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
-        form = "_wide" if widest > WIDEST_OF_BOTH else "_deterministic" if fixed else ""
+        # Above that width its seven products take no longer than the five, whose sums go through memory.
+        form = "_deterministic" if fixed or widest > WIDEST_OF_BOTH else ""
         return _library.find_source("attention_bwd" + form), parameters, []
     fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))

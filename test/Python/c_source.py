@@ -38,7 +38,7 @@ CASES = (
 SEQUENCES = (
     ("attention_bwd", {}, ATTENTION),
     ("attention_bwd", {"CAUSAL": "true", "T": "f16", "D": "64", "DLSE": "true"}, ATTENTION),
-    ("attention_bwd_wide", {}, ATTENTION),
+    ("attention_bwd_deterministic", {"D": "256"}, ATTENTION),
     ("gemm_split", {}, {**MATRIX, "K": 4504}),
 )
 #: One workspace begins as 0, and one launch has nothing to do where N is 0.

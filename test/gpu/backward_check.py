@@ -139,10 +139,10 @@ def main():
     source = kernels.open_source(options.bundles)
     lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
     dims = (64, 128) if options.quick else (64, 96, 128)
-    masks = ({"CAUSAL": "false"}, {"CAUSAL": "true"})
-    forms = [(sequence, (d, d), masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in dims]
     wide = ((256, 256),) if options.quick else ((192, 192), (256, 256), (192, 128))
-    forms += [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_wide") for d in wide]
+    masks = ({"CAUSAL": "false"}, {"CAUSAL": "true"})
+    plain = (*((d, d) for d in dims), *wide)
+    forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
     uncapped = tuple(variant for variant in VARIANTS if "SOFTCAP" not in variant)
     forms += [("attention_variants_bwd", (d, d), VARIANTS if d == 64 else uncapped) for d in dims]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
