@@ -2,7 +2,8 @@
 #
 # Adds a static library TARGET of kernels that the compiler writes as C (docs/cpp.md). Each variant is a function NAME in a header
 # NAME.h, with these values of the source's parameters; without VARIANTS there is one with the source's name and defaults. OPTIONS
-# go to `tessera compile`. Who links the library needs neither compiler nor launcher at run time.
+# go to `tessera compile`. Who links the library needs neither compiler nor launcher at run time. The program `tessera` is that of
+# the installation's component `tools`, one on PATH, or Tessera_EXECUTABLE.
 
 function(tessera_add_kernel target source)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "VARIANTS;OPTIONS")
@@ -11,7 +12,11 @@ function(tessera_add_kernel target source)
   endif()
   find_program(Tessera_EXECUTABLE tessera HINTS ${Tessera_PROGRAM_DIRS})
   if(NOT Tessera_EXECUTABLE)
-    message(FATAL_ERROR "tessera_add_kernel: there is no program tessera; set Tessera_EXECUTABLE to it")
+    list(JOIN Tessera_PROGRAM_DIRS ", " directories)
+    message(FATAL_ERROR "tessera_add_kernel: there is no program 'tessera' in ${directories} or on PATH. "
+      "Install the component 'tools' beside 'libraries', or set Tessera_EXECUTABLE to the program")
+  elseif(NOT EXISTS "${Tessera_EXECUTABLE}")
+    message(FATAL_ERROR "tessera_add_kernel: Tessera_EXECUTABLE is '${Tessera_EXECUTABLE}', which does not exist")
   endif()
   get_filename_component(source "${source}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
   if(NOT arg_VARIANTS)

@@ -3,7 +3,15 @@
 #                                                                 a static library over MLIR; PRECOMPILED: of its headers
 #   tessera_tool(NAME SOURCES... [LINK ...])                      an executable in bin/
 #   tessera_launcher(NAME SOURCES...)                             the same, a call of libtessera and nothing else
-find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+if(NOT MLIR_FOUND)
+  set(others)
+  if(MLIR_CONSIDERED_VERSIONS)
+    set(others " (found ${MLIR_CONSIDERED_VERSIONS})")
+  endif()
+  message(FATAL_ERROR "Tessera builds with LLVM and MLIR 22.1, which are not here${others}: install them, on Debian 12 by "
+    "`./dev setup`, or set MLIR_DIR to the directory of their MLIRConfig.cmake")
+endif()
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 # Debian's package has LLVM and MLIR as shared libraries; naming any archive beside them would load two copies.
 set(LLVM_LINK_LLVM_DYLIB ON)

@@ -15,8 +15,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-import tomllib
 import zipfile
+
+try:
+    import tomllib
+except ImportError:  # before Python 3.11
+    import tomli as tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_BYTES = 25_000_000
@@ -44,18 +48,33 @@ def collect(tree, prefix):
     return files
 
 
-def describe(project, tag):
-    """The files of the dist-info directory, less RECORD."""
+def read_project():
+    """What the package is called and needs."""
+    return tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+
+
+def name_files(project):
+    """What names of distributions begin with."""
+    return f"{project['name'].replace('-', '_')}-{project['version']}"
+
+
+def describe_project(project):
+    """The core metadata of the package."""
     metadata = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
     metadata += [f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}"]
     metadata += [f"Requires-Dist: {dependency}" for dependency in project["dependencies"]]
     metadata += ["License-File: LICENSE", "Description-Content-Type: text/markdown", ""]
+    return "\n".join(metadata) + "\n" + (ROOT / "docs" / "install.md").read_text()
+
+
+def describe(project, tag):
+    """The files of the dist-info directory, less RECORD."""
     entry_points = []
     for group, functions in {"console_scripts": project["scripts"], **project["entry-points"]}.items():
         entry_points += [f"[{group}]", *(f"{name} = {function}" for name, function in functions.items()), ""]
     wheel = ["Wheel-Version: 1.0", "Generator: make_wheel.py", "Root-Is-Purelib: false", f"Tag: py3-none-{tag}"]
     return {
-        "METADATA": "\n".join(metadata) + "\n" + (ROOT / "docs" / "install.md").read_text(),
+        "METADATA": describe_project(project),
         "WHEEL": "\n".join(wheel) + "\n",
         "entry_points.txt": "\n".join(entry_points),
         "LICENSE": (ROOT / "LICENSE").read_text(),
@@ -79,28 +98,34 @@ def make_entry(name):
     return entry
 
 
+def make(tree, output, bundles=None):
+    """The path of the wheel of a build tree in a directory, with what scripts/compile_bundles.py wrote to another."""
+    project = read_project()
+    prefix = pathlib.Path(tempfile.mkdtemp(prefix="tessera-wheel-"))
+    try:
+        files = collect(tree, prefix)
+    finally:
+        shutil.rmtree(prefix)
+    if bundles:
+        entries = sorted([*bundles.glob("*.entry"), bundles / "index.json"])
+        files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in entries)
+    tag = find_tag([contents for name, contents in files.items() if ".so" in name])
+    stem = name_files(project)
+    info = f"{stem}.dist-info"
+    files.update((f"{info}/{name}", text.encode()) for name, text in describe(project, tag).items())
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / f"{stem}-py3-none-{tag}.whl"
+    write(path, files, f"{info}/RECORD")
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--bundles", type=pathlib.Path, help="what scripts/compile_bundles.py made with this build")
     options = parser.parse_args()
-    project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
-    prefix = pathlib.Path(tempfile.mkdtemp(prefix="tessera-wheel-"))
-    try:
-        files = collect(options.tree, prefix)
-    finally:
-        shutil.rmtree(prefix)
-    if options.bundles:
-        entries = sorted([*options.bundles.glob("*.entry"), options.bundles / "index.json"])
-        files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in entries)
-    tag = find_tag([contents for name, contents in files.items() if ".so" in name])
-    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    info = f"{stem}.dist-info"
-    files.update((f"{info}/{name}", text.encode()) for name, text in describe(project, tag).items())
-    options.output.mkdir(parents=True, exist_ok=True)
-    path = options.output / f"{stem}-py3-none-{tag}.whl"
-    write(path, files, f"{info}/RECORD")
+    path = make(options.tree, options.output, options.bundles)
     size = path.stat().st_size
     print(f"{path}: {size / 1e6:.1f} MB")
     if size > MOST_BYTES:
