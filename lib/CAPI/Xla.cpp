@@ -64,7 +64,7 @@ struct Form {
 };
 
 /// XLA refuses to align memory to more.
-constexpr size_t kXlaAlignment = 64;
+constexpr size_t kXlaAlignment = 16;
 /// What workspaces of sequences are aligned to.
 constexpr size_t kScratchAlignment = 256;
 

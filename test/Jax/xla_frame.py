@@ -66,7 +66,7 @@ class MetadataExtension(Structure):
 
 EXECUTE = 3
 # Bytes.
-XLA_ALIGNMENT = 64
+XLA_ALIGNMENT = 16
 
 
 class Frame:
