@@ -60,10 +60,12 @@ class _HolesError(NotImplementedError):
 
 def register(name="tessera"):
     """Lets models take attn_implementation=`name`."""
-    from transformers import AttentionInterface, AttentionMaskInterface
+    import transformers
 
-    AttentionInterface.register(name, _attend)
-    AttentionMaskInterface.register(name, _make_mask)
+    if int(transformers.__version__.split(".")[0]) < 5:
+        raise ImportError(f"tessera.transformers needs transformers 5.0 or newer; this is {transformers.__version__}")
+    transformers.AttentionInterface.register(name, _attend)
+    transformers.AttentionMaskInterface.register(name, _make_mask)
 
 
 # ---- Reading a mask

@@ -3,6 +3,7 @@
 """The custom call launches kernels: real JAX, arrays of the CPU, and a fake driver."""
 
 import ctypes
+import os
 import sys
 import unittest
 import unittest.mock
@@ -151,6 +152,13 @@ class Native(unittest.TestCase):
                 jax.block_until_ready(run(*tensors))
         self.assertEqual(find.call_count, 1)
         self.assertEqual(fake_cuda.launch_count(), 3)
+
+    def test_no_compiler(self):
+        """A program whose kernel is in no cache."""
+        with unittest.mock.patch.dict(os.environ, {"TESSERA_JIT": "0"}):
+            text = "there is no kernel for 'attention_fwd CAUSAL=false': .*TESSERA_JIT=0 forbids to compile; run the program once"
+            with self.assertRaisesRegex(Exception, text):
+                self.call(problems.make(rows=35, d=192))
 
     def test_errors(self):
         with self.assertRaisesRegex(Exception, "there is no kernel for 'attention_fwd CAUSAL=false': out of order"):

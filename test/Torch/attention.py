@@ -2,6 +2,7 @@
 """tessera.torch.attention on the interpreter, compared with f64."""
 
 import unittest
+import unittest.mock
 
 import problems
 import torch
@@ -117,6 +118,17 @@ class Meaning(unittest.TestCase):
         other = attention(*turned, bias=bias, layout="BSHD").transpose(1, 2)
         self.assertTrue(torch.equal(other, attention(q, k, v, bias=bias)))
 
+    def test_fallback_takes_tensors_where_they_lie(self):
+        """Rows that do not begin at multiples of 16 bytes, which kernels on a device refuse."""
+        q, k, v = make()
+        moved, far = torch.empty(2, 1, 90, 72, dtype=q.dtype)[..., 4:68].copy_(k), torch.empty(2, 1, 90, 68, dtype=q.dtype)
+        with unittest.mock.patch.object(tessera.torch._fallback, "attention", wraps=tessera.torch._fallback.attention) as taken:
+            for key in (moved, far[..., :64].copy_(k)):
+                problems.assert_close(self, attention(q, key, v, fallback="torch"), exact(q, k, v)[0])
+            self.assertEqual(taken.call_count, 2)
+            attention(q, k, v, fallback="torch")
+            self.assertEqual(taken.call_count, 2)
+
     def test_fallback_takes_what_no_kernel_takes(self):
         q, k, v = (tensor.float().requires_grad_() for tensor in make(d=40))
         bias = torch.zeros(70, 90)
@@ -138,6 +150,8 @@ class Refusals(unittest.TestCase):
     def test_tensors(self):
         q, k, v = make()
         self.refuse(TypeError, "argument 'q' has type torch.float32", q.float(), k.float(), v.float())
+        bytes = (tensor.to(torch.float8_e4m3fn) for tensor in (q, k, v))
+        self.refuse(TypeError, "float8_e4m3fn; attention takes float16 and bfloat16, and attention_fp8 e4m3", *bytes)
         self.refuse(TypeError, "argument 'v' has type torch.float16 and 'q' torch.bfloat16", q, k, v.half())
         self.refuse(ValueError, "argument 'k' has 3 dimensions", q, k[0], v)
         multiples = "argument 'q' has head dimension 36; attention takes multiples of 8 up to 256"

@@ -115,7 +115,7 @@ class Meaning(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 attention_fp8(*arguments, **options)
         problems.tessera.torch.use_interpreter(False)
-        with self.assertRaisesRegex(ValueError, "argument 'q' is on cpu"):
+        with self.assertRaisesRegex(ValueError, "argument 'q' is on the CPU"):
             attention_fp8(q, k, v)
 
 

@@ -126,6 +126,19 @@ class Gradients(unittest.TestCase):
                 self.assertTrue(torch.equal(got, want))
         self.assertEqual(counter.frame_count, 1)
 
+    def test_gradients_of_gradients(self):
+        """They may be asked for, and are refused where they are needed."""
+        q, k, v = make(batch=1, heads=1, rows=16, keys=16)
+        for options in ({"causal": True}, {"return_lse": True}, {"score_mod": lambda s, b, h, q, k: s * 2}):
+            leaf = q.clone().requires_grad_()
+            out = attention(leaf, k, v, **options)
+            loss = (out[0] if "return_lse" in options else out).sum()
+            (gradient,) = torch.autograd.grad(loss, leaf, create_graph=True)
+            (plain,) = torch.autograd.grad(attention(leaf, k, v, **{**options, "return_lse": False}).sum(), leaf)
+            self.assertTrue(torch.equal(gradient, plain))
+            with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
+                gradient.sum().backward()
+
     def test_opcheck(self):
         q, k, v = make(batch=1, rows=16, keys=24)
         out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)

@@ -189,6 +189,13 @@ class Masks(unittest.TestCase):
                 self.assertTrue(torch.equal(self.draw(mask, visible.shape), visible))
                 self.assertLessEqual(len(mask), 1)
 
+    def test_too_old(self):
+        from tessera import transformers as ours
+
+        with unittest.mock.patch.object(transformers, "__version__", "4.57.1"):
+            with self.assertRaisesRegex(ImportError, "needs transformers 5.0 or newer; this is 4.57.1"):
+                ours.register()
+
     def test_refusals(self):
         from tessera import transformers as ours
 

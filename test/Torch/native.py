@@ -3,11 +3,13 @@
 """The kernels of the ops in the library: real PyTorch, tensors of the CPU, and a fake driver."""
 
 import ctypes
+import os
 import sys
 import unittest
 import unittest.mock
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 sys.path.insert(0, sys.argv.pop())
 
@@ -142,12 +144,31 @@ class Native(unittest.TestCase):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 self.call(*arguments)
             self.assertIn(text, str(caught.exception))
+        moved, far = torch.empty(2, 1, 90, 72, dtype=q.dtype)[..., 4:68], torch.empty(2, 1, 90, 68, dtype=q.dtype)[..., :64]
+        for key, text in ((moved, "argument 'k': the address .* is no multiple of 16 bytes; pass a tensor that begins at one"),
+                          (far, "argument 'k': .* strides must be multiples of 8 elements .16 bytes.: pad the dimension inside")):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                self.call(q, key, v)
         with self.assertRaisesRegex(ValueError, "argument 'q' has head dimension 36"):
             self.call(*problems.make(d=36))
         with self.assertRaisesRegex(ValueError, "argument 'alibi' is None; this variant needs slopes"):
             self.call(q, k, v, variant="attention_variants MASK=none ALIBI=true")
         with self.assertRaisesRegex(ValueError, "no kernel 'nothing' ships"):
             self.call(q, k, v, variant="nothing")
+
+    def test_devices(self):
+        """Another compute capability is found by the launch, and by no call before it."""
+        with FakeTensorMode():
+            q, k, v = (torch.empty(2, 2, 70, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        with unittest.mock.patch.object(torch.cuda, "get_device_capability", return_value=(8, 0)):
+            problem = _native.find_cause(RuntimeError("the bundle is compiled for sm_90a"), q, k, v, None)
+        self.assertIsInstance(problem, ValueError)
+        self.assertRegex(str(problem), "argument 'q' is on cuda:0, of compute capability 8.0; attention runs on .* 9.0: move it")
+
+    def test_no_compiler(self):
+        with unittest.mock.patch.dict(os.environ, {"TESSERA_JIT": "0"}):
+            with self.assertRaisesRegex(tessera.CompileError, "attention_fwd.tile: .*TESSERA_JIT=0 forbids to compile; run the"):
+                self.call(*problems.make(rows=71, d=192))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,11 @@ packed forms take what the functions of these names take.
 docs/pytorch.md says what is supported; what is not raises an exception that names the argument.
 """
 
+import torch
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+    raise ImportError(f"tessera.torch needs torch 2.6 or newer; this is {torch.__version__}")
+
 from ._attention import attention, warm_up
 from ._bytes import attention_fp8
 from ._flex import flex_attention

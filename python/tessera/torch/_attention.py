@@ -147,7 +147,10 @@ def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
 
 
 def _needs_fallback(q, k, v, alibi, bias):
-    return bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None
+    if bias is not None or not _op.runs_on(q.device) or _op.find_problem(q, k, v, alibi) is not None:
+        return True
+    # Compiled code would be compiled again for each length that its strides say.
+    return not torch.compiler.is_compiling() and _op.find_place_problem(q, k, v) is not None
 
 
 def _read_bounds(left, right):

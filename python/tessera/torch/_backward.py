@@ -63,14 +63,8 @@ def allocate(q, k, v):
     return tuple(_op.allocate_results(x, x, lse=False)[0] for x in (q, k, v))
 
 
-def check_interpreter(name):
-    """Refuses a tensor of the CPU, by the argument's name, where no test has asked for the interpreter."""
-    if not _op._interprets:
-        raise ValueError(f"argument '{name}' is on the CPU; call tessera.torch.use_interpreter() to run tests there")
-
-
 def _run_cpu(*arguments, **named):
-    check_interpreter("grad")
+    _op.check_interpreter("grad")
     return _run(Program, *arguments, **named)
 
 
@@ -88,6 +82,26 @@ _op._library.impl("attention_backward", functools.partial(_run, _compile.compile
 _op._library.impl("attention_backward", _run_cpu, "CPU")
 torch.library.register_fake("tessera::attention_backward", _make_fake, lib=_op._library)
 register_flop_formula(backward.overloadpacket)(_count_flops)
+
+
+class _FirstOrder(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, count, *tensors):
+        return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise NotImplementedError(
+            "gradients of attention have no gradients themselves: take those of the first order, or those of "
+            "torch.nn.functional.scaled_dot_product_attention under torch.nn.attention.SDPBackend.MATH"
+        )
+
+
+def mark_gradients(gradients, *inputs):
+    """Gradients as autograd gets them: with create_graph=True they refuse to be differentiated by the inputs."""
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return gradients
+    return _FirstOrder.apply(len(gradients), *gradients, *inputs)
 
 
 class _Attention(torch.autograd.Function):
@@ -117,7 +131,7 @@ class _Attention(torch.autograd.Function):
         if scale is None:
             scale = q.shape[3] ** -0.5
         gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap, left, right)
-        return (*gradients, None, None)
+        return (*mark_gradients(gradients, grad, q, k, v), None, None)
 
 
 def attention(q, k, v, alibi, *given):

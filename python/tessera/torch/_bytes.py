@@ -93,11 +93,9 @@ def _check_cached(q, k, v, rotate, k_scale, v_scale):
 
 
 def _check(q, k, v, scale, rotate):
-    if not _op.runs_on(q.device):
-        raise ValueError(
-            f"argument 'q' is on {q.device}; attention runs on CUDA devices of compute capability 9.0: move it there, or "
-            "call tessera.torch.use_interpreter() to run tests on the CPU"
-        )
+    problem = _op.find_device_problem("q", q.device)
+    if problem is not None:
+        raise problem
     width = q.shape[3]
     if v.shape[3] not in _BLOCKS or width not in _BLOCKS:
         raise ValueError(

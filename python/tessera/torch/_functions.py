@@ -50,7 +50,7 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
 
 
 def _run_forward_cpu(*arguments):
-    _backward.check_interpreter("q")
+    _op.check_interpreter("q")
     return _run_forward(_op._find_program, *arguments)
 
 
@@ -115,7 +115,7 @@ def _run_backward(
 
 
 def _run_backward_cpu(*arguments):
-    _backward.check_interpreter("grad")
+    _op.check_interpreter("grad")
     return _run_backward(Program, *arguments)
 
 
@@ -153,6 +153,8 @@ class _Attention(torch.autograd.Function):
         if grad is None:
             grad = torch.zeros_like(out)
         *gradients, sums = backward(grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
+        gradients = _backward.mark_gradients((*gradients, *sums), grad, q, k, v, *views)
+        gradients, sums = gradients[:3], gradients[3:]
         _, _, names, learned, *_ = ctx.given
         of_views = dict(zip(_split(learned), sums))
         of_views = [

@@ -45,6 +45,8 @@ def find_cause(error, q, k, v, alibi):
     from . import _op  # which imports this module
 
     problem = _op.find_problem(q, k, v, alibi)
+    if problem is None and q.device.type != "cpu":
+        problem = _op.find_device_problem("q", q.device)
     if problem is not None:
         return problem
     text = str(error).partition("\n")[0]

@@ -22,6 +22,8 @@ _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides) if hasattr(
 )  # fmt: skip
 _library.define(f"attention_forward{_SIGNATURE} -> (Tensor, Tensor)", tags=_tags)
 _library.define(f"attention_inference{_SIGNATURE} -> Tensor", tags=_tags)
+# The copy engine takes rows that begin at multiples of it.
+_ROW_BYTES = 16
 forward = torch.ops.tessera.attention_forward.default
 inference = torch.ops.tessera.attention_inference.default
 
@@ -32,7 +34,8 @@ def find_problem(q, k, v, alibi):
         if tensor.dim() != 4:
             return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
         if tensor.dtype not in TYPES:
-            return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
+            other = ", and attention_fp8 e4m3 and e5m2" if tensor.dtype.is_floating_point and tensor.element_size() == 1 else ""
+            return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16{other}")
         if tensor.dtype != q.dtype:
             return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
         if tensor.device != q.device:
@@ -46,6 +49,20 @@ def find_problem(q, k, v, alibi):
                 f"{name}.contiguous()"
             )
     return _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+
+
+def find_place_problem(q, k, v):
+    """What keeps kernels from loading tensors where they lie: an exception, or None. Where it was not asked for, launches
+    refuse the same."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        unit = _ROW_BYTES // tensor.element_size()
+        steps = [step for step, size in zip(tensor.stride()[:3], tensor.shape) if size > 1]
+        if any(step % unit for step in (*steps, tensor.storage_offset())):
+            return ValueError(
+                f"argument '{name}' has strides {tuple(tensor.stride())} and begins at element {tensor.storage_offset()} of its "
+                f"storage; its rows must begin at multiples of {unit} elements: pass {name}.clone()"
+            )
+    return None
 
 
 def check(q, k, v, alibi):
@@ -103,6 +120,26 @@ def runs_on(device):
     return device.type == "cpu" and _interprets
 
 
+def find_device_problem(name, device):
+    """What keeps kernels from running where an argument is, by its name: an exception, or None."""
+    if runs_on(device):
+        return None
+    place = "the CPU" if device.type == "cpu" else str(device)
+    if device.type == "cuda":
+        place += ", of compute capability {}.{}".format(*torch.cuda.get_device_capability(device))
+    return ValueError(
+        f"argument '{name}' is on {place}; attention runs on CUDA devices of compute capability 9.0: move it there, or call "
+        "tessera.torch.use_interpreter() to run tests on the CPU; `attention` also takes fallback=\"torch\""
+    )
+
+
+def check_interpreter(name):
+    """Refuses an argument on the CPU where no test has asked for the interpreter."""
+    problem = find_device_problem(name, torch.device("cpu"))
+    if problem is not None:
+        raise problem
+
+
 def use_interpreter(enabled=True):
     """Lets attention of tensors on the CPU run by the interpreter, which is exact and slow: for tests without a GPU.
     Returns what it was before."""
@@ -117,11 +154,7 @@ def _find_program(text, q, k, v, lse):
 
 
 def _run_cpu(lse, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
-    if not _interprets:
-        raise ValueError(
-            "argument 'q' is on the CPU; attention runs on CUDA devices of compute capability 9.0: move it there, call "
-            'tessera.torch.use_interpreter() to run tests on the CPU, or pass fallback="torch"'
-        )
+    check_interpreter("q")
     return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_program)
 
 

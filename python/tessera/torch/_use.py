@@ -42,6 +42,8 @@ def _find_tensor_reason(query, key, value, scale):
     if query.dim() != 4:
         return f"query has {query.dim()} dimensions"
     problem = _op.find_problem(query, key, value, None)
+    if problem is None and not torch.compiler.is_compiling():
+        problem = _op.find_place_problem(query, key, value)
     return None if problem is None else str(problem)
 
 
