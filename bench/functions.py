@@ -3,7 +3,8 @@
 bf16, BSHD storage, batch and heads as in attention.py (16k tokens, hidden size 2048). Documents have 1024 tokens, windows
 1024 keys. FLOPs are counted on the pairs of a query and a key that the mask leaves, 4 d each. "to causal" is the rate of
 packed documents over that of the causal kernel on as many sequences of 1024 tokens. Variants whose blocks are a list are timed
-with the kernel that writes the list. Bundles: --list FILE with the options of the run, then test/gpu/build_bundles.py
+with the kernels that write the list, and again ("kept") without: with a list that was made before, as FlexAttention's is.
+Bundles: --list FILE with the options of the run, then test/gpu/build_bundles.py
 --groups= --extra FILE. FlexAttention takes seconds to compile for each function and point.
 """
 
@@ -34,6 +35,8 @@ class Case:
     parameters: dict = dataclasses.field(default_factory=dict)
     #: Extents of dimensions that only the arguments have, by the length of the sequence.
     extents: callable = lambda n: {}
+    #: Blocks are a list, which may outlive a call.
+    has_list: bool = False
 
 
 def is_causal(b, h, q, k):
@@ -103,7 +106,8 @@ CASES = (
          lambda n: sum(min(row + 1, WINDOW) for row in range(n))),
     Case("ALiBi", "variants/alibi", make_slopes, alibi),
     Case("soft cap", "variants/softcap", lambda p: {"cap": CAP}, soft_cap),
-    Case("documents", "variants/documents", make_documents, documents, lambda n: n // DOCUMENT * count_causal(DOCUMENT)),
+    Case("documents", "variants/documents", make_documents, documents, lambda n: n // DOCUMENT * count_causal(DOCUMENT),
+         has_list=True),
     Case("bias", "variants/bias", make_bias, bias, parameters={"BIAS": "bf16", "OF_HEAD": "false"}),
     Case("relative", "variants/relative", make_table, relative, extents=lambda n: {"DISTANCES": 2 * n - 1}),
 )  # fmt: skip
@@ -113,6 +117,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--seqlens", default="2048,8192,16384", help="multiples of 1024")
     parser.add_argument("--d", default="64,128", help="head dimensions")
+    parser.add_argument("--cases", help="names of cases, separated by commas; all of them when not given")
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     return parser.parse_args()
 
@@ -122,19 +127,25 @@ def points(options):
     return itertools.product(map(int, options.d.split(",")), map(int, options.seqlens.split(",")))
 
 
+def is_wanted(name, options):
+    return options.cases is None or name in options.cases.split(",")
+
+
 def configurations(d, seqlen):
-    """The kernels of a point by the name of their case; "causal, short" is the one that packed documents are held against."""
+    """The kernels of a point by the name of their case; "documents, short" is the one that packed documents are held
+    against. Of cases with a list also what takes it ("documents, kept") and what makes it ("documents, lists")."""
     heads = attention.HIDDEN // d
     sizes = {"H": heads, "HK": heads}
     shape = {"B": max(1, attention.TOKENS // seqlen), **sizes, "SQ": seqlen, "SK": seqlen}
     short = {"B": attention.TOKENS // DOCUMENT, **sizes, "SQ": DOCUMENT, "SK": DOCUMENT}
-    found = {
-        case.name: cases.configuration(
-            case.kernel, {"T": "bf16", "D": d, **case.parameters}, shape={**shape, **case.extents(seqlen)}
-        )
-        for case in CASES
-    }
-    return {**found, "causal, short": cases.attention("bf16", d, d, True, shape=short)}
+    found = {}
+    for case in CASES:
+        parameters, extents = {"T": "bf16", "D": d, **case.parameters}, {**shape, **case.extents(seqlen)}
+        found[case.name] = cases.configuration(case.kernel, parameters, shape=extents)
+        if case.has_list:
+            for name, entry in (("kept", "attention"), ("lists", "attention_block_lists")):
+                found[f"{case.name}, {name}"] = cases.configuration(case.kernel, {**parameters, "KEPT": True}, entry=entry)
+    return {**found, "documents, short": cases.attention("bf16", d, d, True, shape=short)}
 
 
 def find_expected(problem, given, functions):
@@ -159,8 +170,22 @@ def find_error(out, expected):
     return max(peers.relative_error(out[at], values) for at, values in expected.items())
 
 
-def measure(case, problem, kernel, stopwatch, options):
-    """The record of a case."""
+def make_lists(problem, kernel, lister, given):
+    """The lists of blocks that a kernel takes, by name."""
+    import torch
+
+    rows, columns = (int(kernel.bundle.parameters[name]) for name in ("BM", "BN"))
+    tiles, length = -(-problem.seqlen // rows), -(-problem.seqlen // columns)
+    lists, counts = (
+        torch.zeros((problem.batch, 1, tiles, size), device="cuda", dtype=torch.int32) for size in (length, 2)
+    )
+    q, k, _ = problem.transposed()
+    lister(q=q, k=k, visit_lists=lists, visit_counts=counts, **given)
+    return {"visit_lists": lists, "visit_counts": counts}
+
+
+def measure(case, problem, loaded, stopwatch, options):
+    """The records of a case."""
     import torch
 
     given = case.arguments(problem)
@@ -170,8 +195,14 @@ def measure(case, problem, kernel, stopwatch, options):
     o = torch.full_like(problem.q, float("nan")).transpose(1, 2)
     point = {"d": problem.d, "seqlen": problem.seqlen, "batch": problem.batch, "heads": problem.heads, "case": case.name}
 
+    kernels = {"default": loaded[case.name], "kept": loaded.get(f"{case.name}, kept")}
+    lister = loaded.get(f"{case.name}, lists")
+    kernels = {name: kernel for name, kernel in kernels.items() if kernel and (lister or name != "kept")}
+
     def prepare(kernel):
-        run = lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **given)  # noqa: E731
+        lists = make_lists(problem, kernel, lister, given) if kernel is kernels.get("kept") else {}
+        o.fill_(float("nan"))
+        run = lambda: kernel(q=q, k=k, v=v, o=o, lse=problem.lse, scale=problem.scale, **given, **lists)  # noqa: E731
         return run, lambda: find_error(o, expected)
 
     def find_peers():
@@ -182,7 +213,7 @@ def measure(case, problem, kernel, stopwatch, options):
         return {"flex": run} if run else {}
 
     flops = 4 * problem.d * problem.heads * problem.batch * case.pairs(problem.seqlen)
-    return common.measure_kernels(point, flops, {"default": kernel}, prepare, find_peers, stopwatch)
+    return common.measure_kernels(point, flops, kernels, prepare, find_peers, stopwatch)
 
 
 def time_short(problem, kernel, stopwatch):
@@ -204,7 +235,8 @@ def main():
     options = parse_arguments()
     if options.list:
         with open(options.list, "w") as file:
-            json.dump([c for point in points(options) for c in configurations(*point).values()], file, indent=1)
+            found = [item for point in points(options) for item in configurations(*point).items()]
+            json.dump([c for name, c in found if is_wanted(name.partition(",")[0], options)], file, indent=1)
         return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
@@ -214,14 +246,16 @@ def main():
     )
     results, records = common.Results(options, "functions", common.describe_gpu(), method), []
     for d, seqlen in points(options):
-        loaded = {name: common.load_kernel(source, c) for name, c in configurations(d, seqlen).items()}
+        wanted = {name: c for name, c in configurations(d, seqlen).items() if is_wanted(name.partition(",")[0], options)}
+        loaded = {name: common.load_kernel(source, c) for name, c in wanted.items()}
         problem = attention.Problem(d, seqlen, False, "bf16")
         for case in CASES:
-            if loaded[case.name] is None:
+            if loaded.get(case.name) is None:
                 continue
-            measured = measure(case, problem, loaded[case.name], stopwatch, options)
-            if case.name == "documents" and loaded["causal, short"] is not None:
-                measured[0]["short_tflops"] = time_short(problem, loaded["causal, short"], stopwatch)
+            measured = measure(case, problem, loaded, stopwatch, options)
+            if case.name == "documents" and loaded.get("documents, short") is not None:
+                short = time_short(problem, loaded["documents, short"], stopwatch)
+                measured = [{**record, "short_tflops": short} for record in measured]
             for record in measured:
                 common.print_row(to_row(record))
             records += measured

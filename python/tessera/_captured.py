@@ -302,8 +302,9 @@ def write(score, mask, constants):
 def find(found, write, score_mod, score_args, mask_mod, mask_args):
     """A source, or what says why there is none, of functions and their further arguments; `found` keeps captured tensors
     and numbers. `write` is the function above, or calls it."""
-    score = describe_mod(found, "score_mod", score_mod, score_args, 5)
+    # What a mask captures has the same places whatever the score is.
     mask = describe_mod(found, "mask_mod", mask_mod, mask_args, 4)
+    score = describe_mod(found, "score_mod", score_mod, score_args, 5)
     constants = ()
     written = write(score, mask, constants)
     while written.needed is not None:

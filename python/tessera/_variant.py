@@ -12,6 +12,34 @@ _FLOAT_VIEW = re.compile(r'tile\.argument "(\w+)" : !tile\.view<\[.*\], (?:f32|f
 _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
 
 
+# What a source says whose blocks are a list, and one whose lists are arguments.
+_LISTED = 'param VISITS : name = "list"\n'
+_KEPT = "param KEPT : bool = true\n"
+
+
+def takes_lists(source):
+    """Whether the blocks that the mask of a source leaves are a list."""
+    return _LISTED in source
+
+
+def read_lists(source):
+    """For what there are lists of the blocks of a source: LISTS of attention_visits.tile; None where there are none."""
+    found = re.search(r'param LISTS : name = "(\w+)"', source)
+    return found and found[1]
+
+
+def keeps_lists(source):
+    """Whether the lists of a source are arguments, as `keep_lists` writes it."""
+    return _KEPT in source
+
+
+def keep_lists(source, **sizes):
+    """A source whose lists are arguments of its kernels, in place of what each call makes. Its tiles have the sizes for which
+    the lists are, by the names of their parameters."""
+    lines = "".join(f"param {name} : int = {size}\n" for name, size in sizes.items())
+    return source.replace(_LISTED, _LISTED + _KEPT + lines, 1)
+
+
 class Mask:
     """Which queries see which keys: a function of (b, h, q, k) and of further arguments by name.
 
@@ -123,7 +151,7 @@ class Variant:
         functions = "".join(f"{line}\n" for line in lines)
         lists = ""
         if self._takes_list(visits, functions):
-            lists = f'param VISITS : name = "list"\nparam LISTS : name = "{self._name_lists()}"\n\n'
+            lists = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n\n'
         #: The text of the source, for `compile` and for a file.
         self.source = _HEAD.format("attention") + lists + functions
         self._places = [""] * (2 + lists.count("\n")) + places

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from . import _compile, _library, _own
 from ._errors import CompileError
 from ._program import Program
-from ._variant import to_gradients
+from ._variant import keep_lists, keeps_lists, read_lists, takes_lists, to_gradients
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
@@ -116,6 +116,10 @@ _SMALLER = {64: {"BM": 128, "BN": 96}, 96: {"BM": 128, "BN": 96}, 128: {"BM": 12
             256: {"BM": 128, "BN": 48}}  # fmt: skip
 
 
+def _is_too_large(error):
+    return "no schedule of this kernel fits" in str(error)
+
+
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
     "bf16") and widths of tiles: one for each class of shapes, which has the alternatives that the source declares."""
@@ -136,10 +140,12 @@ class Variant:
             self.parameters["LSE"] = False
         #: The tensors' head dimensions are extents of a launch.
         self.is_padded = padded
+        # Where lists are arguments the source has kernels that make them too.
+        self._kernel = "attention" if keeps_lists(self.source) else None
         #: The interpreter's form.
-        self.program = Program(self.source, **self.parameters)
+        self.program = Program(self.source, self._kernel, **self.parameters)
         # What takes lists of blocks is a sequence, and its attention has the classes of that without.
-        lists = self._is_written and 'param VISITS : name = "list"' in self.source
+        lists = self._is_written and takes_lists(self.source)
         self._classified = Program(self.source, **self.parameters, VISITS="interval") if lists else self.program
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [] if self._is_written else list_extras(text)
@@ -153,16 +159,18 @@ class Variant:
         return kernel
 
     def _compile(self, shape_class):
+        named = {"kernel": self._kernel, "shape_class": shape_class, "alternatives": True}
         try:
-            return _compile.compile(self.source, shape_class=shape_class, alternatives=True, **self.parameters)
+            return _compile.compile(self.source, **named, **self.parameters)
         except CompileError as error:
-            if not self._is_written or "no schedule of this kernel fits" not in str(error):
+            # Lists that are arguments are for the tiles that the source has.
+            if not self._is_written or self._kernel is not None or not _is_too_large(error):
                 raise
             smaller = _SMALLER[max(self.parameters["D"], self.parameters["DV"])]
             parameters = {**self.parameters, **smaller}
             if parameters == self.parameters:
                 raise
-            kernel = _compile.compile(self.source, shape_class=shape_class, alternatives=True, **parameters)
+            kernel = _compile.compile(self.source, **named, **parameters)
             self.parameters = parameters
             first = str(error).splitlines()[0]
             warnings.warn(f"functions of scores take tiles of {smaller['BM']} x {smaller['BN']}: {first}", RuntimeWarning)
@@ -265,15 +273,20 @@ def find_gradients(kind, text, fixed, element_type, d, dv, lse):
     return kind(source, **parameters), extras
 
 
+def _find_fewer(widest):
+    """GQN for scores that take more registers than usual."""
+    return 32 if widest <= WIDEST_OF_BOTH else 16
+
+
 def _find_fixed(kind, source, learned, parameters):
     """attention_gradients_fixed.tile; with fewer keys a step where a score takes more registers than usual."""
     text, widest = to_gradients(source, True, learned), max(parameters["D"], parameters["DV"])
     try:
         return kind(text, **parameters)
     except CompileError as error:
-        if "no schedule of this kernel fits" not in str(error):
+        if not _is_too_large(error):
             raise
-        fewer = 32 if widest <= WIDEST_OF_BOTH else 16
+        fewer = _find_fewer(widest)
         kernel = kind(text, **parameters, GQN=fewer)
         first = str(error).splitlines()[0]
         warnings.warn(f"gradients of functions of scores take {fewer} keys a step: {first}", RuntimeWarning)
@@ -286,6 +299,8 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
     widths = describe_widths(d, dv)
     parameters = {**widths, "T": element_type, "DLSE": lse}
+    if keeps_lists(source):
+        return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **parameters)
     if fixed or max(widths["D"], widths["DV"]) > WIDEST_OF_BOTH:
         return _find_fixed(kind, source, learned, parameters)
     try:
@@ -295,6 +310,83 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
         kernel = _find_fixed(kind, source, learned, parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
+
+
+def has_fixed_lists(source):
+    """Whether the lists that a source of `keep_gradients` takes are those of attention_gradients_fixed.tile."""
+    return "param GQM :" in source
+
+
+# The sizes of tiles for which there are lists: as parameters, and whose lists they are.
+_FORWARD = {"visit": ("queries", "BM", "BN")}
+_BACKWARD = {"visit": ("keys", "GN", "GM"), "query": ("queries", "GQM", "GQN")}
+#: The arguments that are such lists; what functions capture has other names.
+LISTS = tuple(f"{name}_{kind}" for name in _BACKWARD for kind in ("lists", "counts"))
+
+
+def _keep(source, program, forms, **changed):
+    """(source that takes lists, which: names by what the kernel's arguments begin with) of tiles as a program has them."""
+    sizes = {**program.parameters, **changed}
+    forms = {name: form for name, form in forms.items() if form[1] in sizes}
+    tiles = {size: int(sizes[size]) for _, *names in forms.values() for size in names}
+    lists = tuple((name, f"{of} {tiles[rows]} {tiles[columns]}") for name, (of, rows, columns) in forms.items())
+    return keep_lists(source, **tiles), lists
+
+
+@functools.lru_cache(maxsize=_MAX_SHAPES)
+def keep_forward(source, element_type, sizes, is_compiled):
+    """The source of attention with lists that outlive a call, and which lists these are, as `_keep` has it; for sizes as those
+    of `find_kernel`."""
+    *_, d, _, _, dv = sizes
+    program = find_variant(source, element_type, d, dv).program
+    kept = _keep(source, program, _FORWARD)
+    if not is_compiled:
+        return kept
+    try:
+        find_kernel(kept[0], element_type, sizes)
+    except CompileError as error:
+        smaller = _SMALLER[max(_find_width("q", d), _find_width("v", dv))]
+        if not _is_too_large(error) or kept == _keep(source, program, _FORWARD, **smaller):
+            raise
+        return _keep(source, program, _FORWARD, **smaller)
+    return kept
+
+
+@functools.lru_cache(maxsize=None)
+def keep_gradients(kind, source, learned, fixed, element_type, d, dv):
+    """The same of the gradients; the form is that which `find_gradients_of_source` finds."""
+    widths = describe_widths(d, dv)
+    parameters, widest = {**widths, "T": element_type}, max(widths["D"], widths["DV"])
+    several = not fixed and widest <= WIDEST_OF_BOTH
+    candidates = [*([(False, {})] if several else []), (True, {}), (True, {"GQN": _find_fewer(widest)})]
+    for is_fixed, changed in candidates:
+        program = Program(to_gradients(source, is_fixed), **parameters)
+        kept = _keep(source, program, _BACKWARD, **changed)
+        try:
+            find_gradients_of_source(kind, kept[0], learned, fixed, element_type, d, dv, False)
+        except CompileError as error:
+            if changed or (is_fixed and not _is_too_large(error)):
+                raise
+            reason = str(error).splitlines()[0]
+            warnings.warn(f"gradients of functions of scores take another form: {reason}", RuntimeWarning)
+            continue
+        return kept
+
+
+def count_lists(source, batch, heads):
+    """How many lists there are for the mask of a source, of batches and heads."""
+    of = read_lists(source)
+    return (1 if of == "one" else batch), (heads if of == "head" else 1)
+
+
+@functools.lru_cache(maxsize=None)
+def find_lister(kind, source, lists):
+    """What makes lists as `_keep` names them, of the mask of a source."""
+    of, rows, columns = lists.split()
+    if of == "queries":
+        return kind(keep_lists(source, BM=rows, BN=columns), "attention_block_lists", D=WIDTHS[0])
+    text = to_gradients(keep_lists(source, GN=rows, GM=columns), True)
+    return kind(text, "attention_gradients_block_lists", D=WIDTHS[0])
 
 
 def check_functions(variant, arguments, mods, scale, others):

@@ -576,10 +576,12 @@ class FunctionsTest(unittest.TestCase):
 
     def test_configurations(self):
         found = functions.configurations(128, 4096)
-        self.assertEqual(set(found), {case.name for case in functions.CASES} | {"causal, short"})
+        more = {"documents, kept", "documents, lists", "documents, short"}
+        self.assertEqual(set(found), {case.name for case in functions.CASES} | more)
+        self.assertEqual(found["documents, kept"]["parameters"], {"T": "bf16", "D": 128, "KEPT": "true"})
         self.assertEqual(found["documents"]["shape"], {"B": 4, "H": 16, "HK": 16, "SQ": 4096, "SK": 4096})
         self.assertEqual(found["relative"]["shape"]["DISTANCES"], 8191)
-        self.assertEqual(found["causal, short"]["shape"]["B"], 16)
+        self.assertEqual(found["documents, short"]["shape"]["B"], 16)
         for configuration in found.values():
             self.assertNotIn("/", configuration["name"])
 

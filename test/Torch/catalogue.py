@@ -14,7 +14,7 @@ from torch.nn.attention.flex_attention import and_masks, or_masks
 
 import tessera
 from tessera import Program, TraceError, _compile, _variants
-from tessera.torch import _captured, _functions, attention
+from tessera.torch import _captured, attention
 
 B, H, S = 2, 2, 24  # Tokens are a picture of 4 x 6, or 4 frames of 6.
 WIDTH, FRAME = 6, 6
@@ -256,7 +256,7 @@ def _evaluate(kind, function, scores):
     body = written.source.partition("\n")[2]
     views = [_captured.to_view(found[index]) for index in written.views]
     numbers, integers = ([found[index] for index in part] for part in (written.numbers, written.integers))
-    given = _functions._name(views, numbers, integers, written.names)
+    given = _captured.name_given(views, numbers, integers, written.names)
     out = torch.empty_like(scores)
     Program(body + EVALUATE.replace("CALL", CALLS[kind]))(scores=scores, out=out, **given)
     return out

@@ -7,7 +7,7 @@ DIR then holds a bundle for each configuration and index.json; carry it to the G
 `python3 test/gpu/run.py --bundles DIR` there. Exits with 1 when a default schedule does not compile.
 
 --extra FILE adds what FILE lists, a JSON array of {"kernel", "parameters", "schedule", "shape", "shape_class",
-"alternatives"}, of which all but the first two may be absent, for the benchmarks: bench/ablation.json, or what
+"alternatives", "entry"}, of which all but the first two may be absent, for the benchmarks: bench/ablation.json, or what
 `./dev bench attention --list FILE`, `variants` and `choice` write. "for", a list of shapes, is kept in index.json.
 With --groups= nothing else is compiled. --inspect counts the instructions of the main loops, which bench/variants.py
 compares.
@@ -65,6 +65,8 @@ def compile_bundle(options, configuration):
         command += ["--shape-class", configuration["shape_class"]]
     if configuration["alternatives"]:
         command.append("--alternatives")
+    if configuration["entry"]:
+        command += ["--kernel", configuration["entry"]]
     if options.ptxas:
         command += ["--ptxas", options.ptxas]
     command += ["--emit", "bundle", "-o", os.path.join(options.out, bundle)]
@@ -119,6 +121,7 @@ def read_extra(path):
         fits = fits and isinstance(entry.get("parameters"), dict) and isinstance(entry.get("schedule", ""), str)
         fits = fits and isinstance(entry.get("shape", {}), dict) and isinstance(entry.get("shape_class", ""), str)
         fits = fits and isinstance(entry.get("alternatives", False), bool) and isinstance(entry.get("for", []), list)
+        fits = fits and isinstance(entry.get("entry", ""), str)
         if not fits:
             raise SystemExit(
                 f'--extra {path}: entry {number} is no {{"kernel": NAME, "parameters": OBJECT, "schedule": TEXT, "shape": OBJECT}}'
@@ -126,7 +129,7 @@ def read_extra(path):
         if not os.path.exists(os.path.join(ROOT, "kernels", entry["kernel"] + ".tile")):
             raise SystemExit(f"--extra {path}: entry {number}: there is no kernels/{entry['kernel']}.tile")
         fields = (entry["kernel"], entry["parameters"], entry.get("schedule", ""), entry.get("shape"),
-                  entry.get("shape_class", ""), entry.get("alternatives", False))  # fmt: skip
+                  entry.get("shape_class", ""), entry.get("alternatives", False), entry.get("entry", ""))  # fmt: skip
         kept = {"for": entry["for"]} if "for" in entry else {}
         yield dict(cases.configuration(*fields), group="extra", **kept)
 

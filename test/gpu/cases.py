@@ -78,15 +78,17 @@ QUICK_GEMM_SHAPES = ((1, 1, 1), (129, 257, 65), (1000, 999, 1001))
 MEMCHECK_GEMM_SHAPES = ((129, 257, 65), (300, 1, 77))
 
 
-def configuration(kernel, parameters, schedule="", shape=None, shape_class="", alternatives=False):
+def configuration(kernel, parameters, schedule="", shape=None, shape_class="", alternatives=False, entry=""):
     """A kernel to compile, with what was measured for `shape`, {"SQ": 1024, ...}, or for a class of shapes, and with the
-    alternatives that its source declares, or without. `name` is unique and fit for a file name."""
+    alternatives that its source declares, or without; `entry` is which of the source's kernels and sequences, where it does not
+    say so. `name` is unique and fit for a file name."""
     parameters = {key: str(value).lower() if isinstance(value, bool) else value for key, value in parameters.items()}
     values = "_".join(f"{key}{value}" for key, value in parameters.items())
     suffix = "_" + schedule.translate(str.maketrans(",", "_", "=[]")) if schedule else ""
     suffix += "_for" + "".join(f"_{key}{value}" for key, value in shape.items()) if shape else ""
     suffix += f"_{shape_class}" if shape_class else ""
     suffix += "_alternatives" if alternatives else ""
+    suffix += f"_{entry}" if entry else ""
     return {
         "name": f"{kernel.replace('/', '.')}_{values}{suffix}",
         "kernel": kernel,
@@ -95,6 +97,7 @@ def configuration(kernel, parameters, schedule="", shape=None, shape_class="", a
         "shape": shape or {},
         "shape_class": shape_class,
         "alternatives": alternatives,
+        "entry": entry,
         # A schedule that does not fit is refused; a default one always exists.
         "may_be_refused": bool(schedule),
     }

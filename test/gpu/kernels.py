@@ -34,7 +34,7 @@ class BundleDirectory:
     @staticmethod
     def _key(entry):
         parameters = tuple(sorted((name, str(value)) for name, value in entry["parameters"].items()))
-        wanted = entry.get("shape_class", ""), entry.get("alternatives", False)
+        wanted = entry.get("shape_class", ""), entry.get("alternatives", False), entry.get("entry", "")
         return entry["kernel"], parameters, entry["schedule"], tuple(sorted(entry["shape"].items())), *wanted
 
     def load(self, configuration):
@@ -45,7 +45,7 @@ class BundleDirectory:
             raise Refused(entry["error"])
         bundle, name = tessera.Bundle(self.path(configuration)), configuration["kernel"]
         # A source that imports its kernel, or has a sequence, names it otherwise.
-        return bundle.kernel(name if name in bundle.kernels else None)
+        return bundle.kernel(configuration["entry"] or (name if name in bundle.kernels else None))
 
     def path(self, configuration):
         """The file of a bundle that `load` has loaded."""
@@ -67,7 +67,7 @@ class Compiler:
         try:
             return tessera.compile(
                 path,
-                kernel=configuration["kernel"],
+                kernel=configuration["entry"] or None,
                 schedule=configuration["schedule"] or None,
                 shape=configuration["shape"],
                 shape_class=configuration["shape_class"] or None,

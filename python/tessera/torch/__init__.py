@@ -15,6 +15,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
     raise ImportError(f"tessera.torch needs torch 2.6 or newer; this is {torch.__version__}")
 
 from ._attention import attention, warm_up
+from ._block_mask import BlockMask, create_block_mask
 from ._bytes import attention_fp8
 from ._flex import flex_attention
 from ._op import use_interpreter
@@ -28,8 +29,10 @@ from ._sharding import register_sharding
 from ._use import use
 
 __all__ = [
+    "BlockMask",
     "attention",
     "attention_fp8",
+    "create_block_mask",
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",

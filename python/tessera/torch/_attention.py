@@ -61,7 +61,8 @@ def attention(
     score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
               mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
               the functions capture, are tensors and numbers; other ones need no new compilation.
-    block_mask: a BlockMask of flex_attention, whose function is the mask_mod. Its lists are not read.
+    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once; or one of torch's
+              flex_attention, whose function is the mask_mod and whose lists are not read.
     scale:    1 / sqrt(head dimension) when not given; not 0.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
@@ -77,11 +78,12 @@ def attention(
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     if block_mask is not None:
-        mask_mod = _read_block_mask(block_mask, mask_mod)
+        mask_mod, mask_args = _read_block_mask(block_mask, mask_mod, mask_args)
     mods = score_mod, score_args, mask_mod, mask_args
     if variant is not None or arguments is not None or mods != _NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
-        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse)
+        lists = block_mask if isinstance(block_mask, _block_mask.BlockMask) else None
+        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, lists)
     elif window is None and not softcap and alibi is None and bias is None and fallback is None:
         results = _call_op(q, k, v, None, _CAUSAL if causal else _FULL, None, None, 0.0, scale, return_lse)
     else:
@@ -91,23 +93,28 @@ def attention(
     return (results[0].transpose(1, 2), results[1]) if return_lse else results.transpose(1, 2)
 
 
-def _read_block_mask(block_mask, mask_mod):
+def _read_block_mask(block_mask, mask_mod, mask_args):
+    """(mask_mod, its further arguments)"""
     if mask_mod is not None:
         raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
     if not hasattr(block_mask, "mask_mod"):
         raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask")
+    if isinstance(block_mask, _block_mask.BlockMask):
+        if mask_args:
+            raise ValueError("argument 'mask_args' is given with a block_mask, which has its own: give them to create_block_mask")
+        return block_mask.mask_mod, block_mask.mask_args
     problem = _block_mask.find_problem(block_mask)
     if problem is not None:
         raise problem
-    return block_mask.mask_mod
+    return block_mask.mask_mod, mask_args
 
 
-def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse):
-    """With functions of scores and masks: those of a variant, or `mods`."""
+def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, block_mask=None):
+    """With functions of scores and masks: those of a variant, or `mods`, with the lists of a block mask."""
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        results = _functions.attention_of_mods(q, k, v, *mods, scale)
+        results = _functions.attention_of_mods(q, k, v, *mods, scale, block_mask)
     else:
         results = _functions.attention(q, k, v, variant, arguments or {}, scale)
     return results if return_lse else results[0]

@@ -49,3 +49,17 @@ def to_view(tensor):
     if tensor.dtype is torch.bool:
         tensor = tensor.view(torch.int8)
     return tensor if tensor.dim() else tensor.reshape(1)
+
+
+def list_given(written, found):
+    """(views, numbers, integers) that the kernels of a source take, of what was found."""
+    views = [to_view(found[index]) for index in written.views]
+    return views, [found[index] for index in written.numbers], [found[index] for index in written.integers]
+
+
+def name_given(views, numbers, integers, names):
+    """What functions take, by name; `names` has the names of the three parts, separated by commas, and the parts by bars."""
+    given = {}
+    for part, values in zip(names.split("|"), (views, numbers, integers)):
+        given.update(zip(part.split(","), values) if part else ())
+    return given

@@ -33,8 +33,8 @@ def flex_attention(
     return_aux=None,
 ):
     """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
-    BlockMask only the function counts: the compiler finds the blocks itself. `kernel_options` are of torch's kernels and
-    change no result: they are not looked at."""
+    BlockMask of torch only the function counts: the compiler finds the blocks itself. One of `create_block_mask` here has
+    lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""
     problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
     if problem is not None:
         raise problem

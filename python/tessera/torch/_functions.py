@@ -10,6 +10,7 @@ from torch.utils.flop_counter import register_flop_formula
 from .. import _compile, _places, _variants
 from .._program import Program
 from .._trace import TraceError
+from .._variant import keeps_lists, takes_lists
 from . import _backward, _captured, _op
 from ._types import TYPES
 
@@ -29,14 +30,6 @@ forward = torch.ops.tessera.variant_forward.default
 backward = torch.ops.tessera.variant_backward.default
 
 
-def _name(views, numbers, integers, names):
-    """What functions take, by name."""
-    given = {}
-    for part, values in zip(names.split("|"), (views, numbers, integers)):
-        given.update(zip(part.split(","), values) if part else ())
-    return given
-
-
 def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
     _op.check(q, k, v, None)
     results = _op.allocate_results(q, v)
@@ -45,7 +38,7 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
             result.fill_(value)
     elif results[0].numel():
         kernel, *_ = find(source, q, k, v, True)
-        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_name(views, numbers, integers, names))
+        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_captured.name_given(views, numbers, integers, names))
     return tuple(results)
 
 
@@ -60,7 +53,7 @@ def _split(names):
 
 def _allocate_learned(views, names, learned):
     """The gradients of the views that are learned, of float32, in their order."""
-    given = _name(views, (), (), names)
+    given = _captured.name_given(views, (), (), names)
     return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
 
 
@@ -103,12 +96,21 @@ def _run_backward(
     learned = tuple(_split(learned))
     _check_order(learned, source, q)
     fixed = torch.are_deterministic_algorithms_enabled()
+    if fixed and keeps_lists(source) and not _variants.has_fixed_lists(source):
+        raise RuntimeError(
+            "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in the "
+            "forward pass, which has chosen the lists: turn it on before"
+        )
     kernel = _variants.find_gradients_of_source(
         kind, source, learned, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
     )
     # A view whose elements change no score has no gradient, which stays 0.
     given = {f"d{name}": sum for name, sum in zip(learned, sums) if f"d{name}" in kernel.names}
-    given |= _name([_align(view) for view in views], numbers, integers, names)
+    given |= _captured.name_given(views, numbers, integers, names)
+    # Lists are read number by number.
+    for name in _split(names.partition("|")[0]):
+        if name not in _variants.LISTS:
+            given[name] = _align(given[name])
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
     _backward.launch(kernel, (*inputs, *results), scale=scale, **given)
     return (*results, sums)
@@ -139,11 +141,19 @@ register_flop_formula(backward.overloadpacket)(_backward._count_flops)
 
 
 class _Attention(torch.autograd.Function):
+    """Views are those of the functions, then lists of blocks by the names `listed`, for attention, then those for the
+    gradients."""
+
     @staticmethod
-    def forward(ctx, q, k, v, source, scale, numbers, integers, names, learned, *views):
-        out, lse = forward(q, k, v, views, numbers, integers, names, source, scale)
-        ctx.save_for_backward(q, k, v, out, lse, *views)
-        ctx.given = numbers, integers, names, learned, source, scale
+    def forward(
+        ctx, q, k, v, source, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, *views
+    ):  # fmt: skip
+        own = len(_split(names.partition("|")[0]))
+        both = own + len(_split(listed))
+        out, lse = forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
+        ctx.save_for_backward(q, k, v, out, lse, *views[:own], *views[both:])
+        ctx.given = numbers, integers, _add_views(names, gradient_listed), learned, gradient_source, scale
+        ctx.own_views, ctx.lists = own, len(views) - own
         ctx.set_materialize_grads(False)
         return out, lse
 
@@ -159,9 +169,15 @@ class _Attention(torch.autograd.Function):
         of_views = dict(zip(_split(learned), sums))
         of_views = [
             of_views[name].to(view.dtype) if name in of_views else None
-            for name, view in zip(_split(names.partition("|")[0]), views)
+            for name, view in zip(_split(names.partition("|")[0])[: ctx.own_views], views)
         ]
-        return (*gradients, *(None for _ in range(6)), *of_views)
+        return (*gradients, *(None for _ in range(9)), *of_views, *(None for _ in range(ctx.lists)))
+
+
+def _add_views(names, more):
+    """`names` with those of further views, behind the others."""
+    views, bar, rest = names.partition("|")
+    return ",".join(filter(None, (views, more))) + bar + rest
 
 
 def _list_learned(names, views, learnable):
@@ -193,20 +209,55 @@ def attention(q, k, v, variant, given, scale):
     return _call(q, k, v, variant.source, variant.learnable, *given, names, scale)
 
 
-def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale):
-    """Output and LSE with functions of Python, whose captured tensors and numbers kernels take as arguments."""
+def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale, block_mask=None):
+    """Output and LSE with functions of Python, whose captured tensors and numbers kernels take as arguments. `block_mask` has
+    the lists of the mask's blocks; None where calls make them."""
     written, found = _captured.find(q.device, score_mod, score_args, mask_mod, mask_args)
     if written.problem is not None:
         raise TraceError(written.problem)
-    views = [_captured.to_view(found[index]) for index in written.views]
-    numbers = [found[index] for index in written.numbers]
-    integers = [found[index] for index in written.integers]
-    return _call(q, k, v, written.source, written.learnable, views, numbers, integers, written.names, scale)
+    if block_mask is not None:
+        _op.check(q, k, v, None)
+        block_mask.check(q, k, found)
+    given = _captured.list_given(written, found)
+    return _call(q, k, v, written.source, written.learnable, *given, written.names, scale, block_mask)
 
 
-def _call(q, k, v, source, learnable, views, numbers, integers, names, scale):
+def keep(source, device, element_type, sizes, learned):
+    """Of attention and of its gradients, (source, lists of blocks that its kernels take): names by what the arguments begin
+    with. Sizes are those of `_op.get_sizes`; `learned` are the views that have gradients, None where nothing has."""
+    is_cpu = device.type == "cpu"
+    forward = _variants.keep_forward(source, element_type, sizes, not is_cpu)
+    if learned is None:
+        return forward, (source, ())
+    fixed, kind = torch.are_deterministic_algorithms_enabled(), Program if is_cpu else _compile.compile
+    return forward, _variants.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
+
+
+@torch.compiler.assume_constant_result
+def _keep(source, device, element_type, sizes, learned):
+    return keep(source, torch.device(device), element_type, sizes, learned)
+
+
+def _name_lists(lists):
+    return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
+
+
+def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None):
+    learned = None
     if torch.is_grad_enabled():
         learned = _list_learned(names, views, learnable)
-        if learned or any(x.requires_grad for x in (q, k, v)):
-            return _Attention.apply(q, k, v, source, scale, numbers, integers, names, learned, *views)
-    return forward(q, k, v, views, numbers, integers, names, source, scale)
+        if not learned and not any(x.requires_grad for x in (q, k, v)):
+            learned = None
+    gradient_source, lists, gradient_lists, tensors = source, (), (), []
+    if block_mask is not None and takes_lists(source):
+        of_views = None if learned is None else tuple(_split(learned))
+        forms = _keep(source, str(q.device), TYPES[q.dtype], _op.get_sizes(q, k, v), of_views)
+        (source, lists), (gradient_source, gradient_lists) = forms
+        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)])
+    listed = _name_lists(lists)
+    if learned is None:
+        return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), source, scale)
+    return _Attention.apply(
+        q, k, v, source, listed, gradient_source, _name_lists(gradient_lists), scale, numbers, integers, names, learned, *views,
+        *tensors,
+    )  # fmt: skip
