@@ -84,17 +84,22 @@ def Hop_BarrierExpectOp : Hop_Op<"barrier.expect", [Hop_OnOneThread]> {
 def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
   let summary = "One thread of the warpgroup arrives, or every running one with `all`";
   let description = [{
+    With `copies` every running thread arrives when the copies that it started before (`hop.gather`) have come (PTX ISA
+    9.7.13.15.16, `cp.async.mbarrier.arrive.noinc`).
     At the barrier of this block, or with `blocks` at that of each of the first so many blocks of the cluster
     (PTX ISA 9.7.13.15.13, on the addresses that `mapa` gives). More blocks than the cluster has are refused.
 
     ```mlir
     hop.barrier.arrive %empty[%slot] : !hop.barriers<2>
     hop.barrier.arrive %empty[%slot] blocks 2 : !hop.barriers<2>
+    hop.barrier.arrive %full[%slot] copies : !hop.barriers<2>
     ```
   }];
-  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all, OptionalAttr<I64Attr>:$blocks);
+  let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all, UnitAttr:$copies,
+                       OptionalAttr<I64Attr>:$blocks);
   let assemblyFormat =
-    "$barriers `[` $index `]` (`all` $all^)? (`blocks` $blocks^)? attr-dict `:` qualified(type($barriers))";
+    "$barriers `[` $index `]` (`all` $all^)? (`copies` $copies^)? (`blocks` $blocks^)? attr-dict `:` "
+    "qualified(type($barriers))";
   let hasVerifier = 1;
 }
 

@@ -48,6 +48,10 @@ LogicalResult PipeCreateOp::verify() {
 }
 
 LogicalResult BarrierArriveOp::verify() {
+  if (getCopies() && (getAll() || getBlocks()))
+    return emitOpError(
+        "arrives when copies have come, of every thread and at this block's barrier; "
+        "leave out all and blocks");
   return getBlocks() ? verifyInCluster(*this, *getBlocks()) : success();
 }
 
@@ -195,7 +199,7 @@ static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   for (Operation *user : tile.getUsers()) {
     if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
       return failure();
-    if (isa<StageOp, BulkStoreOp>(user) && !isBefore(user)) {
+    if (isa<StageOp, GatherOp, BulkStoreOp>(user) && !isBefore(user)) {
       InFlightDiagnostic diag = release->emitOpError("gives a slot away that is used later");
       diag.attachNote(user->getLoc()) << "the use";
       return diag;
@@ -232,6 +236,40 @@ LogicalResult PipeAcquireOp::verify() {
   if (commits.size() != 1 || commits.front()->getBlock() != (*this)->getBlock())
     return emitOpError("is of a slot that one hop.pipe.commit in the same block hands on; it has ")
            << commits.size() << (commits.size() == 1 ? ", in another block" : "");
+  if (isFilledByCopies() &&
+      !llvm::all_of(getTile().getUsers(), llvm::IsaPred<GatherOp, PipeCommitOp>))
+    return emitOpError("is of a slot that hop.gather fills, whose threads hand it on before the "
+                       "copies have come; nothing else can use it");
+  return success();
+}
+
+bool PipeAcquireOp::isFilledByCopies() {
+  return llvm::any_of(getTile().getUsers(), llvm::IsaPred<GatherOp>);
+}
+
+RankedTensorType GatherOp::getCopiedType() {
+  return withLayout(getDestination().getType().getTile(), getLayoutAttr());
+}
+
+LogicalResult GatherOp::verify() {
+  RankedTensorType tile = getDestination().getType().getTile();
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), /*box=*/std::nullopt)))
+    return failure();
+  if (!getDestination().getDefiningOp<PipeAcquireOp>() && !getDestination().getDefiningOp<SlotOp>())
+    return emitOpError("fills a whole slot of a pipe, the result of hop.pipe.acquire");
+  auto rows = cast<RankedTensorType>(getRows().getType());
+  if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0) ||
+      !(rows.getElementType().isInteger(32) || rows.getElementType().isInteger(64)))
+    return emitOpError("takes the number of each of ")
+           << tile.getDimSize(0) << " rows, i32 or i64, from a tile of rank 1, got " << rows;
+  if (!getLayout())
+    return success();
+  if (getLayoutAttr().getRank() != 2 || getLayoutAttr().getSlice(0) != hop::getLayout(rows))
+    return emitOpError("copies by another layout than that of the numbers of its rows, ") << rows;
+  if (int64_t bytes = getLayoutAttr().getRun() * tile.getElementTypeBitWidth() / 8;
+      bytes % hopper::widestAccess != 0)
+    return emitOpError("copies ") << hopper::widestAccess << " bytes at a time, and its layout has "
+                                  << bytes << " in a thread";
   return success();
 }
 

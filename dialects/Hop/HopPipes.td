@@ -89,8 +89,9 @@ def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarps]> {
   let summary = "Takes the next slot, for the threads of a role to write";
   let description = [{
     Waits until every reader has released the slot. The result is the tile in the slot, to be written (`hop.stage`)
-    until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all threads of a role that is not elected;
-    a multicast pipe, which the blocks of a cluster fill together, is refused. No other fill of the pipe is a load.
+    or filled by copies (`hop.gather`) until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all
+    threads of a role that is not elected; a multicast pipe, which the blocks of a cluster fill together, is refused. All
+    fills of a pipe are of one kind: loads, writes of threads, or gathers.
 
     ```mlir
     %s = hop.pipe.acquire %o : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
@@ -104,6 +105,41 @@ def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarps]> {
   let results = (outs Hop_SharedType:$tile);
   let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether `hop.gather` fills the slot, and not writes of the threads.
+    bool isFilledByCopies();
+  }];
+}
+
+def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups]> {
+  let summary = "Starts copies of rows that numbers name into a slot";
+  let description = [{
+    What `tile.gather` loads, into shared memory: each thread of the role copies 16 bytes at a time (PTX ISA 9.7.9.25.3.1,
+    `cp.async`), and what is outside of the view is 0. `destination` is a whole slot (`hop.pipe.acquire`), which
+    `hop.pipe.commit` hands on. Rows of the view start at multiples of 16 bytes, and the column index is a multiple of as
+    many elements.
+
+    The copies are of the generic proxy: `hop-insert-proxy-fences` has those who wait for such a slot pass a fence before
+    products read it. `layout` says which thread copies what, and `rows` has the numbers of each thread's rows
+    (`hop-assign-layouts`).
+
+    ```mlir
+    %s = hop.pipe.acquire %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    hop.gather %s, %K[%c0, %c0] rows %numbers
+      : !hop.shared<tensor<128x64xbf16>, rows = 128>, !tile.view<[N, 64], bf16>, tensor<128xi32>
+    hop.pipe.commit %k, %s : !hop.pipe<tensor<128x64xbf16>, 2>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_SharedMatrix:$destination, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       Hop_Fragment:$rows, OptionalAttr<Hop_LayoutAttr>:$layout);
+  let assemblyFormat =
+    "$destination `,` $view `[` $indices `]` `rows` $rows (`layout` $layout^)? attr-dict `:` "
+    "qualified(type($destination)) `,` qualified(type($view)) `,` type($rows)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The tile with the layout in which the threads copy it.
+    ::mlir::RankedTensorType getCopiedType();
+  }];
 }
 
 def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarps]> {
@@ -111,7 +147,8 @@ def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarps]> {
   let description = [{
     `tile` is the result of `hop.pipe.acquire` on the same pipe; a write of it that comes later is refused. Readers see
     all that the role wrote, by products and copies too. Each warpgroup hands over for itself: by one thread where a
-    `hop.warpgroup_sync` stands between its last write and the commit, by all of them otherwise.
+    `hop.warpgroup_sync` stands between its last write and the commit, by all of them otherwise. Where the slot is filled
+    by `hop.gather`, each thread hands over when its copies have come, and waits for nothing.
 
     ```mlir
     %s = hop.pipe.acquire %o : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>

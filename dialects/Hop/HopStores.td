@@ -73,7 +73,8 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
 def Hop_ProxyFenceOp : Hop_Op<"proxy_fence"> {
   let summary = "Makes earlier writes to shared memory visible to the async proxy";
   let description = [{
-    PTX ISA 9.7.13.4, `fence.proxy.async.shared::cta`, by each thread that wrote, before the barrier that joins them.
+    PTX ISA 9.7.13.4, `fence.proxy.async.shared::cta`, by each thread that wrote, before the barrier that joins them. What
+    copies of threads write (`hop.gather`) comes later than such a fence: there those who wait for the slot pass one.
     `hop-insert-proxy-fences` puts it in.
 
     ```mlir

@@ -21,4 +21,21 @@ def Tile_EntryOpInterface : OpInterface<"EntryOpInterface"> {
                     "::llvm::SmallVector<::llvm::StringRef>", "getDimNames">];
 }
 
+def Tile_LoadOpInterface : OpInterface<"LoadOpInterface"> {
+  let cppNamespace = "::tessera::tile";
+  let description = [{
+    Loads a tile of a view, its only result: as it lies there (`tile.load`), or rows that numbers name (`tile.gather`).
+    One that feeds a dot goes through a pipe.
+  }];
+  let methods = [
+    InterfaceMethod<"What it loads from.", "::mlir::Value", "getView">,
+    InterfaceMethod<"One index for each dimension of the view.", "::mlir::Operation::operand_range", "getIndices">,
+    InterfaceMethod<"The number of its pipe, or null.", "::mlir::IntegerAttr", "getPipeAttr">,
+    InterfaceMethod<"Gives it a pipe.", "void", "setPipeAttr", (ins "::mlir::IntegerAttr":$pipe)>];
+  let extraClassDeclaration = [{
+    ::mlir::Value getResult() { return (*this)->getResult(0); }
+    ::mlir::Type getType() { return getResult().getType(); }
+  }];
+}
+
 #endif // TESSERA_DIALECTS_TILE_TILEINTERFACES_TD

@@ -5,7 +5,7 @@
 
 include "dialects/Tile/TileOpBase.td"
 
-def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterface]> {
   let summary = "Loads a tile of a view";
   let description = [{
     One index per dimension of the view; the tile covers the innermost `rank(tile)` dimensions from there
@@ -53,13 +53,14 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>]> {
+def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, Tile_LoadOpInterface]> {
   let summary = "Loads rows of a view that a tile of numbers names";
   let description = [{
     Row r of the tile is the row of the view whose number is the index of that dimension plus element r of `rows`, from
     the column of the last index on. Of a tile of rank 1, element r is the element so named of the last dimension. The
     numbers are i32 or i64 and may be any: rows outside the view, before or behind, are 0. The other indices are as for
-    `tile.load`.
+    `tile.load`. A tile that feeds a dot goes through a pipe, which the producer's threads fill with copies of 16 bytes;
+    `pipe` is its number, as for `tile.load`.
 
     ```mlir
     %numbers = tile.load %list[%i] : !tile.view<[N], i32> -> tensor<32xi32>
@@ -67,10 +68,11 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>]> {
       : !tile.view<[V, 256], bf16>, tensor<32xi32> -> tensor<32x256xbf16>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Tile_RowNumbers:$rows);
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Tile_RowNumbers:$rows,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe);
   let results = (outs Tile_MemoryTile:$result);
-  let assemblyFormat = "$view `[` $indices `]` `rows` $rows attr-dict `:` qualified(type($view)) `,` type($rows) `->` "
-                       "type($result)";
+  let assemblyFormat = "$view `[` $indices `]` `rows` $rows (`pipe` $pipe^)? attr-dict `:` qualified(type($view)) `,` "
+                       "type($rows) `->` type($result)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The dimension of the view along which `rows` numbers.

@@ -88,7 +88,7 @@ SumParts tessera::partsOf(const ApartSum &sum) {
   bool isTransposed = dot.getA() != sum.operand->getResult(0);
   if (ofRows > 1 && (!isTransposed || hasColumnParts(operand, ofRows)))
     return part(ofRows, true);
-  tile::LoadOp load = loadedOperand(dot.getB());
+  tile::LoadOpInterface load = loadedOperand(dot.getB());
   int64_t ofColumns = columns / std::min(columns, mostColumns);
   bool isStraight = dot.getB() == load.getResult();
   if (ofRows == 1 && ofColumns > 1 && columns % ofColumns == 0 && isStraight &&

@@ -117,12 +117,12 @@ std::optional<Conversion> tessera::findConversion(Value operand, ConversionRefus
   return ConversionFinder(refusal).run(operand);
 }
 
-tile::LoadOp tessera::loadOfB(tile::DotOp dot) {
-  if (tile::LoadOp load = loadedOperand(dot.getB()))
+tile::LoadOpInterface tessera::loadOfB(tile::DotOp dot) {
+  if (tile::LoadOpInterface load = loadedOperand(dot.getB()))
     return load;
   ConversionRefusal refusal;
   std::optional<Conversion> conversion = findConversion(dot.getB(), refusal);
-  return conversion ? conversion->load : tile::LoadOp();
+  return conversion ? tile::LoadOpInterface(conversion->load) : tile::LoadOpInterface();
 }
 
 SmallVector<Conversion> tessera::findConversions(Operation *program) {

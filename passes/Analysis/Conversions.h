@@ -35,7 +35,7 @@ struct ConversionRefusal {
 std::optional<Conversion> findConversion(mlir::Value operand, ConversionRefusal &refusal);
 
 /// The load behind the second operand of `dot`, converted on its way or not; null for others.
-tile::LoadOp loadOfB(tile::DotOp dot);
+tile::LoadOpInterface loadOfB(tile::DotOp dot);
 
 /// The conversions of the second operands of the dots in `program`, in program order.
 llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);

@@ -6,10 +6,27 @@
 using namespace mlir;
 using namespace tessera;
 
-tile::LoadOp tessera::loadedOperand(Value operand) {
+tile::LoadOpInterface tessera::loadedOperand(Value operand) {
   while (auto transpose = operand.getDefiningOp<tile::TransposeOp>())
     operand = transpose.getSource();
-  return operand.getDefiningOp<tile::LoadOp>();
+  return operand.getDefiningOp<tile::LoadOpInterface>();
+}
+
+bool tessera::feedsDot(Value tile) {
+  return llvm::any_of(tile.getUses(), [](OpOperand &use) {
+    if (isa<tile::DotOp>(use.getOwner()))
+      return use.getOperandNumber() < 2;
+    return isa<tile::TransposeOp>(use.getOwner()) && feedsDot(use.getOwner()->getResult(0));
+  });
+}
+
+SmallVector<tile::GatherOp> tessera::pipedGathers(tile::KernelOp kernel) {
+  SmallVector<tile::GatherOp> gathers;
+  kernel.walk([&](tile::GatherOp gather) {
+    if (feedsDot(gather.getResult()))
+      gathers.push_back(gather);
+  });
+  return gathers;
 }
 
 tile::TransposeOp tessera::computedTranspose(Value operand) {

@@ -17,7 +17,13 @@ namespace tessera {
 
 /// The load behind an operand of a dot, transposed or not, or null when the operand is computed. A
 /// loaded operand lives in shared memory.
-tile::LoadOp loadedOperand(mlir::Value operand);
+tile::LoadOpInterface loadedOperand(mlir::Value operand);
+
+/// Whether a loaded tile is an operand of a dot, directly or transposed.
+bool feedsDot(mlir::Value tile);
+
+/// The gathers of `kernel` whose tiles go through pipes, as dots read them.
+llvm::SmallVector<tile::GatherOp> pipedGathers(tile::KernelOp kernel);
 
 /// What transposes `operand` of a dot if that is computed: it becomes rows where it is written to
 /// shared memory. Null for other operands.

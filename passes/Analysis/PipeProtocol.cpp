@@ -473,15 +473,24 @@ LogicalResult Protocol::check() {
 
 /// Copies and threads do not arrive equally often when they have filled a slot.
 static LogicalResult checkFills(hop::PipeCreateOp pipe) {
-  Operation *byThreads = nullptr, *other = nullptr;
-  for (Operation *user : pipe.getPipe().getUsers())
-    if (user->hasTrait<hop::FillsPipe>())
-      (isa<hop::PipeAcquireOp>(user) ? byThreads : other) = user;
-  if (!byThreads || !other)
+  Operation *byThreads = nullptr, *byCopies = nullptr, *other = nullptr;
+  for (Operation *user : pipe.getPipe().getUsers()) {
+    auto acquire = dyn_cast<hop::PipeAcquireOp>(user);
+    if (acquire)
+      (acquire.isFilledByCopies() ? byCopies : byThreads) = user;
+    else if (user->hasTrait<hop::FillsPipe>())
+      other = user;
+  }
+  if (!byThreads && !byCopies)
     return success();
-  InFlightDiagnostic diag = other->emitError("fills a pipe whose other slots threads fill; use a "
-                                             "pipe for each");
-  diag.attachNote(byThreads->getLoc()) << "here";
+  Operation *first = byThreads ? byThreads : byCopies;
+  Operation *second = other ? other : byThreads ? byCopies : nullptr;
+  if (!second)
+    return success();
+  InFlightDiagnostic diag = second->emitError("fills a pipe whose other slots ")
+                            << (byThreads ? "threads fill" : "are gathered")
+                            << "; use a pipe for each";
+  diag.attachNote(first->getLoc()) << "here";
   return diag;
 }
 

@@ -279,6 +279,10 @@ LogicalResult RowPartition::visit(Operation *op) {
         return success();
       })
       .Case([&](tile::StoreOp store) { return visitStore(store); })
+      .Case([&](tile::GatherOp gather) {
+        // What goes through a pipe is divided there, and the numbers are of another role.
+        return feedsDot(gather.getResult()) ? success() : visitElementwise(gather);
+      })
       .Case([&](tile::ScatterAddOp scatter) { return visitScatter(scatter); })
       .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp,
             scf::YieldOp, arith::ConstantOp>([](auto) { return success(); })

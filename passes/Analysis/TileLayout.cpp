@@ -50,6 +50,16 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
                                               : ValueRange())
       extents.sharedBytes = std::max<int64_t>(
           extents.sharedBytes, getElementTypeOrSelf(tile).getIntOrFloatBitWidth() / 8);
+    if (auto gather = dyn_cast<hop::GatherOp>(op)) {
+      RankedTensorType tile = gather.getDestination().getType().getTile();
+      extents.columns = std::gcd(extents.columns, tile.getDimSize(1));
+      rows = std::gcd(rows, tile.getDimSize(0));
+      extents.unit =
+          std::max<int64_t>(extents.unit, 8 * hopper::widestAccess / tile.getElementTypeBitWidth());
+      extents.gathers = true;
+      extents.sharedBytes =
+          std::max<int64_t>(extents.sharedBytes, tile.getElementTypeBitWidth() / 8);
+    }
     if (isa<tile::LoadOp, tile::GatherOp>(op))
       addAccess(op->getResult(0), op->getOperand(0));
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
@@ -123,8 +133,32 @@ static hop::LayoutAttr chooseSharedLayout(MLIRContext *context, const TileExtent
   return {};
 }
 
+/// The layout of a warpgroup's tiles that copies of its threads bring to shared memory: as many
+/// lanes beside each other as span a repeat of the swizzle, which are whole lines of memory.
+static hop::LayoutAttr chooseGatheredLayout(MLIRContext *context, const TileExtents &extents,
+                                            std::string &refusal) {
+  int64_t inSpan =
+      std::max<int64_t>(hopper::widestSwizzle / (extents.unit * extents.sharedBytes), 1);
+  int64_t lanes = powerOf2In(extents.columns / extents.unit, inSpan),
+          rows = hopper::warpThreads / lanes, step = rows * hopper::warpgroupWarps;
+  if (extents.columns % extents.unit == 0 && extents.rows % step == 0) {
+    SmallVector<LayoutDigit> ofLanes = {{lanes, {0, extents.unit}}, {rows, {1, 0}}};
+    if (lanes == 1)
+      ofLanes.erase(ofLanes.begin());
+    return hop::LayoutAttr::get(context, 2, {{extents.unit, {0, 1}}}, ofLanes,
+                                {{hopper::warpgroupWarps, {rows, 0}}}, {}, /*partial=*/false);
+  }
+  refusal = llvm::formatv("128 threads that gather {0} bytes each cannot share {1}x{2} tiles; a "
+                          "multiple of {3} rows would work",
+                          hopper::widestAccess, extents.rows, extents.columns, step)
+                .str();
+  return {};
+}
+
 hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtents &extents,
                                           int64_t warpgroups, std::string &refusal) {
+  if (extents.gathers)
+    return chooseGatheredLayout(context, extents, refusal);
   if (extents.sharedBytes)
     return chooseSharedLayout(context, extents, refusal);
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;

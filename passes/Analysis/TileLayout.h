@@ -21,6 +21,8 @@ struct TileExtents {
   int64_t unit = 1;              ///< elements that an access of the narrowest ones moves at once
   /// Bytes of the widest elements that move between registers and shared memory, or 0.
   int64_t sharedBytes = 0;
+  /// The threads copy rows to shared memory (hop.gather).
+  bool gathers = false;
 };
 
 /// What a thread moves at once of rows of `view` for a tile of `rank`, in bytes: 16, or less where

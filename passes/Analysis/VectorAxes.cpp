@@ -61,6 +61,8 @@ LogicalResult VectorAxes::visit(Operation *op) {
     return set(op, broadcast.getSource(), 1 - broadcast.getAxis());
   if (auto gather = dyn_cast<tile::GatherOp>(op); gather && !isVector(gather.getResult()))
     return set(op, gather.getRows(), 0);
+  if (auto gather = dyn_cast<hop::GatherOp>(op))
+    return set(op, gather.getRows(), 0);
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return set(op, reduce.getResult(), 1 - reduce.getAxis());
   LogicalResult result = success();

@@ -94,7 +94,8 @@ struct AllocateSharedMemoryPass
       if (isa<hop::SlotOp, hop::SliceOp>(user))
         return isRefilled(user->getResult(0));
       return isa<hop::StageOp, hop::BulkStoreOp>(user) ||
-             (isa<hop::BulkLoadOp>(user) && user->getParentOfType<LoopLikeOpInterface>());
+             (isa<hop::BulkLoadOp, hop::GatherOp>(user) &&
+              user->getParentOfType<LoopLikeOpInterface>());
     });
   }
 

@@ -163,6 +163,8 @@ public:
       convertOperands(op);
       if (isa<arith::TruncFOp, arith::ExtFOp>(op))
         rearrange(op);
+      if (auto gather = dyn_cast<hop::GatherOp>(op))
+        gather.setLayoutAttr(layout);
       if (auto reduce = dyn_cast<tile::ReduceOp>(op))
         combineWarps(reduce);
       if (auto reduce = dyn_cast<tile::ReduceAllOp>(op))

@@ -43,7 +43,8 @@ def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelO
   let description = [{
     Shared memory that a thread wrote (`hop.stage`) and that the async proxy reads next (`hop.bulk_store`,
     products from shared memory) needs `fence.proxy.async` in every writing thread before the barrier that
-    joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes.
+    joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes. Copies of threads
+    (`hop.gather`) write later than any fence of theirs: there the fence goes behind each wait for the slot.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

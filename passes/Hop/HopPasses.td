@@ -24,6 +24,11 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     Loads of one pipe that earlier passes found equal are one load, whose tile may now be in use across a loop that
     loads into the same pipe. There the tile is loaded again, as the program did before; a remark says so.
 
+    A tile of rows that numbers name (`tile.gather`) feeds a dot in the same way. Then the producer is a warpgroup: all of
+    its threads copy rows (`hop.gather`), and one of them starts the copies of what is loaded. The numbers, and what they are
+    computed from, are the producer's, which loads them while it waits for a slot. What takes a producer of one thread is
+    refused beside it: clusters, `persistent = dynamic`, a writer, lent slots.
+
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups: of a tile whose
     rows run over several dimensions of a view (`box`) whole rows of an outer dimension, or equal parts of those of
     an inner one. What would be no box is refused. A product that contracts divided rows, of a computed tile that is

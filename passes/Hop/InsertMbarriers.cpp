@@ -31,6 +31,8 @@ struct Ring {
   llvm::SmallPtrSet<Operation *, 2> releasedByAll;
   /// The threads that fill a slot arrive one by one, not one of each warpgroup.
   bool committedByAll;
+  /// They do when the copies have come that fill it.
+  bool copied;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast;
 };
@@ -232,7 +234,7 @@ private:
     const Ring &ring = rings.find(release.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
                                  indexOfSlot.lookup(release.getTile()),
-                                 ring.releasedByAll.contains(role),
+                                 ring.releasedByAll.contains(role), /*copies=*/false,
                                  ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
   }
@@ -252,7 +254,8 @@ private:
   void rewriteCommit(hop::PipeCommitOp commit) {
     const Ring &ring = rings.find(commit.getPipe())->second;
     hop::BarrierArriveOp::create(rewriter, commit.getLoc(), ring.full,
-                                 indexOfSlot.lookup(commit.getTile()), ring.committedByAll,
+                                 indexOfSlot.lookup(commit.getTile()),
+                                 ring.committedByAll && !ring.copied, ring.copied,
                                  /*blocks=*/nullptr);
     commit.erase();
   }
@@ -264,7 +267,7 @@ private:
     Location loc = lend.getLoc();
     hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
     hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true,
-                                 /*blocks=*/nullptr);
+                                 /*copies=*/false, /*blocks=*/nullptr);
     advance(loc, ring, position);
     lend.erase();
   }
@@ -288,7 +291,7 @@ private:
       waitForReaders();
       hop::SlotStoreOp::create(rewriter, loc, put.getValue(), ring.buffer, position.index);
       hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true,
-                                   /*blocks=*/nullptr);
+                                   /*copies=*/false, /*blocks=*/nullptr);
     }
     advance(loc, ring, position);
     put.erase();
@@ -304,6 +307,7 @@ private:
         hop::SlotLoadOp::create(rewriter, loc, rewriter.getI32Type(), ring.buffer, position.index);
     // Every thread has read the value when all have arrived, where the next one is written.
     hop::BarrierArriveOp::create(rewriter, loc, ring.empty, position.index, /*all=*/true,
+                                 /*copies=*/false,
                                  ring.multicast ? rewriter.getI64IntegerAttr(1) : nullptr);
     get.getValue().replaceAllUsesWith(value);
     advance(loc, ring, position);
@@ -513,7 +517,11 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.multicast = pipe.getMulticast();
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
-    ring.committedByAll = isCommittedByAll(pipe);
+    ring.copied = llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
+      auto acquire = dyn_cast<hop::PipeAcquireOp>(user);
+      return acquire && acquire.isFilledByCopies();
+    });
+    ring.committedByAll = ring.copied || isCommittedByAll(pipe);
     ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full",
                                         countFills(pipe, ring.committedByAll), IntegerAttr());
     int64_t releases = 0;

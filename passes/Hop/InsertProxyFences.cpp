@@ -19,6 +19,20 @@ namespace {
 struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyFencesPass> {
   void runOnOperation() override {
     getOperation().walk([&](Block *block) { insertFences(*block); });
+    llvm::SmallPtrSet<Value, 4> copied;
+    getOperation().walk([&](hop::BarrierArriveOp arrive) {
+      if (arrive.getCopies())
+        copied.insert(arrive.getBarriers());
+    });
+    getOperation().walk([&](hop::BarrierWaitOp wait) {
+      if (copied.contains(wait.getBarriers()))
+        fenceBehind(wait);
+    });
+  }
+
+  static void fenceBehind(Operation *op) {
+    OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
+    hop::ProxyFenceOp::create(builder, op->getLoc());
   }
 
   /// A barrier follows the writes in their block, before what reads them: hop-stage-operands,
@@ -36,9 +50,7 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
           op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
       if (!lastWrite || !endsRun)
         continue;
-      OpBuilder builder(op.getContext());
-      builder.setInsertionPointAfter(lastWrite);
-      hop::ProxyFenceOp::create(builder, lastWrite->getLoc());
+      fenceBehind(lastWrite);
       lastWrite = nullptr;
     }
   }

@@ -61,8 +61,9 @@ int64_t costOf(Operation *op) {
 /// before them.
 bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
-             hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::MmaIssueOp,
-             hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp, tile::ScatterAddOp>(op);
+             hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::GatherOp,
+             hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp,
+             tile::ScatterAddOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -140,7 +141,7 @@ int64_t StageMarker::classify(Operation *op) {
       .Case([&](tile::LoadOp load) {
         return number(Kind::Load, viewLabel(kernel, load.getView()), loc);
       })
-      .Case<tile::GatherOp, tile::GatherElementsOp>(
+      .Case<tile::GatherOp, tile::GatherElementsOp, hop::GatherOp>(
           [&](auto gather) { return number(Kind::Load, viewLabel(kernel, gather.getView()), loc); })
       .Case([&](hop::MmaIssueOp issue) {
         return issueStages[op] = number(Kind::Issue, productLabel(issue), loc);

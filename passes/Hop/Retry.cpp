@@ -81,6 +81,7 @@ private:
     if (isCluster)
       hop::ClusterFenceOp::create(builder, loc);
     hop::BarrierArriveOp::create(builder, loc, ledger.meet, constant(0), /*all=*/true,
+                                 /*copies=*/false,
                                  isCluster ? builder.getI64IntegerAttr(ledger.blocks) : nullptr);
     hop::BarrierWaitOp::create(builder, loc, ledger.meet, constant(0), parity, isCluster);
   }

@@ -94,8 +94,9 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   access.column = scalar(indices[rank - 1]);
   access.columns = extent(rank - 1);
   access.threadColumn = firstPlace(layout, type.getRank() - 1);
-  if constexpr (std::is_same_v<AccessOp, tile::GatherOp>) {
-    setGathered(access, op);
+  if constexpr (std::is_same_v<AccessOp, tile::GatherOp> ||
+                std::is_same_v<AccessOp, hop::GatherOp>) {
+    setGathered(access, type, op.getRows());
   } else {
     tile::TileBox box(viewType, type, op.getBox());
     for (int64_t dim = box.getLastRowDim(); dim > box.getFirstRowDim(); --dim) {
@@ -106,16 +107,18 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   return access;
 }
 
+template Emitter::Access Emitter::makeAccess(hop::GatherOp, RankedTensorType);
+
 /// The number of each of this thread's rows: 64 bits hold the sum of any two of 32.
-void Emitter::setGathered(Access &access, tile::GatherOp op) {
-  FragmentLayout layout(cast<RankedTensorType>(op.getType()));
+void Emitter::setGathered(Access &access, RankedTensorType type, Value numbers) {
+  FragmentLayout layout(type);
   auto wide = [&](Value value) -> Value {
     return value.getType().isInteger(64)
                ? value
                : LLVM::SExtOp::create(builder, loc, builder.getI64Type(), value);
   };
   Value first = wide(access.row ? access.row : access.column);
-  const Values rows = elements(op.getRows());
+  const Values rows = elements(numbers);
   for (int64_t i = 0; i < layout.size(); ++i) {
     Value &row = access.gathered[layout.offset(i, 0)];
     if (!row)
@@ -418,6 +421,17 @@ Emitter::Values Emitter::splitWords(ValueRange words, Type element) {
   return elements;
 }
 
+/// What is known of the columns of a tile of `type` that is moved in units.
+void Emitter::setColumns(Access &access, Value view, Value column, RankedTensorType type) {
+  auto viewType = cast<tile::ViewType>(view.getType());
+  int64_t columns = viewType.getStaticDim(viewType.getRank() - 1);
+  std::optional<int64_t> first = getConstantIntValue(column);
+  access.columnsStarted = isNonNegative(column);
+  access.unitsWhole = columns != ShapedType::kDynamic && columns % access.unit == 0;
+  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
+                         *first <= columns - type.getShape().back();
+}
+
 /// Whether a tile whose threads have `unit` neighbours is moved by so many at once, and what is
 /// known of the units then. Where it is not, or by less than 16 bytes, a remark says why.
 template <typename AccessOp>
@@ -447,11 +461,7 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
                         << unit;
     return false;
   }
-  std::optional<int64_t> first = getConstantIntValue(column);
-  access.columnsStarted = isNonNegative(column);
-  access.unitsWhole = columns != ShapedType::kDynamic && columns % unit == 0;
-  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
-                         *first <= columns - type.getShape().back();
+  setColumns(access, op.getView(), column, type);
   return true;
 }
 

@@ -31,6 +31,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::BarrierArriveOp arrive) { return emitArrive(arrive), success(); })
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
       .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
+      .Case([&](hop::GatherOp gather) { return emitCopies(gather); })
       .Case([&](hop::StageOp stage) { return emitStage(stage), success(); })
       .Case([&](hop::TransposeOp transpose) { return emitTranspose(transpose), success(); })
       .Case([&](hop::ProxyFenceOp) {
@@ -130,6 +131,10 @@ Value Emitter::barrierAddress(Value barriers, Value index) {
 /// a product has read needs none.
 void Emitter::emitArrive(hop::BarrierArriveOp op) {
   Value address = barrierAddress(op.getBarriers(), op.getIndex());
+  if (op.getCopies()) {
+    assembly("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r", {address}, {});
+    return;
+  }
   if (!op.getBlocks()) {
     if (op.getAll()) {
       assembly("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r", {address}, {});

@@ -192,7 +192,9 @@ private:
                  llvm::ArrayRef<mlir::Value> unit, mlir::Value whole);
   void storePartialUnit(const Access &access, mlir::Value address, int64_t offset,
                         llvm::ArrayRef<mlir::Value> unit, mlir::Value partial, mlir::Value left);
-  void setGathered(Access &access, tile::GatherOp op);
+  void setGathered(Access &access, mlir::RankedTensorType type, mlir::Value rows);
+  static void setColumns(Access &access, mlir::Value view, mlir::Value column,
+                         mlir::RankedTensorType type);
   template <typename AccessOp>
   bool movesUnits(Access &access, AccessOp op, int64_t unit);
   Values loadElements(const Access &access, mlir::RankedTensorType type);
@@ -204,6 +206,10 @@ private:
   Values splitWords(mlir::ValueRange words, mlir::Type element);
   Values joinWords(mlir::ValueRange elements);
   void storeElements(const Access &access, tile::StoreOp op);
+
+  // Gathered rows on their way to shared memory: EmitGather.cpp.
+  mlir::LogicalResult emitCopies(hop::GatherOp op);
+  mlir::Value bytesInside(const Access &access, const Unit &unit);
 
   // Matrix products: EmitMma.cpp.
   int64_t mostColumns();

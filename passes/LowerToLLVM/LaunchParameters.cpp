@@ -39,6 +39,10 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
       result.access[argumentOf(gather.getView())] |= 1;
       result.addAccess(gather.getView(), gather.getIndices(), gather.getType());
+    } else if (auto gather = dyn_cast<hop::GatherOp>(op)) {
+      result.access[argumentOf(gather.getView())] |= 1;
+      result.addAccess(gather.getView(), gather.getIndices(),
+                       gather.getDestination().getType().getTile());
     } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
       result.access[argumentOf(gather.getView())] |= 1;
       result.addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType());

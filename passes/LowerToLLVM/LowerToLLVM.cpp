@@ -102,6 +102,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     if (isa<hop::MmaIssueOp, hop::StageOp>(op))
       return llvm::all_of(op->getOperands(), isFragment) &&
              llvm::all_of(op->getResults(), isFragment);
+    if (auto gather = dyn_cast<hop::GatherOp>(op))
+      return gather.getLayout().has_value();
     // Elementwise operations verify that theirs are the same.
     return true;
   }

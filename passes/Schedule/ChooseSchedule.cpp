@@ -110,10 +110,24 @@ static LogicalResult checkOperands(DotOp dot) {
   return success();
 }
 
-/// Refuses a loaded operand at a column where no bulk copy can start.
-static LogicalResult checkColumns(LoadOp load) {
+/// Refuses gathered rows that do not start where copies can.
+static LogicalResult checkRowLength(LoadOpInterface load, int64_t unit) {
+  auto view = cast<ViewType>(load.getView().getType());
+  int64_t columns = view.getStaticDim(view.getRank() - 1);
+  if (!isa<GatherOp>(load) || columns == ShapedType::kDynamic || columns % unit == 0)
+    return success();
+  return load.emitError("gathers an operand of a dot from rows of ")
+         << columns << " elements of " << view.getElementType() << ", and copies take "
+         << hop::bulkStartBytes << " bytes at a time; rows padded to " << roundUp(columns, unit)
+         << " elements would work, or their length as a dimension of the launch";
+}
+
+/// Refuses a loaded operand at a column where no copy can start.
+static LogicalResult checkColumns(LoadOpInterface load) {
   auto type = cast<RankedTensorType>(load.getType());
   int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
+  if (failed(checkRowLength(load, unit)))
+    return failure();
   Value column = load.getIndices().back();
   if (isMultipleOf(column, unit))
     return success();
@@ -147,7 +161,7 @@ static LogicalResult checkDots(KernelOp kernel) {
     any = true;
     if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)))
       return failure();
-    for (LoadOp load : {loadedOperand(dot.getA()), loadOfB(dot)})
+    for (LoadOpInterface load : {loadedOperand(dot.getA()), loadOfB(dot)})
       if (load && failed(checkColumns(load)))
         return failure();
     return success();

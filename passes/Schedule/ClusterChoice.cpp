@@ -28,7 +28,7 @@ std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
       llvm::append_range(uneven, shared.uneven);
       continue;
     }
-    LoadOp first = tile.loads.front();
+    LoadOpInterface first = tile.loads.front();
     auto view = cast<BlockArgument>(first.getView());
     reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
                              kernel.getArgumentName(view.getArgNumber()), *shared.refusal);
@@ -46,7 +46,7 @@ void ScheduleSearch::noteEvened(ArrayRef<scf::ForOp> loops) {
   for (const PipedTile &tile : pipedTiles(kernel)) {
     if (!tile.inLoop)
       continue;
-    if (llvm::any_of(tile.loads, [&](LoadOp load) {
+    if (llvm::any_of(tile.loads, [&](LoadOpInterface load) {
           return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
         }))
       evened.push_back(number);

@@ -136,6 +136,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return reason;
   if (std::optional<std::string> reason = rejectConverter(candidate))
     return reason;
+  if (std::optional<std::string> reason = rejectGathers(candidate))
+    return reason;
   if (std::optional<std::string> reason = rejectLoads(candidate))
     return reason;
   if (int64_t indivisible = indivisibleRows(consumers, placement))

@@ -75,7 +75,11 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
     if (!llvm::is_contained(shared.uneven, loop))
       shared.uneven.push_back(loop);
   }
-  LoadOp first = tile.loads.front();
+  LoadOpInterface first = tile.loads.front();
+  if (llvm::any_of(loads, llvm::IsaPred<GatherOp>)) {
+    shared.refusal = "its rows are gathered by the threads of each block";
+    return shared;
+  }
   shared.refusal = whyIndivisible(loads, cast<RankedTensorType>(first.getType()), blocks);
   return shared;
 }

@@ -92,10 +92,20 @@ OpSet dependentDots(const BodyGraph &graph) {
   return dependent;
 }
 
-/// Loads, transposes, conversions of operands and index arithmetic: what may run late when only
-/// late operations use it.
+/// Whether `op` makes a tile that only names the rows of gathers for dots.
+bool namesRows(Operation *op) {
+  return op->getNumResults() == 1 && isa<RankedTensorType>(op->getResult(0).getType()) &&
+         op->getNumRegions() == 0 && !op->use_empty() &&
+         llvm::all_of(op->getUsers(), [](Operation *user) {
+           auto gather = dyn_cast<GatherOp>(user);
+           return (gather && feedsDot(gather.getResult())) || namesRows(user);
+         });
+}
+
+/// Loads, transposes, conversions of operands, index arithmetic and the numbers of rows: what may
+/// run late when only late operations use it.
 bool followsItsUsers(const BodyGraph &graph, Operation *op) {
-  if (isa<LoadOp, TransposeOp>(op) || graph.isConversion(op))
+  if (isa<LoadOp, GatherOp, TransposeOp>(op) || graph.isConversion(op) || namesRows(op))
     return true;
   return isPure(op) && op->getNumRegions() == 0 &&
          llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
@@ -134,7 +144,7 @@ OpSet joiningOps(const BodyGraph &graph, const OpSet &late) {
 
 /// The view that `op` loads or stores, or null.
 Value accessedView(Operation *op) {
-  if (auto load = dyn_cast<LoadOp>(op))
+  if (auto load = dyn_cast<LoadOpInterface>(op))
     return load.getView();
   if (auto store = dyn_cast<StoreOp>(op))
     return store.getView();
@@ -284,7 +294,7 @@ LogicalResult OverlapPlanner::checkStages() {
       if (shape.separatesLate() && sources.contains(source) && joining.contains(source))
         return refuse(source, "the operands of a dot need the result of that dot in the iteration "
                               "before, so its work cannot run under the next iteration's");
-    for (LoadOp load : {loadedOperand(dot.getA()), loadOfB(dot)})
+    for (LoadOpInterface load : {loadedOperand(dot.getA()), loadOfB(dot)})
       if (load && load->getBlock() == graph.body && !late.contains(load))
         return refuse(load, "the tile feeds dots of both stages and would have to be kept from one "
                             "iteration to the next; load it again for the later dot");

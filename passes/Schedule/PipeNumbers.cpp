@@ -28,8 +28,9 @@ static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions)
 }
 
 /// Whether one of the loads is done with its tile before the other one loads.
-static bool mayShare(LoadOp a, LoadOp b, const OpSet &conversions) {
-  if (a.getView() != b.getView() || a.getType() != b.getType() || a->getBlock() == b->getBlock())
+static bool mayShare(LoadOpInterface a, LoadOpInterface b, const OpSet &conversions) {
+  if (a->getName() != b->getName() || a.getView() != b.getView() || a.getType() != b.getType() ||
+      a->getBlock() == b->getBlock())
     return false;
   Block *block = a->getBlock();
   while (!block->findAncestorOpInBlock(*b))
@@ -43,11 +44,12 @@ static bool mayShare(LoadOp a, LoadOp b, const OpSet &conversions) {
 }
 
 void tessera::numberPipes(KernelOp kernel) {
-  SmallVector<SmallVector<LoadOp>> pipes;
+  SmallVector<SmallVector<LoadOpInterface>> pipes;
   OpSet conversions = conversionOperations(kernel);
-  auto add = [&](LoadOp load) {
-    auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOp> others) {
-      return llvm::all_of(others, [&](LoadOp other) { return mayShare(load, other, conversions); });
+  auto add = [&](LoadOpInterface load) {
+    auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOpInterface> others) {
+      return llvm::all_of(
+          others, [&](LoadOpInterface other) { return mayShare(load, other, conversions); });
     });
     if (pipe == pipes.end()) {
       pipes.emplace_back();
@@ -58,7 +60,7 @@ void tessera::numberPipes(KernelOp kernel) {
   for (const PipedTile &tile : pipedTiles(kernel))
     llvm::for_each(tile.loads, add);
   // What registers take is of other pipes than what dots read.
-  SmallVector<SmallVector<LoadOp>> ofDots = std::exchange(pipes, {});
+  SmallVector<SmallVector<LoadOpInterface>> ofDots = std::exchange(pipes, {});
   SmallVector<LoadOp> vectors;
   for (LoadOp load : fetchedLoads(kernel))
     if (cast<RankedTensorType>(load.getType()).getRank() == 2)
@@ -70,6 +72,6 @@ void tessera::numberPipes(KernelOp kernel) {
   for (LoadOp load : vectors)
     pipes.push_back({load});
   for (auto [number, loads] : llvm::enumerate(pipes))
-    for (LoadOp load : loads)
-      load.setPipe(number);
+    for (LoadOpInterface load : loads)
+      load.setPipeAttr(Builder(kernel.getContext()).getI64IntegerAttr(number));
 }

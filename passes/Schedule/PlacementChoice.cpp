@@ -23,7 +23,7 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
     return {*requested.placement};
   if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !converts)
     return {PlacementKind::apart};
-  bool isOpen = !sums.empty() && !converts && warpSpecialize &&
+  bool isOpen = !sums.empty() && !converts && !gathers && warpSpecialize &&
                 requested.overlap.value_or(1) == 1 && !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
                 : SmallVector<PlacementKind>{PlacementKind::rows};
@@ -32,9 +32,10 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
 /// Whether consumers with different dots are a choice where nothing else fits.
 bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
                                    std::optional<bool> specialized) const {
-  return !requested.placement && accumulators > 1 && !converts && specialized.value_or(true) &&
-         requested.overlap.value_or(1) == 1 && !requested.pingpong.value_or(false) &&
-         !findSpeculation(kernel) && (!requested.reducerRegisters || !sums.empty());
+  return !requested.placement && accumulators > 1 && !converts && !gathers &&
+         specialized.value_or(true) && requested.overlap.value_or(1) == 1 &&
+         !requested.pingpong.value_or(false) && !findSpeculation(kernel) &&
+         (!requested.reducerRegisters || !sums.empty());
 }
 
 /// The division of the dots among `consumers` with different programs.
@@ -73,7 +74,7 @@ SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const Schedu
                                                                     bool warpSpecialize) const {
   int64_t warps = requested.transposerWarps.value_or(model.transposerWarps.front());
   bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !converts &&
-                !loadsToTranspose(kernel).empty();
+                !gathers && !loadsToTranspose(kernel).empty();
   SmallVector<Transposer> found;
   if (requested.transpose.value_or(isOpen ? TransposeKind::apart : TransposeKind::own) ==
       TransposeKind::apart)
@@ -91,10 +92,23 @@ void ScheduleSearch::leaveForSharedTransposer(RegisterSplit &split, ScheduleFiel
   if (!fields.reducerRegisters)
     fields.reducerRegisters = fields.producerRegisters.value_or(model.sharedTransposerRegisters);
   split.producer = fields.producerRegisters.value_or(*fields.reducerRegisters);
+  leaveToConsumers(split, fields);
+}
+
+/// Leaves to the consumers of `split` what one warpgroup beside them does not have.
+void ScheduleSearch::leaveToConsumers(RegisterSplit &split, const ScheduleFields &fields) {
   int64_t warpgroups = *fields.consumers + 1, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer, 0) / *fields.consumers;
   split.consumer = std::clamp<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
                                        hopper::leastRoleRegisters, split.consumer);
+}
+
+/// Gives the producer's threads what they need to gather, and takes it from the consumers of
+/// `split`.
+void ScheduleSearch::leaveForGathers(RegisterSplit &split, ScheduleFields &fields) const {
+  fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
+  split.producer = fields.producerRegisters.value_or(gatheringRegisters(kernel, model));
+  leaveToConsumers(split, fields);
 }
 
 /// Gives the role of the sums, the transpositions or the conversions what it needs, and takes it
@@ -102,6 +116,8 @@ void ScheduleSearch::leaveForSharedTransposer(RegisterSplit &split, ScheduleFiel
 void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
   if (sharesTransposer(fields))
     return leaveForSharedTransposer(split, fields);
+  if (gathers && *fields.warpSpecialize)
+    return leaveForGathers(split, fields);
   bool sumsApart = hasReducer(*fields.placement);
   bool transposes = fields.transpose == TransposeKind::apart;
   if (!sumsApart && !transposes && !converts) {
@@ -197,6 +213,13 @@ std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &can
                          *fields.reducerRegisters)
         .str();
   return std::nullopt;
+}
+
+/// Why the producer of `candidate` cannot gather what dots read.
+std::optional<std::string> ScheduleSearch::rejectGathers(const Candidate &candidate) const {
+  std::optional<std::string> reason =
+      gathers ? whyNotGathered(candidate.fields) : std::optional<std::string>();
+  return reason ? "the threads of a producer gather what dots read: " + *reason : reason;
 }
 
 /// Why `candidate` cannot have the role that converts operands on their way.

@@ -79,7 +79,7 @@ void RegisterPressure::addRoots(Value value, ValueSet &live) const {
     if (!isa<RankedTensorType>(part.getType()))
       continue;
     Operation *op = part.getDefiningOp();
-    bool isPiped = isa_and_nonnull<LoadOp, TransposeOp>(op) && loadedOperand(part) &&
+    bool isPiped = isa_and_nonnull<LoadOpInterface, TransposeOp>(op) && loadedOperand(part) &&
                    llvm::any_of(op->getUsers(), llvm::IsaPred<DotOp, TransposeOp>);
     if (op && (isa<BroadcastOp>(op) || followsFromScalars(op)))
       parts.insert(op->operand_begin(), op->operand_end());
@@ -197,8 +197,11 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
     during.insert(dot.getResult());
     peakSoFar = std::max(peakSoFar, registersOf(during));
   }
-  for (Value operand : op.getOperands())
-    addRoots(operand, live);
+  // The numbers of rows that a pipe brings are in the registers of the role that fills it.
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || !feedsDot(gather.getResult()))
+    for (Value operand : op.getOperands())
+      addRoots(operand, live);
 
   // A thread adds its elements to a reduction as it makes them: those that nothing reads after it
   // are never there all at once.
@@ -282,6 +285,15 @@ int64_t tessera::reducerRegisters(KernelOp kernel, const CostModel &model) {
   for (const ApartSum &sum : findApartSums(kernel))
     most = std::max(most, partsOf(sum).tile.getNumElements() / hopper::warpgroupThreads);
   return llvm::alignTo(most + model.besideSums, hopper::roleRegisterStep);
+}
+
+int64_t tessera::gatheringRegisters(KernelOp kernel, const CostModel &model) {
+  int64_t rows = 0;
+  for (GatherOp gather : pipedGathers(kernel))
+    rows = std::max(rows, cast<RankedTensorType>(gather.getType()).getDimSize(0));
+  return llvm::alignTo(model.gatheringRegisters +
+                           llvm::divideCeil(rows, 16) * model.gatheringRegistersOf16Rows,
+                       hopper::roleRegisterStep);
 }
 
 int64_t tessera::directRegisters(KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,

@@ -49,6 +49,10 @@ int64_t dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
 /// setmaxnreg takes them.
 int64_t reducerRegisters(tile::KernelOp kernel, const CostModel &model);
 
+/// Registers of a thread of a producer that gathers what dots of `kernel` read, as setmaxnreg takes
+/// them.
+int64_t gatheringRegisters(tile::KernelOp kernel, const CostModel &model);
+
 /// The same for a thread of a kernel without dots, whose tiles have `layout` and whose tiles of
 /// rank 1 lie along `axes`.
 int64_t directRegisters(tile::KernelOp kernel, hop::LayoutAttr layout, const VectorAxes &axes,

@@ -23,9 +23,9 @@ static int64_t tileBytes(Type type) {
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
 }
 
-bool tessera::isKeptTile(LoadOp load) {
+bool tessera::isKeptTile(LoadOpInterface load) {
   auto kernel = dyn_cast<KernelOp>(load->getParentOp());
-  return kernel && !findSpeculation(kernel) && isSameForAll(kernel, load) &&
+  return kernel && isa<LoadOp>(load) && !findSpeculation(kernel) && isSameForAll(kernel, load) &&
          llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>);
 }
 
@@ -38,14 +38,14 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   llvm::SetVector<Operation *> loads;
   kernel.walk([&](DotOp dot) {
     for (Value operand : {dot.getA(), dot.getB()})
-      if (LoadOp load = loadedOperand(operand))
+      if (LoadOpInterface load = loadedOperand(operand))
         loads.insert(load);
   });
   for (const Conversion &conversion : findConversions(kernel))
     loads.insert(conversion.load);
   SmallVector<PipedTile> tiles;
   llvm::DenseMap<Attribute, size_t> byPipe;
-  kernel.walk([&](LoadOp load) {
+  kernel.walk([&](LoadOpInterface load) {
     if (!loads.contains(load))
       return;
     Attribute pipe = load.getPipeAttr();
@@ -262,7 +262,7 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
     int64_t fewest = 0;
     for (const PipedTile &piped : pipedTiles(kernel)) {
       int64_t slots = piped.countSlots(stages, loopTiles, outerStages);
-      LoadOp load = piped.loads.front();
+      LoadOpInterface load = piped.loads.front();
       int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
       if (needed && needed <= slots)
         return;
@@ -280,10 +280,10 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
   return refusal;
 }
 
-SmallVector<LoadOp> tessera::loadsToTranspose(KernelOp kernel) {
-  llvm::SetVector<LoadOp> loads;
+SmallVector<LoadOpInterface> tessera::loadsToTranspose(KernelOp kernel) {
+  llvm::SetVector<LoadOpInterface> loads;
   kernel.walk([&](DotOp dot) {
-    LoadOp load = loadedOperand(dot.getB());
+    LoadOpInterface load = loadedOperand(dot.getB());
     if (load && dot.getB() == load.getResult() && !loadedOperand(dot.getA()) &&
         isByteFloat(cast<RankedTensorType>(load.getType()).getElementType()))
       loads.insert(load);
@@ -296,10 +296,33 @@ bool tessera::sharesTransposer(const ScheduleFields &fields) {
   return fields.transpose == TransposeKind::apart && *fields.transposerWarps < ofWarpgroup;
 }
 
+std::optional<std::string> tessera::whyNotGathered(const ScheduleFields &fields) {
+  if (fields.warpSpecialize == false)
+    return "warp_specialize = false has no producer; use true";
+  if (fields.cluster.value_or(1) != 1)
+    return "each block of a cluster gathers for itself; use cluster = 1";
+  if (fields.persistent == PersistentKind::Dynamic)
+    return "the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use "
+           "static or none";
+  if (fields.placement == PlacementKind::apart)
+    return "a reducer (placement = apart) has no room beside it; use placement = rows";
+  if (fields.placement == PlacementKind::divided)
+    return "consumers of different programs (placement = divided) have no room beside it; use "
+           "placement = rows";
+  if (fields.transpose == TransposeKind::apart)
+    return "a transposer (transpose = apart) has no room beside it; use transpose = own";
+  if (fields.store == StoreKind::writer)
+    return "a writer (store = writer) shares a warpgroup with a producer of one thread; use "
+           "store = direct or tma";
+  if (fields.staging == StagingKind::shared)
+    return "slots are lent by a producer of one thread (staging = shared); use staging = own";
+  return std::nullopt;
+}
+
 int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKind transpose) {
   bool isApart = transpose == TransposeKind::apart;
   llvm::MapVector<std::pair<Attribute, Type>, int64_t> tiles;
-  for (LoadOp load : loadsToTranspose(kernel))
+  for (LoadOpInterface load : loadsToTranspose(kernel))
     tiles[{isApart ? load.getPipeAttr() : Attribute(), load.getType()}] = tileBytes(load.getType());
   int64_t bytes = 0;
   for (auto &[key, size] : tiles)

@@ -20,7 +20,7 @@ namespace tessera {
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
 struct PipedTile {
-  llvm::SmallVector<tile::LoadOp, 2> loads;
+  llvm::SmallVector<tile::LoadOpInterface, 2> loads;
   /// Bytes of one slot, a multiple of hopper::tileAlignment.
   int64_t bytes = 0;
   /// True when a copy loads in a loop: then there is one slot per stage.
@@ -34,7 +34,7 @@ struct PipedTile {
 };
 
 /// Whether the tile of `load` is one that a thread block keeps: see PipedTile.
-bool isKeptTile(tile::LoadOp load);
+bool isKeptTile(tile::LoadOpInterface load);
 
 /// The tiles of `kernel` that are loaded into shared memory for dots, in program order.
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
@@ -75,10 +75,14 @@ struct SharedMemoryUse {
 
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
 /// computed a: these have to be transposed.
-llvm::SmallVector<tile::LoadOp> loadsToTranspose(tile::KernelOp kernel);
+llvm::SmallVector<tile::LoadOpInterface> loadsToTranspose(tile::KernelOp kernel);
 
 /// Whether a role of its own transposes and has warps of the producer's warpgroup.
 bool sharesTransposer(const tile::ScheduleFields &fields);
+
+/// Why the threads of a producer cannot gather tiles for dots under a schedule of `fields`; nothing
+/// when they can. Fields that are not set hold nothing back.
+std::optional<std::string> whyNotGathered(const tile::ScheduleFields &fields);
 
 /// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
 /// warpgroups for itself, or on their way from a role of its own.

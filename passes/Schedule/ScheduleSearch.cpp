@@ -47,6 +47,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   sums = findApartSums(kernel);
   accumulators = DotDivision::countAccumulators(kernel);
   converts = !findConversions(kernel).empty();
+  gathers = !pipedGathers(kernel).empty();
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -259,7 +260,7 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
   // An order that the author asks for needs blocks that walk over tiles, producer or not.
   bool ordered = fields.order && *fields.order != OrderKind::Linear;
   if (!fields.persistent)
-    fields.persistent = *fields.warpSpecialize && (varies || worksBetweenDots)
+    fields.persistent = *fields.warpSpecialize && !gathers && (varies || worksBetweenDots)
                             ? PersistentKind::Dynamic
                         : *fields.warpSpecialize || ordered ? PersistentKind::Static
                                                             : PersistentKind::None;

@@ -100,6 +100,8 @@ private:
                                             bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
   void leaveForSharedTransposer(RegisterSplit &split, tile::ScheduleFields &fields) const;
+  void leaveForGathers(RegisterSplit &split, tile::ScheduleFields &fields) const;
+  static void leaveToConsumers(RegisterSplit &split, const tile::ScheduleFields &fields);
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
@@ -107,6 +109,7 @@ private:
   std::optional<std::string> rejectPlacement(const Candidate &candidate);
   std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
   std::optional<std::string> rejectConverter(const Candidate &candidate) const;
+  std::optional<std::string> rejectGathers(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   const std::optional<DotDivision> &divide(int64_t consumers);
   int64_t neededRegisters(const Candidate &candidate);
@@ -148,6 +151,8 @@ private:
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;
+  /// Whether dots read tiles of gathered rows.
+  bool gathers = false;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;
   /// The dots of consumers with different programs, by their number, or why they have none.

@@ -34,7 +34,8 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
             return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
-  return fits && adds && !isPartial && *fields.warpSpecialize && llvm::all_of(stored, isBulk);
+  return fits && adds && !isPartial && !gathers && *fields.warpSpecialize &&
+         llvm::all_of(stored, isBulk);
 }
 
 /// Why no role of one thread can store the results of `candidate`.

@@ -115,8 +115,8 @@ private:
       SharedTile shared = shareTile(kernel, dependence, tile, blocks);
       if (shared.refusal)
         continue;
-      for (LoadOp load : tile.loads)
-        load.setAlike(true);
+      for (LoadOpInterface load : tile.loads)
+        cast<LoadOp>(load.getOperation()).setAlike(true);
       uneven.insert(shared.uneven.begin(), shared.uneven.end());
     }
     LoopEvener evener(kernel, dependence, blocks);

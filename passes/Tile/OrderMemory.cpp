@@ -6,6 +6,7 @@
 
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/Tile/TilePasses.h"
 
@@ -25,20 +26,24 @@ public:
   explicit LoadsAhead(KernelOp kernel) {
     for (const PipedTile &tile : pipedTiles(kernel))
       operands.insert(tile.loads.begin(), tile.loads.end());
-    kernel.walk([&](LoadOp load) {
-      if (!isa<RankedTensorType>(load.getType()) && decidesLoads(load))
+    // Tiles decide which rows are gathered, and scalars all the rest.
+    bool gathers = !pipedGathers(kernel).empty();
+    kernel.walk([&](LoadOpInterface load) {
+      if (!operands.contains(load) && (gathers || !isa<RankedTensorType>(load.getType())) &&
+          decidesLoads(load))
         deciding.insert(load);
     });
   }
 
   /// A tile that a dot reads from shared memory.
   bool isOperand(Operation *op) const { return operands.contains(op); }
-  /// A scalar from which the place, or the number, of such loads follows.
+  /// A scalar from which the place, or the number, of such loads follows, or a tile that names
+  /// their rows.
   bool decides(Operation *op) const { return deciding.contains(op); }
 
 private:
-  bool decidesLoads(LoadOp scalar) const {
-    IndexDependence dependence(scalar.getResult());
+  bool decidesLoads(LoadOpInterface deciding) const {
+    IndexDependence dependence(deciding.getResult());
     return llvm::any_of(operands, [&](Operation *load) {
       return whyPlaceVaries(dependence, load) || dependence.getVaryingControl(load);
     });

@@ -33,11 +33,28 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   return success();
 }
 
+void Slicer::cloneGather(tile::GatherOp gather, OpBuilder &builder) {
+  if (!plan.isPiped(gather))
+    return cloneGeneric(gather, builder);
+  PipeInfo &info = plan.pipeOf(gather);
+  if (assignment.fills(role, gather))
+    writeGather(gather, info, builder);
+  if (assignment.reads(role, plan.accesses.lookup(gather)))
+    writeWait(gather.getResult(), info, builder);
+}
+
+/// All threads of the role copy, each its part of the rows, and hand over when that has come.
+void Slicer::writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &builder) {
+  Location loc = gather.getLoc();
+  Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
+  hop::GatherOp::create(builder, loc, slot, whole.lookup(gather.getView()),
+                        wholeOf(gather.getIndices()), lookup(gather.getRowsMutable()),
+                        /*layout=*/hop::LayoutAttr());
+  hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
+}
+
 /// One thread starts the copy: the one that runs the role, or one of its first warpgroup.
 void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
-  SmallVector<Value> indices;
-  for (Value index : load.getIndices())
-    indices.push_back(whole.lookupOrDefault(index));
   OpBuilder inner = builder;
   if (!spec.isElected()) {
     auto elected = hop::ElectedOp::create(builder, load.getLoc(), builder.getI1Type(), warpgroup);
@@ -45,8 +62,8 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
         scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
     inner = guard.getThenBodyBuilder();
   }
-  hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()), indices,
-                          load.getBoxAttr(), load.getAlikeAttr());
+  hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()),
+                          wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr());
 }
 
 void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
@@ -217,9 +234,7 @@ Value Slicer::partOfNumbers(Value value, int64_t rows, const IRMapping &part, Op
 SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   SumParts parts = partsOf(sum);
-  SmallVector<Value> indices;
-  for (Value index : store.getIndices())
-    indices.push_back(whole.lookupOrDefault(index));
+  SmallVector<Value> indices = wholeOf(store.getIndices());
   if (number == 0)
     return indices;
   Value &moved = indices[indices.size() - (parts.ofRows ? 2 : 1)];
@@ -251,12 +266,9 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
 
 void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
   Location loc = store.getLoc();
-  SmallVector<Value> indices;
-  for (Value index : store.getIndices())
-    indices.push_back(whole.lookupOrDefault(index));
   auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
-  hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()), indices,
-                           store.getBoxAttr(), store.getAdd());
+  hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
+                           wholeOf(store.getIndices()), store.getBoxAttr(), store.getAdd());
   waits.push_back(wait);
 }
 

@@ -14,18 +14,9 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Whether a loaded tile is an operand of a dot, directly or transposed.
-static bool feedsDot(Value tile) {
-  return llvm::any_of(tile.getUses(), [](OpOperand &use) {
-    if (isa<tile::DotOp>(use.getOwner()))
-      return use.getOperandNumber() < 2;
-    return isa<tile::TransposeOp>(use.getOwner()) && feedsDot(use.getOwner()->getResult(0));
-  });
-}
-
 /// Refuses uses of `tile`, the result of a piped load or its transpose, that registers would have
 /// to serve.
-static LogicalResult checkPipedUses(tile::LoadOp load, Value tile) {
+static LogicalResult checkPipedUses(tile::LoadOpInterface load, Value tile) {
   for (OpOperand &use : tile.getUses()) {
     Operation *user = use.getOwner();
     bool isOperand = isa<tile::DotOp>(user) && use.getOperandNumber() < 2;
@@ -58,7 +49,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
   if (loads == tile::LoadKind::pipe)
     for (tile::LoadOp load : fetchedLoads(kernel))
       fetched.insert(load);
-  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+  WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
     bool isFetched = fetched.contains(load), isKnown = isFetched || converted.contains(load);
     if (!isKnown && !feedsDot(load.getResult()))
       return success();
@@ -79,6 +70,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
       info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
       info.isFetched = isFetched;
+      info.isGathered = isa<tile::GatherOp>(load);
       if (!isFetched && isKeptTile(load))
         info.slots = 1;
     } else if (!info.isFetched) {
@@ -110,7 +102,7 @@ public:
     kernel.walk([&](Operation *op) {
       // What registers take leaves its slot at once.
       if (plan.isPiped(op) && !plan.pipeOf(op).isFetched)
-        loads.push_back(cast<tile::LoadOp>(op));
+        loads.push_back(cast<tile::LoadOpInterface>(op));
       else if (auto store = dyn_cast<tile::StoreOp>(op))
         stored.insert(store.getView());
     });
@@ -119,7 +111,7 @@ public:
   void run() {
     // Loads that are made here come last.
     for (size_t i = 0; i < loads.size(); ++i)
-      if (tile::LoadOp load = loads[i]; !stored.contains(load.getView()))
+      if (tile::LoadOpInterface load = loads[i]; !stored.contains(load.getView()))
         while (Operation *position = findPosition(load))
           loadAt(load, position);
   }
@@ -135,19 +127,19 @@ private:
   }
   void findUses(Value tile, SmallVector<Use> &uses) const;
   void collectBetween(Value tile, SmallVector<Operation *> &between) const;
-  SmallVector<Use> usesOf(tile::LoadOp load) const {
+  SmallVector<Use> usesOf(tile::LoadOpInterface load) const {
     SmallVector<Use> uses;
     findUses(load.getResult(), uses);
     return uses;
   }
   bool goesRound(Operation *op, PipeKey pipe) const;
-  Operation *findPosition(tile::LoadOp load) const;
-  Operation *findPosition(tile::LoadOp load, Operation *user) const;
-  void loadAt(tile::LoadOp load, Operation *position);
+  Operation *findPosition(tile::LoadOpInterface load) const;
+  Operation *findPosition(tile::LoadOpInterface load, Operation *user) const;
+  void loadAt(tile::LoadOpInterface load, Operation *position);
 
   PipePlan &plan;
   DenseSet<Operation *> conversions;
-  SmallVector<tile::LoadOp> loads;
+  SmallVector<tile::LoadOpInterface> loads;
   DenseSet<Value> stored; ///< views, of which a later load may be of other elements
 };
 } // namespace
@@ -194,7 +186,7 @@ bool Reloader::goesRound(Operation *op, PipeKey pipe) const {
 }
 
 /// Where the tile has to be loaded again for `user`; null when nothing goes round its pipe before.
-Operation *Reloader::findPosition(tile::LoadOp load, Operation *user) const {
+Operation *Reloader::findPosition(tile::LoadOpInterface load, Operation *user) const {
   PipeKey pipe = plan.accesses.lookup(load);
   bool isRound = false;
   Operation *from = load;
@@ -215,7 +207,7 @@ Operation *Reloader::findPosition(tile::LoadOp load, Operation *user) const {
 }
 
 /// The first place where the tile has to be loaded again.
-Operation *Reloader::findPosition(tile::LoadOp load) const {
+Operation *Reloader::findPosition(tile::LoadOpInterface load) const {
   Block *block = load->getBlock();
   Operation *first = nullptr;
   for (const Use &use : usesOf(load)) {
@@ -228,9 +220,9 @@ Operation *Reloader::findPosition(tile::LoadOp load) const {
 }
 
 /// Loads the tile at `position` too, for that operation and those behind it.
-void Reloader::loadAt(tile::LoadOp load, Operation *position) {
+void Reloader::loadAt(tile::LoadOpInterface load, Operation *position) {
   OpBuilder builder(position);
-  auto again = cast<tile::LoadOp>(builder.clone(*load));
+  auto again = cast<tile::LoadOpInterface>(builder.clone(*load.getOperation()));
   plan.accesses[again] = plan.accesses.lookup(load);
   loads.push_back(again);
   for (const Use &use : usesOf(load)) {
@@ -395,11 +387,11 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
 }
 
 LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
-  SmallVector<tile::LoadOp> loads = loadsToTranspose(kernel);
+  SmallVector<tile::LoadOpInterface> loads = loadsToTranspose(kernel);
   if (loads.empty())
     return kernel.emitError("has no dot that reads a loaded tile of 8-bit elements along its "
                             "columns, for a transposer (transpose = apart); use transpose = own");
-  for (tile::LoadOp load : loads) {
+  for (tile::LoadOpInterface load : loads) {
     PipeInfo &info = plan.pipeOf(load);
     if (!info.isTransposed)
       load.emitRemark("is transposed by a role of its own, a transposer, and goes on to the "
@@ -408,7 +400,7 @@ LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
     info.isTransposed = true;
   }
   // In program order, for the first error.
-  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+  WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
     if (!plan.isPiped(load) || !plan.pipeOf(load).isTransposed)
       return success();
     for (OpOperand &use : load.getResult().getUses()) {

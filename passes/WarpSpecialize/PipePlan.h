@@ -42,6 +42,8 @@ struct PipeInfo {
   mlir::Value transposed;
   /// The roles that read its tiles take them into registers.
   bool isFetched = false;
+  /// The threads of the role that fills it copy rows that numbers name.
+  bool isGathered = false;
   /// Slots, where the schedule does not say.
   std::optional<int64_t> slots;
   mlir::Value pipe;
@@ -73,6 +75,9 @@ struct PipePlan {
   }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
+  bool gathers() const {
+    return llvm::any_of(pipes, [](auto &pipe) { return pipe.second.isGathered; });
+  }
 
 private:
   llvm::DenseMap<mlir::Value, unsigned> labels;

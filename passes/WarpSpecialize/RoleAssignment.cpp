@@ -19,7 +19,8 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     const PipeInfo &pipe = plan.pipeOf(op);
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return assignment.assignCopy(op, store.getIndices(), pipe.writer);
-    return assignment.assignCopy(op, cast<tile::LoadOp>(op).getIndices(), pipe.filler);
+    // The indices, and the numbers of gathered rows.
+    return assignment.assignCopy(op, op->getOperands().drop_front(), pipe.filler);
   });
   if (walk.wasInterrupted())
     return failure();
@@ -75,7 +76,7 @@ LogicalResult RoleAssignment::assignSums(unsigned role) {
 }
 
 LogicalResult RoleAssignment::assignTransposes(unsigned role) {
-  WalkResult walk = kernel.walk([&](tile::LoadOp load) -> WalkResult {
+  WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
     bool isTransposed = plan->isPiped(load) && plan->pipeOf(load).isTransposed;
     return isTransposed ? assignReads(load, role) : success();
   });
@@ -125,8 +126,8 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     if (plan->isHandedOver(op))
       return fills(role, op) ? assign(op, role) : success();
     // Where another role reads the tiles, this one does if it needs them.
-    if (auto load = dyn_cast<tile::LoadOp>(op); load && plan->isPiped(load))
-      return readers.contains(plan->accesses.lookup(load)) ? success() : assignReads(load, role);
+    if (isa<tile::LoadOpInterface>(op) && plan->isPiped(op))
+      return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);
     if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
       return assignResult(store, role);
     if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
@@ -195,7 +196,7 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
     return loop ? assignControl(loop, role) : success();
   }
   Operation *op = value.getDefiningOp();
-  bool isLoaded = isa<tile::LoadOp>(op) && plan->isPiped(op);
+  bool isLoaded = isa<tile::LoadOpInterface>(op) && plan->isPiped(op);
   if (isLoaded || (plan->isHandedOver(op) && !fills(role, op)))
     return assignReads(op, role);
   return assign(op, role);

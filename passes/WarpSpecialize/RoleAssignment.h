@@ -37,7 +37,7 @@ struct RoleSpec {
   std::optional<int64_t> warpgroups;
   std::optional<int64_t> registers;
 
-  /// One thread loads, for all blocks of a cluster.
+  /// One thread loads, for all blocks of a cluster, or a warpgroup of which all gather.
   bool loads = false;
   /// It makes the sums of the plan.
   bool sums = false;

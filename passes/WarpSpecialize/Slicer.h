@@ -7,6 +7,7 @@
 //   | operation             | a role that fills the pipe | a role that reads it           |
 //   |-----------------------|----------------------------|--------------------------------|
 //   | load through a pipe   | hop.pipe.load              | hop.pipe.wait, hop.pipe.release |
+//   | gather to a pipe      | hop.gather into a slot     | hop.pipe.wait, hop.pipe.release |
 //   | load, transposed      | hop.pipe.load              | hop.transpose to another pipe   |
 //   | store through a pipe  | hop.stage into a slot      | hop.bulk_store from the slot    |
 //   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
@@ -75,10 +76,15 @@ private:
 
   // What crosses the boundary of a role.
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
+  void cloneGather(tile::GatherOp gather, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  llvm::SmallVector<Value> wholeOf(mlir::ValueRange values) const {
+    return llvm::map_to_vector(values, [&](Value value) { return whole.lookupOrDefault(value); });
+  }
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
   void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);

@@ -48,6 +48,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
+    if (failed(checkGathers(kernel, schedule)))
+      return failure();
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
     // Consumers of different programs have all rows each.
@@ -99,6 +101,18 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (schedule.store != tile::StoreKind::writer)
       return success();
     return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
+  }
+
+  /// Refuses gathers into pipes where no threads of a producer make them, and roles of one thread
+  /// beside a producer that has a warpgroup of its own.
+  LogicalResult checkGathers(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    SmallVector<tile::GatherOp> gathers = pipedGathers(kernel);
+    if (gathers.empty())
+      return success();
+    if (std::optional<std::string> reason = whyNotGathered(schedule))
+      return gathers.front().emitError("feeds a dot, so that the threads of a producer gather it: ")
+             << *reason;
+    return success();
   }
 
   /// Refuses dots in roles of different programs where no producer loads for them, where a grid
@@ -214,8 +228,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     size_t loaded = llvm::count_if(plan.pipes, isLoaded);
     size_t count = std::clamp<size_t>(loaded, 1, producers);
     SmallVector<RoleSpec> roles;
+    // Gathering takes a warpgroup.
+    if (plan.gathers())
+      count = 1;
     for (size_t i = 0; i < count; ++i)
-      roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(), std::nullopt,
+      roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(),
+                       plan.gathers() ? std::optional<int64_t>(1) : std::nullopt,
                        schedule.producerRegisters, /*loads=*/true});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.filler = i % count;
@@ -302,8 +320,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    // One warpgroup has all rows of a sum, or of a tile to transpose or convert, which cannot fail.
-    bool isAlone = spec.sums || spec.transposes || spec.converts || spec.part;
+    // One warpgroup has all rows of a sum, of a part of the dots, or of a tile to gather, transpose
+    // or convert, which cannot fail.
+    bool isAlone = (spec.loads && !spec.isElected()) || spec.sums || spec.transposes ||
+                   spec.converts || spec.part;
     RowPartition divided = isAlone ? *RowPartition::get(kernel, 1) : rows;
     return Slicer(plan, assignment, roles, number, divided, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);

@@ -1,8 +1,9 @@
 """Checks kernels that are not attention on the GPU against f64: softmax, norms, products with a divided contraction (in one
-kernel and in two), A B C, A^T A, rows by number and rounding to 8 bits. Errors are at most twice those of PyTorch in the
-kernel's types, plus units of the last place (16 bits) or 1e-5 of the largest result (f32).
+kernel and in two), A B C, A^T A, rows by number and products of such rows, and rounding to 8 bits; and attention over pages.
+Errors are at most twice those of PyTorch in the kernel's types, plus units of the last place (16 bits) or 1e-5 of the largest
+result (f32).
 
-    kernels_check.py [--bundles DIR] [--quick]
+    kernels_check.py [--bundles DIR] [--quick] [--only NAME,...]
     kernels_check.py --list FILE           the kernels, for build_bundles.py --groups= --extra FILE
 
 Around each tensor there is NaN: rows before and behind, columns behind each row, and results before. It may neither be read
@@ -155,6 +156,60 @@ def check_embedding(kernel, parameters, shape):
     return problems + ([] if same else ["y: rows differ from the table's"]), share
 
 
+def check_gather(kernel, parameters, shape):
+    """A product of rows by their numbers, of which some are outside."""
+    rows, m, n, k = shape
+    dtype = TYPES[parameters["T"]]
+    a, b, left, right = make_factors(rows, n, k, dtype, parameters["B_TRANSPOSED"] == "true")
+    numbers = torch.randint(-2, rows + 2, (m,), device="cuda", dtype=torch.int64)
+    numbers[::17] = 2**31 - 1
+    c = Tensor((m, n), dtype)
+    kernel(left.view, numbers.to(torch.int32 if parameters["I"] == "i32" else torch.int64), right.view, c.view)
+    inside = (numbers >= 0) & (numbers < rows)
+    taken = torch.where(inside[:, None], a[numbers.clamp(0, rows - 1)], 0)
+    return compare("c", c, taken.double() @ b.double(), taken @ b)
+
+
+def attend(q, k, v, scale, causal):
+    """O and LSE of one sequence, [heads, rows, width] each, in the type of q."""
+    scores = q @ k.transpose(-1, -2) * scale
+    if causal:
+        seen = torch.ones(scores.shape[-2:], device="cuda").tril(k.shape[-2] - q.shape[-2]).bool()
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1).nan_to_num(0) @ v, scores.logsumexp(-1)
+
+
+def check_paged(kernel, parameters, shape):
+    """Keys in pages in random order, in a cache [pages, page, heads, width] that is NaN elsewhere, as is what a table says of no
+    page: numbers of pages that are not there."""
+    heads, kv_heads, queries, lengths = shape
+    dtype, page, width, causal = TYPES[parameters["T"]], parameters["PAGE"], parameters["D"], parameters["CAUSAL"] == "true"
+    counts = [-(-length // page) for length in lengths]
+    order = torch.randperm(sum(counts) + 3).tolist()
+    table = torch.full((len(lengths), max(counts) + 1), 2**30, dtype=torch.int32)
+    k, v = (torch.full((len(order), page, kv_heads, width), NAN, device="cuda", dtype=dtype) for _ in "kv")
+    q = normal(len(lengths), heads, queries, width, dtype=dtype)
+    results, scale = [], width**-0.5
+    for b, (length, count) in enumerate(zip(lengths, counts)):
+        pages, order = order[:count], order[count:]
+        table[b, :count] = torch.tensor(pages, dtype=torch.int32)
+        keys, values = (normal(kv_heads, length, width, dtype=dtype) for _ in "kv")
+        for cache, own in ((k, keys), (v, values)):
+            for i, number in enumerate(pages):
+                part = own[:, i * page : (i + 1) * page]
+                cache[number, : part.shape[1]] = part.transpose(0, 1)
+        repeated = [x.repeat_interleave(heads // kv_heads, 0) for x in (keys, values)]
+        results.append([attend(*(x.to(wide) for x in (q[b], *repeated)), scale, causal) for wide in (torch.float64, dtype)])
+    o, lse = Tensor(q.shape, dtype), Tensor(q.shape[:-1], torch.float32)
+    views = (x.flatten(0, 1).transpose(0, 1) for x in (k, v))
+    kernel(Tensor(q.shape, dtype, q).view, *views, table.cuda(), torch.tensor(lengths, dtype=torch.int32, device="cuda"),
+           o.view, lse.view, scale)  # fmt: skip
+    exact, same = ([torch.stack([results[b][i][j] for b in range(len(lengths))]) for j in (0, 1)] for i in (0, 1))
+    problems, share = compare("o", o, exact[0], same[0])
+    more, _ = compare("lse", lse, exact[1], same[1].float())
+    return problems + more, share
+
+
 def hadamard(width, dtype):
     signs = torch.randint(0, 2, (width, 1), device="cuda") * 2 - 1
     h = torch.ones(1, 1, device="cuda")
@@ -213,8 +268,7 @@ def entries():
         out = "f16" if (kind, width) == ("f32", 1000) else kind
         yield "softmax", {"T": kind, "OUT": out, "D": width}, check_softmax, ROWS
         for rms in ("false", "true"):
-            # Long rows of odd length, whose elements are loaded one by one, take more registers than there are.
-            yield "layer_norm", {"T": kind, "RMS": rms, "D": width // 8 * 8 if width > 16384 else width}, check_norm, ROWS
+            yield "layer_norm", {"T": kind, "RMS": rms, "D": width}, check_norm, ROWS
     for kind, transposed in itertools.product(("bf16", "f16"), ("true", "false")):
         yield "gemm_split", {"T": kind, "B_TRANSPOSED": transposed}, check_split, PRODUCTS
         yield "gemm_split_k", {"T": kind, "B_TRANSPOSED": transposed}, check_split_k, SUMS
@@ -224,6 +278,13 @@ def entries():
     yield "../test/Kernels/gram", {}, check_gram, ((1, 1), (128, 64), (200, 104), (8, 33), (999, 1001))
     for kind, number, width in (("bf16", "i32", 256), ("f16", "i64", 113), ("f32", "i32", 1), ("f32", "i64", 1101)):
         yield "embedding", {"T": kind, "I": number, "D": width}, check_embedding, ((1, 1), (50, 77), (1000, 203))
+    for kind, number, transposed in (("bf16", "i32", "true"), ("f16", "i64", "false")):
+        parameters = {"T": kind, "I": number, "B_TRANSPOSED": transposed}
+        yield "gemm_gather", parameters, check_gather, ((1, 1, 1, 1), (50, 67, 40, 35), (300, 1001, 257, 513))
+    for page, heads, causal in ((16, 1, "true"), (7, 1, "false"), (1, 4, "true"), (64, 8, "true")):
+        parameters = {"T": "bf16", "D": 128, "DV": 128, "PAGE": page, "HEADS": heads, "CAUSAL": causal}
+        shapes = ((8, 1, 1, (1, 500)), (16, 2, 3, (40, 0, 1023)), (8, 1, 113, (113, 203, 1000)))
+        yield "attention_paged", parameters, check_paged, shapes
     for out, blocks, powers in itertools.product(LARGEST, ("false", "true"), ("false", "true")):
         for width in (16, 128) if blocks == "true" else (16, 128, 1040):
             parameters = {"T": "bf16", "OUT": out, "D": width, "BLOCKS": blocks, "POWERS": powers}
@@ -252,11 +313,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundles", metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="the last shape of each kernel alone")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="these kernels alone")
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     options = parser.parse_args()
+    wanted = [entry for entry in entries() if not options.only or entry[0] in options.only.split(",")]
     if options.list:
         with open(options.list, "w") as file:
-            json.dump([cases.configuration(kernel, parameters) for kernel, parameters, *_ in entries()], file, indent=1)
+            json.dump([cases.configuration(kernel, parameters) for kernel, parameters, *_ in wanted], file, indent=1)
         return 0
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
@@ -266,7 +329,7 @@ def main():
     def source(kernel, parameters):
         return opened.load(cases.configuration(kernel, dict(parameters)))
 
-    results = [run(source, entry, shape) for entry in entries() for shape in entry[3][-1 if options.quick else 0 :]]
+    results = [run(source, entry, shape) for entry in wanted for shape in entry[3][-1 if options.quick else 0 :]]
     print(f"{results.count(True)} passed, {results.count(False)} failed")
     return not all(results)
 

@@ -1452,6 +1452,154 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
+// A slot that copies fill is no slot that threads write.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    // expected-error@+1 {{is of a slot that hop.gather fills, whose threads hand it on before the copies have come; nothing else can use it}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Copies that start behind the arrival.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{gives a slot away that is used later}}
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-note@+1 {{the use}}
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
+  }
+}
+
+// -----
+
+// Numbers of other rows.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<32xi32>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{takes the number of each of 64 rows, i32 or i64, from a tile of rank 1, got 'tensor<32xi32>'}}
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<32xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Numbers that are none.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0.0> : tensor<64xf32>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{takes the number of each of 64 rows, i32 or i64, from a tile of rank 1, got 'tensor<64xf32>'}}
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xf32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Part of a slot.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<32xi32>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %h = hop.slice %s[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
+    // expected-error@+1 {{fills a whole slot of a pipe, the result of hop.pipe.acquire}}
+    hop.gather %h, %x[%c0, %c0] rows %n : !hop.shared<tensor<32x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<32xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Numbers that lie in other threads.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{copies by another layout than that of the numbers of its rows, 'tensor<64xi32>'}}
+    hop.gather %s, %x[%c0, %c0] rows %n layout <registers = [8:(0, 1)], lanes = [8:(0, 8), 4:(1, 0)], warps = [4:(4, 0)]> : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// Less than 16 bytes.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32, #hop.layout<lanes = [8:0, 4:1], warps = [4:4]>>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{copies 16 bytes at a time, and its layout has 8 in a thread}}
+    hop.gather %s, %x[%c0, %c0] rows %n layout <registers = [4:(0, 1)], lanes = [8:(0, 4), 4:(1, 0)], warps = [4:(4, 0)]> : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32, #hop.layout<lanes = [8:0, 4:1], warps = [4:4]>>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// One thread gathers nothing.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows elected {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    // expected-error@+1 {{runs on all threads of a warpgroup, and @rows is one elected thread; move it to a role with warpgroups}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
 // One thread writes no tile.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {

@@ -30,9 +30,10 @@ def save(path, values, shape):
     write(path, "<f4", array.array("f", values), shape)
 
 
-def save_integers(path, values, kind):
-    """Writes a list of i32 or i64."""
-    write(path, "<i4" if kind == "i32" else "<i8", array.array("i" if kind == "i32" else "q", values), [len(values)])
+def save_integers(path, values, kind, shape=None):
+    """Writes i32 or i64, as a list where there is no shape."""
+    descr, code = ("<i4", "i") if kind == "i32" else ("<i8", "q")
+    write(path, descr, array.array(code, values), shape or [len(values)])
 
 
 def load(path):

@@ -636,6 +636,70 @@ hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
 
 // -----
 
+// Threads and gathers.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    // expected-note@+1 {{here}}
+    %t = hop.pipe.acquire %a : !R1 -> !T
+    hop.pipe.commit %a, %t : !R1, !T
+    // expected-error@+1 {{fills a pipe whose other slots threads fill; use a pipe for each}}
+    %u = hop.pipe.acquire %a : !R1 -> !T
+    hop.gather %u, %x[%c0, %c0] rows %n : !T, !V, tensor<64xi32>
+    hop.pipe.commit %a, %u : !R1, !T
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t : !R1, !T
+    %u = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %u : !R1, !T
+  }
+}
+
+// -----
+
+// Loads and gathers.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %a = hop.pipe.create "a" : !R1
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %n = arith.constant dense<0> : tensor<64xi32>
+    %first = hop.elected %wg
+    scf.if %first {
+      // expected-error@+1 {{fills a pipe whose other slots are gathered; use a pipe for each}}
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    }
+    // expected-note@+1 {{here}}
+    %u = hop.pipe.acquire %a : !R1 -> !T
+    hop.gather %u, %x[%c0, %c0] rows %n : !T, !V, tensor<64xi32>
+    hop.pipe.commit %a, %u : !R1, !T
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t : !R1, !T
+    %u = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %u : !R1, !T
+  }
+}
+
+// -----
+
 // What is given back on one of two ways.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -394,6 +394,19 @@ tile.kernel @constant_column(%a: !tile.view<[M, 128], bf16>, %b: !tile.view<[64,
 
 // -----
 
+// So does a gathered row.
+tile.kernel @row_length(%a: !tile.view<[M, 100], bf16>, %n: !tile.view<[M], i32>, %b: !tile.view<[64, 64], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %n[%c0] : !tile.view<[M], i32> -> tensor<64xi32>
+  // expected-error@+1 {{gathers an operand of a dot from rows of 100 elements of 'bf16', and copies take 16 bytes at a time; rows padded to 104 elements would work, or their length as a dimension of the launch}}
+  %at = tile.gather %a[%c0, %c0] rows %rows : !tile.view<[M, 100], bf16>, tensor<64xi32> -> tensor<64x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 64], bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %d, %c[%c0, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
 // A carried column is a multiple where its first value and each step are: that of %k is, that of %b is not.
 tile.kernel @carried_column(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[64, K], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index

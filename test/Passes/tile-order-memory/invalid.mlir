@@ -121,3 +121,25 @@ tile.kernel @overwritten(%a: !AT, %c: !CT) grid(%m = M ceildiv 64) {
   // expected-note@+1 {{the store}}
   tile.store %r, %c[%row] : !R, !CT
 }
+
+// -----
+
+// A list that is overwritten before the threads that gather by it have read it.
+!AT = !tile.view<[M, 64], bf16>
+!List = !tile.view<[M], i32>
+!A = tensor<64x64xbf16>
+!F = tensor<64x64xf32>
+
+tile.kernel @overwritten_list(%a: !AT, %list: !List, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-error@+1 {{may load elements of 'list' that this grid point stores later; loads of tiles for dots depend on it, and run apart from the rest of the program. Store to a view of its own, or do the rest in a kernel of its own}}
+  %n = tile.load %list[%row] : !List -> tensor<64xi32>
+  %at = tile.gather %a[%c0, %c0] rows %n : !AT, tensor<64xi32> -> !A
+  %x = tile.dot %at, %at : !A, !A -> !F
+  %none = arith.constant dense<0> : tensor<64xi32>
+  // expected-note@+1 {{the store}}
+  tile.store %none, %list[%row] : tensor<64xi32>, !List
+  tile.store %x, %c[%row, %c0] : !F, !tile.view<[M, 64], f32>
+}

@@ -158,6 +158,13 @@ def lend_early(text):
     return changed
 
 
+def arrive_before_copies(text):
+    """The threads hand a slot on before their copies have come."""
+    changed = text.replace("cp.async.mbarrier.arrive.noinc.shared::cta.b64 ", "mbarrier.arrive.release.cta.shared::cta.b64 _, ")
+    assert changed != text
+    return changed
+
+
 def without_wait(before, number=1, skipped=0):
     """Goes on without the last wait before the first `before`, behind as many as are skipped, or the one of this number from
     there."""
@@ -383,6 +390,29 @@ CASES = {
         "damages": {
             "filled": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
             "taken": (without_last_wait, TAKEN),
+        },
+    },
+    # Rows that the threads of the producer copy: 128 of 100 by their numbers, in 5 steps of 64 columns.
+    "gathered": {
+        "defines": ["-DBM=128", "-DBN=64", "-DBK=64"],
+        "schedule": "persistent=none,consumers=2,stages=2,store=direct",
+        "blocks": 1,
+        "files": {"list.bin": struct.pack("<128i", *((37 * i) % 103 - 2 for i in range(128)))},
+        "buffers": {
+            "a": {"type": "bf16", "shape": [100, KEYS], "fill": "random", "seed": 1},
+            "list": {"raw": "list.bin", "type": "s32", "shape": [128]},
+            "b": {"type": "bf16", "shape": [64, KEYS], "fill": "random", "seed": 2},
+            "c": {"type": "bf16", "shape": [128, 64], "fill": "nan"},
+        },
+        "params": [
+            tensor("b", 64, 64, (KEYS, 64)), {"buffer": "a"}, {"buffer": "list"}, {"buffer": "c"},
+            {"value": KEYS}, {"value": 128}, {"value": 64}, {"value": 100}, {"value": KEYS}, {"value": 64},
+        ],
+        "damages": {
+            "fence": (without(r"fence\.proxy\.async\.shared::cta;", "bra again;"), {"missing-proxy-fence"}),
+            "filled": (without_wait("fence.proxy.async"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_wait("cp.async.cg"), TAKEN),
+            "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
         },
     },
     # Elements of one view that different warpgroups store, load and store again.

@@ -134,6 +134,32 @@ def embedding():
         yield ["embedding.tile", "-DD=200", "--schedule", schedule, "--shape", "V=77,N=301", "--sim-blocks", "2"], False
 
 
+def gathers():
+    """Rows that the threads of a producer copy: of a product, over layouts, types and schedules, and of attention over pages.
+    Numbers and entries are drawn, so that some are outside; lengths too, so that some sequences are empty."""
+    for transposed, numbers, fields in itertools.product(
+        ("true", "false"), ("i32", "i64"),
+        ("", "consumers=1", "stages=1", "stages=2,persistent=none", "store=tma", "outer_stages=2,persistent=static"),
+    ):  # fmt: skip
+        defines = [f"-DB_TRANSPOSED={transposed}", f"-DI={numbers}", "-DBM=128", "-DBN=64", "-DBK=32"]
+        shapes = [part for shape in ("R=50,M=1,N=8,K=8", "R=1,M=203,N=72,K=104") for part in ("--shape", shape)]
+        yield ["gemm_gather.tile", *defines, "--schedule", fields, *shapes, "--sim-blocks", "3"], False
+    # Columns behind the last one, within 16 bytes of it.
+    yield ["gemm_gather.tile", "-DT=f16", "--shape", "R=70,M=65,N=113,K=203", "--pad-rows", "8"], False
+    pages = ["--set", "scale=0.125", "--sim-blocks", "3", "--shape"]
+    for page, heads, causal, fields in itertools.product(
+        (1, 16, 37), (1, 4), ("true", "false"), ("", "overlap=1,stages=2", "overlap=2,stages=3,persistent=none")
+    ):
+        defines = [f"-DPAGE={page}", f"-DHEADS={heads}", f"-DCAUSAL={causal}", "-DD=64", "-DBM=64", "-DBN=64"]
+        shape = f"B=5,H=8,HK=2,SQ={1 if heads > 1 else 70},ROWS=203,LENGTH=9"
+        yield ["attention_paged.tile", *defines, "--schedule", fields, *pages, shape], False
+    for width, values, dtype in ((128, 128, "bf16"), (96, 64, "f16"), (256, 256, "bf16")):
+        defines = [f"-DD={width}", f"-DDV={values}", f"-DT={dtype}"]
+        yield ["attention_paged.tile", *defines, *pages, "B=3,H=2,HK=1,SQ=113,ROWS=640,LENGTH=40"], False
+    for fields in ("warp_specialize=false", "cluster=2", "persistent=dynamic", "store=writer", "staging=shared,store=tma"):
+        yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
+
+
 def layer_norm():
     """The same of LayerNorm and RMSNorm."""
     for dtype, rms, width in itertools.product(("bf16", "f32"), ("true", "false"), (1, 63, 113, 1000, 2047)):
@@ -220,5 +246,5 @@ def attention_fp8():
 
 
 GROUPS = (
-    gemm_kernels, gemm_schedules, split_k, gemm_split, boxes, softmax, embedding, layer_norm, fp8, attention_fp8,
+    gemm_kernels, gemm_schedules, split_k, gemm_split, boxes, softmax, embedding, gathers, layer_norm, fp8, attention_fp8,
 )  # fmt: skip

@@ -1,0 +1,50 @@
+// Rows that numbers name go to a dot through a pipe that all threads of the producer fill. What else is loaded comes by copies
+// of one of them. The numbers are the producer's alone.
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
+// RUN: sed 's/warp_specialize = true/warp_specialize = false/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: error: feeds a dot, so that the threads of a producer gather it: warp_specialize = false has no producer; use true
+// RUN: sed 's/persistent = none/persistent = dynamic/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=DYNAMIC
+// DYNAMIC: error: feeds a dot, so that the threads of a producer gather it: the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use static or none
+// RUN: sed 's/cluster = 1/cluster = 2/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// CLUSTER: error: feeds a dot, so that the threads of a producer gather it: each block of a cluster gathers for itself; use cluster = 1
+// RUN: sed 's/store = direct/store = writer/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=WRITER
+// WRITER: error: feeds a dot, so that the threads of a producer gather it: a writer (store = writer) shares a warpgroup with a producer of one thread; use store = direct or tma
+// RUN: sed 's/staging = own/staging = shared/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=LENT
+// LENT: error: feeds a dot, so that the threads of a producer gather it: slots are lent by a producer of one thread (staging = shared); use staging = own
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 56, consumer_registers = 224, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4>
+!Table = !tile.view<[V, 64], bf16>
+!List = !tile.view<[M], i32>
+!Out = !tile.view<[M, 64], f32>
+// CHECK: %[[A:.*]] = hop.pipe.create "x" : !hop.pipe<tensor<128x64xbf16>, 1>
+// CHECK: %[[B:.*]] = hop.pipe.create "y" : !hop.pipe<tensor<64x64xbf16>, 2>
+// CHECK: hop.role @producer warpgroups(1) registers(56)
+// CHECK: %[[N:.*]] = tile.load %{{.*}} -> tensor<128xi32>
+// CHECK: %[[S:.*]] = hop.pipe.acquire %[[A]]
+// CHECK-NEXT: hop.gather %[[S]], %{{.*}}[%c0, %c0] rows %[[N]] :
+// CHECK-NEXT: hop.pipe.commit %[[A]], %[[S]]
+// CHECK: scf.for
+// CHECK: hop.elected
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: hop.pipe.load %[[B]]
+// CHECK: hop.role @consumer warpgroups(2) registers(224)
+// CHECK-NOT: tile.load
+// CHECK: %[[T:.*]] = hop.pipe.wait %[[A]]
+// CHECK: %[[MINE:.*]] = hop.slice %[[T]]
+// CHECK: hop.mma %[[MINE]]
+tile.kernel @k(%x: !Table, %y: !Table, %list: !List, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %row = arith.muli %m, %c128 : index
+  %rows = tile.dim "V"
+  %numbers = tile.load %list[%row] : !List -> tensor<128xi32>
+  %a = tile.gather %x[%c0, %c0] rows %numbers : !Table, tensor<128xi32> -> tensor<128x64xbf16>
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x64xf32>) {
+    %b = tile.load %y[%j, %c0] : !Table -> tensor<64x64xbf16>
+    %new = tile.dot %a, %b, %old : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
+    scf.yield %new : tensor<128x64xf32>
+  }
+  tile.store %sum, %z[%row, %c0] : tensor<128x64xf32>, !Out
+}
