@@ -7,7 +7,7 @@ from .. import _compile, _variants
 from .._program import Program
 from .._trace import TraceError
 from .._variant import takes_lists
-from . import _backward, _captured, _functions
+from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
 
@@ -98,10 +98,11 @@ class BlockMask:
         return [tensor for name in wanted for tensor in self.lists[name]]
 
     def _make(self, name):
-        is_cpu = self.device.type == "cpu"
-        if is_cpu:
-            _backward.check_interpreter("block_mask")
-        lister = _variants.find_lister(Program if is_cpu else _compile.compile, self._written.source, name)
+        problem = _op.find_device_problem("block_mask", self.device)
+        if problem is not None:
+            raise problem
+        kind = Program if self.device.type == "cpu" else _compile.compile
+        lister = _variants.find_lister(kind, self._written.source, name)
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         of, rows, columns = name.split()
         tiled, listed = (queries, keys) if of == "queries" else (keys, queries)
