@@ -128,17 +128,28 @@ def without_last_wait(text):
     return text[: wait.start()] + text[wait.end() :]
 
 
+#: The arrival of a role's first thread that gives a slot back.
+GIVEN_BACK = re.compile(
+    r"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n\t// begin inline asm\n\t\{\n\.reg \.pred leads;\n[^\n]*\n"
+    r"@leads mbarrier\.arrive[^\n]*\[\1\];\n\}\n\t// end inline asm\n"
+)  # fmt: skip
+
+
 def give_back_early(text):
     """A slot is given back before it is read: the first arrival after a conversion comes before its first load."""
-    arrival = re.compile(
-        r"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n\t// begin inline asm\n\t\{\n\.reg \.pred leads;\n[^\n]*\n"
-        r"@leads mbarrier\.arrive[^\n]*\[\1\];\n\}\n\t// end inline asm\n"
-    )  # fmt: skip
-    found = arrival.search(text, text.index("st.shared.v4"))
+    found = GIVEN_BACK.search(text, text.index("st.shared.v4"))
     met = text.rindex("bar.sync", 0, found.start())
     load = text.index("ld.shared.v4", max(text.rfind("bar.sync", 0, met), 0))
     place = text.rindex("\t// begin inline asm", 0, load)
     return text[:place] + found[0] + text[place : found.start()] + text[found.end() :]
+
+
+def give_back_untransposed(text):
+    """A slot is given back before it is transposed: the first arrival after a transposition comes before its first load."""
+    place = text.rindex("\t@%p", 0, text.index("ldmatrix"))  # lanes that transpose nothing jump over it
+    found = GIVEN_BACK.search(text, text.index("fence.proxy.async"))
+    assert found.end() < place
+    return text[: found.start()] + text[found.end() : place] + found[0] + text[place:]
 
 
 def give_back_unread(text):
@@ -238,6 +249,7 @@ CASES = {
             "barrier": BARRIER,
             "taken": (without_wait("ldmatrix"), TAKEN),
             "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "given back": (give_back_untransposed, {*STALE, "slot-overwritten"}),
         },
     },
     # Three warps of the producer's warpgroup.
@@ -249,6 +261,7 @@ CASES = {
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 96;"), STALE),
             "taken": (without_wait("ldmatrix"), TAKEN),
             "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "given back": (give_back_untransposed, {*STALE, "slot-overwritten"}),
         },
     },
     # Loaded operands that a role of its own converts to the type of Q.
