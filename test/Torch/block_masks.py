@@ -8,13 +8,15 @@ import problems
 import torch
 from problems import make
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.attention import flex_attention as flex
 
 import tessera
 from tessera import _variants
-from tessera.torch import attention, create_block_mask, flex_attention
+from tessera.torch import BlockMask, attention, create_block_mask, flex_attention
 
 ROWS, KEYS = 150, 203
 DOCUMENTS = torch.arange(KEYS) // 41
+DOCUMENTS_OF_256 = torch.arange(256) // 90
 
 
 def documents(b, h, q, k):
@@ -119,6 +121,71 @@ class Results(Cases):
 
         arguments = DOCUMENTS, 30
         self.check(self.draw(), self.create(within, mask_args=arguments), within, arguments)
+
+
+class OfTorch(Cases):
+    """Conversions of BlockMasks of flex_attention."""
+
+    def create_of_torch(self, mask_mod, batch=None, heads=None, length=256, **named):
+        return flex.create_block_mask(mask_mod, batch, heads, length, length, device="cpu", **named)
+
+    def check_of_torch(self, of_torch, mask_mod, names, batch=2, length=256, **named):
+        block_mask = BlockMask.from_torch(of_torch)
+        tensors = self.draw(batch=batch, rows=length, keys=length, **named)
+        found = self.differentiate(tensors, block_mask=block_mask)
+        for got, want in zip(found, self.differentiate(tensors, mask_mod=mask_mod)):
+            self.assertTrue(torch.equal(got.isinf(), want.isinf()))
+            got, want = (x.double().nan_to_num(0, 0, 0) for x in (got, want))
+            self.assertLess((got - want).norm() / want.norm(), 2e-3)
+        self.assertIn(f"lists: {names}>", repr(block_mask))
+        return block_mask
+
+    def test_taken(self):
+        """Blocks of 128, of which tiles have halves, for all, for each batch and for each head."""
+        of_torch = "queries 128 64 of torch, keys 128 64 of torch"
+
+        def packed(b, h, q, k):
+            return (DOCUMENTS_OF_256[q] == DOCUMENTS_OF_256[k]) & (q >= k)
+
+        def of_heads(b, h, q, k):
+            return (q // 128 >= k // 128 - h) & ((k + b) % 3 > 0)
+
+        self.check_of_torch(self.create_of_torch(packed), packed, of_torch)
+        self.check_of_torch(self.create_of_torch(of_heads, 2, 2), of_heads, of_torch)
+
+    def test_read(self):
+        """Fewer blocks than the mask leaves."""
+
+        def mask_mod(b, h, q, k):
+            return (k * 7 + q) % 3 > 0
+
+        counts, blocks = torch.tensor([[[1, 1]]], dtype=torch.int32), torch.tensor([[[[1, 0], [0, 1]]]], dtype=torch.int32)
+        of_torch = flex.BlockMask.from_kv_blocks(counts, blocks, mask_mod=mask_mod, seq_lengths=(256, 256))
+        self.check_of_torch(
+            of_torch, lambda b, h, q, k: mask_mod(b, h, q, k) & (q // 128 + k // 128 == 1),
+            "queries 128 64 of torch, keys 128 64 of torch",
+        )  # fmt: skip
+
+    def test_not_taken(self):
+        """Other blocks, ends within a block, and tiles without blocks: from the function, with a warning."""
+        computed = "queries 128 64, keys 128 64"
+        for mask_mod, named in (
+            (documents, {"length": KEYS}),
+            (lambda b, h, q, k: (k % 3 == 0) & (q >= k), {"BLOCK_SIZE": 96, "length": 192}),
+            (lambda b, h, q, k: (k % 3 == 0) & (q >= k) & (q < 100), {}),
+        ):
+            with self.assertWarnsRegex(UserWarning, "do not serve as queries 128 64: its mask_mod says"):
+                self.check_of_torch(self.create_of_torch(mask_mod, **named), mask_mod, computed, length=named.get("length", 256))
+
+    def test_refusals(self):
+        of_torch = self.create_of_torch(lambda b, h, q, k: q >= k)
+        lists = flex.BlockMask.from_kv_blocks(of_torch.kv_num_blocks, of_torch.kv_indices)
+        for error, text, given in (
+            (TypeError, "is a Tensor; it is a BlockMask of torch", torch.ones(2)),
+            (NotImplementedError, "has lists of blocks and no function", lists),
+        ):
+            with self.assertRaisesRegex(error, text):
+                BlockMask.from_torch(given)
 
 
 class Compiled(Cases):

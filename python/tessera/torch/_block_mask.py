@@ -1,5 +1,7 @@
 """Masks whose lists of visited blocks outlive a call, and those of torch.nn.attention.flex_attention, whose functions count."""
 
+import warnings
+
 import torch
 import torch.nn.attention.flex_attention as flex
 
@@ -38,8 +40,8 @@ class BlockMask:
     what the mask said then: tensors that it captures are not to change afterwards.
     """
 
-    def __init__(self, mask_mod, mask_args, shape, device):
-        self.mask_mod, self.mask_args, self.shape = mask_mod, mask_args, shape
+    def __init__(self, mask_mod, mask_args, shape, device, of_torch=None):
+        self.mask_mod, self.mask_args, self.shape, self._of_torch = mask_mod, mask_args, shape, of_torch
         # What kernels that make lists take for q and k, of which only the extents count.
         self._anchor = torch.empty((1, 1, 1, _variants.WIDTHS[0]), dtype=torch.bfloat16, device=device)
         self.device = self._anchor.device
@@ -54,10 +56,26 @@ class BlockMask:
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists = {}
+        # The same of the BlockMask of torch that this one was made of; None where its blocks do not fit.
+        self._lists_of_torch = {}
+
+    @classmethod
+    def from_torch(cls, block_mask):
+        """That of a BlockMask of torch.nn.attention.flex_attention, whose lists are taken where its blocks are multiples of the
+        tiles of all kernels of a call; where they are not, `mask_mod` says which blocks there are, with a warning."""
+        if not isinstance(block_mask, flex.BlockMask):
+            raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of torch")
+        problem = find_problem(block_mask)
+        if problem is not None:
+            raise problem
+        batch, heads, *lengths = block_mask.shape
+        shape = *(None if extent == 1 else extent for extent in (batch, heads)), *lengths
+        return cls(block_mask.mask_mod, (), shape, block_mask.kv_num_blocks.device, block_mask)
 
     def __repr__(self):
         batch, heads, rows, keys = self.shape
-        lists = ", ".join(self.lists) or "none yet"
+        of_torch = [f"{name} of torch" for name, lists in self._lists_of_torch.items() if lists is not None]
+        lists = ", ".join([*self.lists, *of_torch]) or "none yet"
         return (
             f"<BlockMask of {_count(batch, 'batches')}, {_count(heads, 'heads')}, {rows} queries and {keys} keys on "
             f"{self.device}, lists: {lists}>"
@@ -87,15 +105,45 @@ class BlockMask:
 
     def find(self, wanted):
         """The lists that are wanted, each with its counts, one after the other."""
+        wanted = list(wanted)
+        lists = self.lists
+        if self._of_torch is not None:
+            self._add(self._lists_of_torch, wanted, self._convert)
+            # Kernels of one call visit the same blocks.
+            if all(self._lists_of_torch[name] is not None for name in wanted):
+                lists = self._lists_of_torch
+        self._add(lists, wanted, self._make)
+        return [tensor for name in wanted for tensor in lists[name]]
+
+    def _add(self, lists, wanted, make):
         for name in wanted:
-            if name not in self.lists:
-                if torch.compiler.is_compiling() or _is_capturing(self.device):
-                    raise RuntimeError(
-                        f"argument 'block_mask' has no lists of {name} yet, and none are made while a graph is compiled or "
-                        "captured: call attention or its `prepare` before"
-                    )
-                self.lists[name] = self._make(name)
-        return [tensor for name in wanted for tensor in self.lists[name]]
+            if name in lists:
+                continue
+            if torch.compiler.is_compiling() or _is_capturing(self.device):
+                raise RuntimeError(
+                    f"argument 'block_mask' has no lists of {name} yet, and none are made while a graph is compiled or captured: "
+                    "call attention or its `prepare` before"
+                )
+            lists[name] = make(name)
+
+    def _describe(self, name):
+        """What lists of a name are: (how many, of which lengths, the sizes of tiles and blocks, whether tiles are of queries)."""
+        of, rows, columns = name.split()
+        batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
+        lengths = (queries, keys) if of == "queries" else (keys, queries)
+        each = _variants.count_lists(self._written.source, batch, heads)
+        return each, lengths, (int(rows), int(columns)), of == "queries"
+
+    def _convert(self, name):
+        each, lengths, sizes, of_queries = self._describe(name)
+        found = _convert(self._of_torch, each, lengths, sizes, of_queries)
+        if found is None:
+            rows, columns = self._of_torch.BLOCK_SIZE
+            warnings.warn(
+                f"the lists of a BlockMask of torch, of {rows} queries and {columns} keys, do not serve as {name}: its mask_mod says "
+                "which blocks are visited", UserWarning, stacklevel=2,
+            )  # fmt: skip
+        return found
 
     def _make(self, name):
         problem = _op.find_device_problem("block_mask", self.device)
@@ -103,14 +151,12 @@ class BlockMask:
             raise problem
         kind = Program if self.device.type == "cpu" else _compile.compile
         lister = _variants.find_lister(kind, self._written.source, name)
-        batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
-        of, rows, columns = name.split()
-        tiled, listed = (queries, keys) if of == "queries" else (keys, queries)
-        tiles, length = -(-tiled // int(rows)), -(-listed // int(columns))
-        each = _variants.count_lists(self._written.source, batch, heads)
+        each, lengths, sizes, _ = self._describe(name)
+        tiles, length = (-(-extent // size) for extent, size in zip(lengths, sizes))
         lists, counts = (
             torch.empty((*each, tiles, size), dtype=torch.int32, device=self.device) for size in (length, 2)
         )
+        batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         q, k = self._anchor.expand(batch, heads, queries, -1), self._anchor.expand(batch, 1, keys, -1)
         given = _captured.name_given(*_captured.list_given(self._written, self._values), self._written.names)
         _backward.launch(lister, (q, k, lists, counts), **given)
@@ -129,6 +175,35 @@ class BlockMask:
         for _, wanted in _functions.keep(self._written.source, self.device, TYPES[dtype], sizes, learned):
             self.find(name for _, name in wanted)
         return self
+
+
+def _convert(block_mask, each, lengths, sizes, of_queries):
+    """(lists, counts) for kernels of the lists of a BlockMask of torch, `each` for so many batches and heads; None where these are
+    for other blocks, or for none of a tile, or make blocks at the end whole."""
+    rows, columns = block_mask.BLOCK_SIZE if of_queries else block_mask.BLOCK_SIZE[::-1]
+    names = ("kv_num_blocks", "kv_indices") if of_queries else ("q_num_blocks", "q_indices")
+    counts, blocks = (getattr(block_mask, name) for name in names)
+    if counts is None or any(own % size for own, size in zip((rows, columns, *lengths), (*sizes, rows, columns))):
+        return None
+    if any(own not in (1, extent) for own, extent in zip(counts.shape, each)):
+        return None
+    whole_counts, whole_blocks = (getattr(block_mask, f"full_{name}") for name in names)
+    if whole_counts is None:
+        whole_counts, whole_blocks = torch.zeros_like(counts), blocks
+    if not bool((counts + whole_counts > 0).all()):
+        return None
+    parts, places = columns // sizes[1], torch.arange(lengths[1] // sizes[1], device=counts.device)
+
+    def look(blocks, places):
+        """The numbers of the kernels' blocks at places of the lists."""
+        return blocks[..., (places // parts).clamp(max=blocks.shape[-1] - 1)] * parts + places % parts
+
+    # Blocks that need no mask stand from the end on backwards.
+    lists = torch.where(places < counts[..., None] * parts, look(blocks, places), look(whole_blocks, places.flip(0)))
+    both = torch.stack([counts, whole_counts], -1) * parts
+    return tuple(
+        x.int().repeat_interleave(rows // sizes[0], 2).expand(*each, -1, -1).contiguous() for x in (lists, both)
+    )
 
 
 def _is_capturing(device):
