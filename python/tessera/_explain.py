@@ -87,7 +87,11 @@ _COLOURS = {"f": "#2f7fd1", "p": "#e8963a", "m": "#c0392b", "s": "#e5e8ee"}
 
 def _draw(mask):
     """The rows of a picture for the first of its grid dimensions, as SVG."""
-    rows = mask["rows"][: mask["grid"][0]["extent"]] if mask["grid"] else mask["rows"]
+    return draw_rows(mask["rows"][: mask["grid"][0]["extent"]] if mask["grid"] else mask["rows"])
+
+
+def draw_rows(rows):
+    """Rows of blocks as SVG: a letter for each block, "f" of one that is visited in full, "p" in part, "s" skipped."""
     cell = max(2, min(16, 480 // max(len(rows), len(rows[0]))))
     width, height = cell * len(rows[0]), cell * len(rows)
     boxes = []
@@ -111,8 +115,9 @@ def draw_masks(source):
                 parts.append(f"<p>{html.escape(mask['problem'])}</p>")
                 continue
             counts = mask["counts"]
-            parts.append(
-                f"<p>{mask['visited_percent']:.1f} of 100 blocks are visited: {counts['full']} in full, "
-                f"{counts['partial']} in part; {counts['skipped']} are skipped</p>{_draw(mask)}"
-            )
+            parts.append(describe_counts(counts["full"], counts["partial"], counts["skipped"], mask["visited_percent"]) + _draw(mask))
     return "".join(parts)
+
+
+def describe_counts(full, partial, skipped, percent):
+    return f"<p>{percent:.1f} of 100 blocks are visited: {full} in full, {partial} in part; {skipped} are skipped</p>"

@@ -109,6 +109,13 @@ class Results(Cases):
         first = attention(*tensors, mask_mod=lambda b, h, q, k: documents(b, h, q, k) & (k < 64))
         self.assertTrue(torch.equal(attention(*tensors, block_mask=block_mask), first))
 
+    def test_shown(self):
+        block_mask = self.create(lambda b, h, q, k: (q % 3 == 0) & (k >= 64) & (k < 128) | (q < 128) & (k < 64))
+        self.assertIn("lists: none yet", block_mask._repr_html_())
+        shown = block_mask.prepare(64)._repr_html_()
+        self.assertIn("37.5 of 100 blocks are visited: 1 in full, 2 in part; 5 are skipped", shown)
+        self.assertEqual(shown.count("<rect"), 6)
+
     def test_intervals(self):
         """Comparisons say which blocks there are: no lists."""
         block_mask = self.create(lambda b, h, q, k, width: (q >= k) & (q - k < width), mask_args=(70,))

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import sys
+import types
 
 SOURCE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(SOURCE / "python"))
@@ -13,7 +14,8 @@ class Shell:
     """Runs cells as IPython does, as far as the notebooks need it."""
 
     def __init__(self):
-        self.user_ns, self.magics = {"__name__": "__main__"}, {}
+        module = sys.modules["__main__"] = types.ModuleType("__main__")
+        self.user_ns, self.magics = vars(module), {}
 
     def register_magic_function(self, function, magic_kind, magic_name):
         self.magics[f"{'%%' if magic_kind == 'cell' else '%'}{magic_name}"] = function
@@ -44,9 +46,10 @@ def main():
             if value is not None:
                 shown.append(value._repr_html_())
         print(f"{path.name}: {len(cells)} cells")
-        # A causal mask leaves a triangle.
-        assert len(shown) == 1 and "blocks are visited" in shown[0] and "<svg" in shown[0], shown
-        assert shell.user_ns["page"].startswith("<!DOCTYPE html>")
+        assert len(shown) == 1 and "<svg" in shown[0], shown
+        # Of masks, which blocks are visited: a causal one leaves a triangle.
+        assert path.stem == "why_slow" or "blocks are visited" in shown[0], shown
+        assert path.stem != "variants" or shell.user_ns["page"].startswith("<!DOCTYPE html>")
 
 
 main()

@@ -1,11 +1,12 @@
 """Masks whose lists of visited blocks outlive a call, and those of torch.nn.attention.flex_attention, whose functions count."""
 
+import html
 import warnings
 
 import torch
 import torch.nn.attention.flex_attention as flex
 
-from .. import _compile, _variants
+from .. import _compile, _explain, _variants
 from .._program import Program
 from .._trace import TraceError
 from .._variant import takes_lists
@@ -80,6 +81,13 @@ class BlockMask:
             f"<BlockMask of {_count(batch, 'batches')}, {_count(heads, 'heads')}, {rows} queries and {keys} keys on "
             f"{self.device}, lists: {lists}>"
         )
+
+    def _repr_html_(self):
+        """For notebooks: which blocks of keys the first head's tiles of queries visit, if a list says so."""
+        found = next((lists for name, lists in [*self._lists_of_torch.items(), *self.lists.items()]
+                      if lists is not None and name.startswith("queries")), None)  # fmt: skip
+        shown = f"<p>{html.escape(repr(self))}</p>"
+        return shown if found is None else shown + _draw(*found)
 
     def check(self, q, k, values):
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
@@ -204,6 +212,20 @@ def _convert(block_mask, each, lengths, sizes, of_queries):
     return tuple(
         x.int().repeat_interleave(rows // sizes[0], 2).expand(*each, -1, -1).contiguous() for x in (lists, both)
     )
+
+
+def _draw(lists, counts):
+    """The lists of the first batch and head, as HTML."""
+    rows, length = [], lists.shape[-1]
+    for blocks, (partial, full) in zip(lists[0, 0].tolist(), counts[0, 0].tolist()):
+        row = ["s"] * length
+        for of, letter in ((blocks[:partial], "p"), (blocks[length - full :], "f")):
+            for block in of:
+                row[block] = letter
+        rows.append("".join(row))
+    text = "".join(rows)
+    full, partial, skipped = map(text.count, "fps")
+    return _explain.describe_counts(full, partial, skipped, 100 * (full + partial) / len(text)) + _explain.draw_rows(rows)
 
 
 def _is_capturing(device):
