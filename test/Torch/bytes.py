@@ -5,8 +5,9 @@ import unittest
 
 import problems
 import torch
-from problems import band, exact, make
+from problems import band, exact, exact_mods, make
 
+import tessera
 from tessera.torch import _bytes, attention_fp8
 
 
@@ -89,6 +90,28 @@ class Meaning(unittest.TestCase):
         out = attention_fp8(q, k8, v8)
         problems.assert_close(self, out, exact(q, k8, v8)[0])
 
+    def test_functions(self):
+        """A variant with numbers and views, and functions of Python, for rounded keys and for those of 8 bits."""
+        slopes, doc = torch.tensor([0.3, 0.05]), torch.arange(90) // 30
+        capped = tessera.Variant(
+            score=lambda s, b, h, q, k, cap, slopes: cap * tessera.tanh(s / cap) - slopes[h] * abs(q - k),
+            mask=tessera.masks.causal, cap=float, slopes=("H",),
+        )  # fmt: skip
+        given = {"variant": capped, "arguments": {"cap": 2.0, "slopes": slopes}}
+        causal = band(70, 90, right=0)
+        mods = {"score_mod": lambda s, b, h, q, k: s - slopes[h] * (q - k).abs(), "mask_mod": lambda b, h, q, k: doc[q] == doc[k]}
+        for sizes in ({"d": 64}, {"d": 128, "dtype": torch.float16, "heads": 2, "kv_heads": 2}, {"d": 192, "dv": 64}, {"d": 256}):
+            q, k, v = make(**sizes)
+            self.check((q, k, v), exact_mods(q, k, v, **mods), **mods)
+            bend = lambda s, b, h, q, k: 2 * torch.tanh(s / 2) - slopes[h] * (q - k).abs()  # noqa: E731
+            expected = exact_mods(q, k, v, bend, lambda b, h, q, k: causal[q, k])
+            self.check((q, k, v), expected, **given)
+            k8, v8 = (4 * k).to(torch.float8_e4m3fn), (2 * v).to(torch.float8_e4m3fn)
+            out, lse = attention_fp8(q, k8, v8, k_scale=0.25, v_scale=0.5, return_lse=True, **given)
+            expected = exact_mods(q, k8.double() / 4, v8.double() / 2, bend, lambda b, h, q, k: causal[q, k])
+            problems.assert_close(self, out, expected[0], sizes)
+            self.assertTrue(torch.allclose(lse.double(), expected[1], atol=1e-3), sizes)
+
     def test_empty(self):
         q, k, v = make(d=64, keys=0)
         out, lse = attention_fp8(q, k, v, return_lse=True)
@@ -97,7 +120,7 @@ class Meaning(unittest.TestCase):
 
     def test_refused(self):
         q, k, v = make(d=64)
-        k8 = k.to(torch.float8_e4m3fn)
+        k8, slopes, learned = k.to(torch.float8_e4m3fn), torch.ones(2), torch.ones(2, requires_grad=True)
         for arguments, options, error, text in (
             ((q, k, v), {"layout": "SBHD"}, ValueError, "argument 'layout'"),
             ((q.float(), k, v), {}, TypeError, "argument 'q' has type torch.float32"),
@@ -111,6 +134,10 @@ class Meaning(unittest.TestCase):
             (make(d=40), {}, ValueError, "head dimensions 40 and 40"),
             (make(d=64, dv=72), {}, ValueError, "head dimensions 64 and 72"),
             ((q, k.clone().requires_grad_(), v), {}, NotImplementedError, "argument 'k' requires a gradient"),
+            ((q, k, v), {"causal": True, "mask_mod": lambda b, h, q, k: q < 9}, ValueError, "argument 'causal' is given with"),
+            ((q, k8, k8), {"mask_mod": lambda b, h, q, k: slopes[h] > k}, NotImplementedError, "mask looks into tensors.* lists: p"),
+            ((q, k, v), {"score_mod": lambda s, b, h, q, k: s if q > k else 0}, TypeError, "a condition on a traced value"),
+            ((q, k, v), {"score_mod": lambda s, b, h, q, k: s * learned[h]}, NotImplementedError, "requires a gradient, and att"),
         ):
             with self.assertRaisesRegex(error, text):
                 attention_fp8(*arguments, **options)

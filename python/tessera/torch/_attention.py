@@ -114,7 +114,7 @@ def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        results = _functions.attention_of_mods(q, k, v, *mods, scale, block_mask)
+        results = _functions.attention_of_mods(q, k, v, mods, scale, block_mask)
     else:
         results = _functions.attention(q, k, v, variant, arguments or {}, scale)
     return results if return_lse else results[0]

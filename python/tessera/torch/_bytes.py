@@ -5,9 +5,11 @@ import functools
 
 import torch
 
-from .. import _compile, _library
+from .. import _compile, _library, _variants
+from .._errors import CompileError
 from .._program import Program
-from . import _op
+from .._variant import takes_lists
+from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
 #: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
@@ -16,14 +18,34 @@ _BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
 _ROTATED_BLOCKS = {64: 128, 96: 128, 128: 64, 192: 64, 256: 64}
 #: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
 _CAUSAL = {64: (192, 96)}
-
+#: The same with functions, where they leave registers for so many, and where they do not.
+_FUNCTION_BLOCKS = {64: (96, 64), 96: (128, 64), 128: (128, 64), 192: (64, 32), 256: (64, 32)}
+#: What the compiler says then.
+_TOO_LARGE = ("no schedule of this kernel fits", "does not fit in its registers")
 
 #: Names in sources of the types of 8 bits.
 _CACHED = {torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2"}
 
 
 def attention_fp8(
-    q, k, v, *, causal=False, scale=None, rotate=None, seed=0, k_scale=None, v_scale=None, layout="BHSD", return_lse=False
+    q,
+    k,
+    v,
+    *,
+    causal=False,
+    variant=None,
+    arguments=None,
+    score_mod=None,
+    score_args=(),
+    mask_mod=None,
+    mask_args=(),
+    scale=None,
+    rotate=None,
+    seed=0,
+    k_scale=None,
+    v_scale=None,
+    layout="BHSD",
+    return_lse=False,
 ):
     """softmax(scale * q k^T) v with q, k and v rounded to 8 bits (e4m3), and with `return_lse` also the logarithm of the
     softmax' sums, [B, H, SQ] in float32. The output has the type of q.
@@ -33,6 +55,7 @@ def attention_fp8(
               float8_e5m2), nothing is rounded, and products are of the type of q.
     k_scale, v_scale: numbers of which such k and v are multiples; 1 when not given.
     causal:   a row sees the keys up to its own. The last row is aligned with the last key.
+    variant, arguments, score_mod, score_args, mask_mod, mask_args: functions of scores and masks, as of `attention`.
     scale:    1 / sqrt(head dimension) when not given; not 0.
     rotate:   q and k are multiplied by random signs times a Hadamard matrix before they are rounded, so that outliers
               spread over their rows (section 3.3 of the FlashAttention-3 paper). When not given, it is done for head
@@ -45,6 +68,10 @@ def attention_fp8(
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    functions, mods = None, (score_mod, score_args, mask_mod, mask_args)
+    if variant is not None or arguments is not None or mods != (None, (), None, ()):
+        _variants.check_functions(variant, arguments, mods, scale, {"causal": causal})
+        functions = _read_functions(q, variant, arguments, mods)
     width = q.shape[-1]
     is_cached = k.dtype in _CACHED or v.dtype in _CACHED
     if is_cached:
@@ -61,12 +88,33 @@ def attention_fp8(
         out.zero_(), lse.fill_(float("-inf"))
     elif is_cached:
         k_scale, v_scale = (1.0 if factor is None else float(factor) for factor in (k_scale, v_scale))
-        _attend_cached(q, k, v, out, lse, causal, scale * k_scale, v_scale)
+        _attend_cached(q, k, v, out, lse, causal, functions, scale * k_scale, v_scale)
     else:
-        _attend(q, k, v, out, lse, causal, scale, rotate, seed)
+        _attend(q, k, v, out, lse, causal, functions, scale, rotate, seed)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
+
+
+def _refuse_gradient(name):
+    raise NotImplementedError(
+        f"argument '{name}' requires a gradient, and attention of 8 bits has none: call it under torch.no_grad(), or detach "
+        "the argument"
+    )
+
+
+def _read_functions(q, variant, arguments, mods):
+    """(text of a source, what the kernel takes for it by name)."""
+    if variant is None:
+        written, found = _functions.read_mods(q, mods)
+        source, (views, *numbers), names = written.source, _captured.list_given(written, found), written.names
+    else:
+        source, (views, *numbers, names) = variant.source, _functions.read_variant(q, variant, arguments or {})
+    given = _captured.name_given(views, *numbers, names)
+    for name, view in zip(given, views):
+        if view.requires_grad and torch.is_grad_enabled():
+            _refuse_gradient(name)
+    return source, given
 
 
 def _refuse_scales(k_scale, v_scale):
@@ -106,34 +154,62 @@ def _check(q, k, v, scale, rotate):
         raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.requires_grad and torch.is_grad_enabled():
-            raise NotImplementedError(
-                f"argument '{name}' requires a gradient, and attention of 8 bits has none: call it under torch.no_grad(), or "
-                "detach the argument"
-            )
+            _refuse_gradient(name)
 
 
-def _attend(q, k, v, out, lse, causal, scale, rotate, seed):
-    width, wider, element_type = q.shape[3], max(q.shape[3], v.shape[3]), TYPES[q.dtype]
-    block = step = min(_BLOCKS[wider], _ROTATED_BLOCKS[width] if rotate else _BLOCKS[width])
-    if causal and wider in _CAUSAL:
-        block, step = _CAUSAL[wider]
+def _attend(q, k, v, out, lse, causal, functions, scale, rotate, seed):
+    width, wider, device = q.shape[3], max(q.shape[3], v.shape[3]), q.device.type
+    most = _ROTATED_BLOCKS[width] if rotate else _BLOCKS[width]
+    parameters = {"D": width, "DV": v.shape[3], "OUT": TYPES[q.dtype], "SCALES": "blocks", "V_TRANSPOSED": False}
+    if functions is None:
+        block = step = min(_BLOCKS[wider], most)
+        if causal and wider in _CAUSAL:
+            block, step = _CAUSAL[wider]
+        kernel, given = _find("attention_fp8", device, CAUSAL=bool(causal), BN=step, **parameters), {}
+    else:
+        source, given = functions
+        steps = [min(step, most) for step in _FUNCTION_BLOCKS[wider]]
+        kernel, block = _find_fitting(source, device, steps, T="f8E4M3FN", **parameters)
     rotation = _make_rotation(width, seed, q.dtype, q.device) if rotate else None
     q8, q_scale = _quantize(q, rotation)
     k8, k_scale = _quantize(k, rotation, BLOCKS=True, BM=block)
     v8, v_scale = _quantize(v, None, BLOCKS=True, BM=block, POWERS=True)
-    parameters = {
-        "D": width, "DV": v.shape[3], "OUT": element_type, "CAUSAL": bool(causal), "SCALES": "blocks", "V_TRANSPOSED": False, "BN": step,
-    }  # fmt: skip
-    kernel = _find("attention_fp8", q.device.type, tuple(parameters.items()))
-    kernel(q8, k8, v8, out, lse, scale / (width if rotate else 1), q_scale, k_scale, v_scale)
+    scale = scale / (width if rotate else 1)
+    _backward.launch(kernel, (q8, k8, v8, out, lse, scale, q_scale, k_scale, v_scale), **given)
 
 
-def _attend_cached(q, k, v, out, lse, causal, scale, v_scale):
+def _attend_cached(q, k, v, out, lse, causal, functions, scale, v_scale):
+    wider, device = max(q.shape[3], v.shape[3]), q.device.type
     parameters = {
         "T": _CACHED[k.dtype], "TQ": TYPES[q.dtype], "OUT": TYPES[q.dtype], "D": q.shape[3], "DV": v.shape[3],
-        "CAUSAL": bool(causal), "V_TRANSPOSED": False,
+        "V_TRANSPOSED": False,
     }  # fmt: skip
-    _find("attention_fp8", q.device.type, tuple(parameters.items()))(q, k, v, out, lse, scale, v_scale)
+    if functions is None:
+        kernel, given = _find("attention_fp8", device, CAUSAL=bool(causal), **parameters), {}
+    else:
+        source, given = functions
+        if takes_lists(source):
+            raise NotImplementedError(
+                "the mask looks into tensors, so that its blocks are listed, and with 'k' of 8 bits and 'q' of 16 no kernel "
+                'takes lists: pass a tessera.Variant with visits="interval", whose kernel visits all blocks between the first '
+                "and the last"
+            )
+        # A converted tile takes the shared memory of two, which at 256 columns leaves room for one warpgroup.
+        rows = 64 if wider > 192 else 128
+        kernel, _ = _find_fitting(source, device, _FUNCTION_BLOCKS[wider], BM=rows, **parameters)
+    _backward.launch(kernel, (q, k, v, out, lse, scale, v_scale), **given)
+
+
+def _find_fitting(source, device, steps, **parameters):
+    """The kernel of a source with the most keys a step for which there are registers, and how many these are."""
+    *more, fewest = steps
+    for step in more:
+        try:
+            return _find(source, device, BN=step, **parameters), step
+        except CompileError as error:
+            if not any(text in str(error) for text in _TOO_LARGE):
+                raise
+    return _find(source, device, BN=fewest, **parameters), fewest
 
 
 def _quantize(x, rotation, **parameters):
@@ -144,16 +220,16 @@ def _quantize(x, rotation, **parameters):
         parameters["HALVES"] = True
     numbers = torch.empty(x.shape, dtype=torch.float8_e4m3fn, device=x.device)
     scales = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
-    kernel = _find("quantize", x.device.type, tuple(parameters.items()))
+    kernel = _find("quantize", x.device.type, **parameters)
     kernel(x, *(() if rotation is None else (rotation,)), numbers, scales)
     return numbers, scales
 
 
-@functools.lru_cache(maxsize=None)
-def _find(name, device, parameters):
-    """The compiled kernel, or its form for the interpreter on the CPU."""
-    source, kind = _library.find_source(name), _compile.compile if device == "cuda" else Program
-    return kind(source, **dict(parameters))
+@functools.lru_cache(maxsize=256)
+def _find(name, device, **parameters):
+    """The compiled kernel of a source that ships, or of a text, or its form for the interpreter on the CPU."""
+    source = name if _variants.is_source(name) else _library.find_source(name)
+    return (_compile.compile if device == "cuda" else Program)(source, **parameters)
 
 
 @functools.lru_cache(maxsize=16)

@@ -198,23 +198,32 @@ def _check_view(name, dims, value, device):
         raise ValueError(f"argument '{name}' of the variant is on {value.device} and 'q' on {device}; they must be equal")
 
 
-def attention(q, k, v, variant, given, scale):
-    """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
+def read_variant(q, variant, given):
+    """(views, numbers, integers, their names) of what the functions of a tessera.Variant take, which `given` has by name."""
     views, numbers, integers = variant.sort_arguments(given)
     for name, value in views.items():
         _check_view(name, variant.arguments[name], value, q.device)
     numbers = {name: float(value) for name, value in numbers.items()}
     names = "|".join(",".join(part) for part in (views, numbers, integers))
-    given = (list(part.values()) for part in (views, numbers, integers))
-    return _call(q, k, v, variant.source, variant.learnable, *given, names, scale)
+    return *(list(part.values()) for part in (views, numbers, integers)), names
 
 
-def attention_of_mods(q, k, v, score_mod, score_args, mask_mod, mask_args, scale, block_mask=None):
-    """Output and LSE with functions of Python, whose captured tensors and numbers kernels take as arguments. `block_mask` has
-    the lists of the mask's blocks; None where calls make them."""
-    written, found = _captured.find(q.device, score_mod, score_args, mask_mod, mask_args)
+def read_mods(q, mods):
+    """What is written for functions of Python, and their captured tensors and numbers, which kernels take as arguments."""
+    written, found = _captured.find(q.device, *mods)
     if written.problem is not None:
         raise TraceError(written.problem)
+    return written, found
+
+
+def attention(q, k, v, variant, given, scale):
+    """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
+    return _call(q, k, v, variant.source, variant.learnable, *read_variant(q, variant, given), scale)
+
+
+def attention_of_mods(q, k, v, mods, scale, block_mask=None):
+    """Output and LSE with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
+    written, found = read_mods(q, mods)
     if block_mask is not None:
         _op.check(q, k, v, None)
         block_mask.check(q, k, found)
