@@ -160,6 +160,12 @@ class Native(unittest.TestCase):
             with self.assertRaisesRegex(Exception, text):
                 self.call(problems.make(rows=35, d=192))
 
+    def test_compute_capability(self):
+        fake_cuda.set_capability(8, 6)
+        text = "the bundle is compiled for sm_90a; device 0 .Fake Hopper. has compute capability 8.6"
+        with self.assertRaisesRegex(Exception, text):
+            self.call(problems.make(rows=36, d=96))
+
     def test_errors(self):
         with self.assertRaisesRegex(Exception, "there is no kernel for 'attention_fwd CAUSAL=false': out of order"):
             with unittest.mock.patch.object(_variants, "find_kernel", side_effect=ValueError("out of order")):

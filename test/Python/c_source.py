@@ -236,6 +236,14 @@ class CSource(unittest.TestCase):
         self.assertIn("4: no CUDA context is current", kernel.launch_c(device=-1))
         self.assertIsNone(kernel.launch_c(device=1))
 
+    def test_compute_capability(self):
+        kernel = Kernel("attention_fwd", {}, ATTENTION)
+        fake_cuda.set_capability(8, 6)
+        text = "4: kernel 'attention_fwd' is compiled for compute capability 9.0; device 0 (Fake Hopper) has 8.6"
+        self.assertIn(text, kernel.launch_c())
+        fake_cuda.set_capability(9, 0)
+        self.assertIsNone(kernel.launch_c())
+
     def test_sequences(self):
         for source, parameters, extents in SEQUENCES:
             with self.subTest(f"{source} {parameters}"):

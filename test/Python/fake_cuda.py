@@ -29,6 +29,11 @@ def set_parameters(types):
     library.fake_cuda_set_parameter_sizes(sizes, ctypes.c_size_t(len(sizes)))
 
 
+def set_capability(major, minor):
+    """Devices have another compute capability, until the next reset."""
+    library.fake_cuda_set_capability(major, minor)
+
+
 def begin_capture(stream):
     """A stream captures a graph from now on."""
     library.fake_cuda_begin_capture(ctypes.c_void_p(stream))

@@ -158,6 +158,9 @@ class Native(unittest.TestCase):
 
     def test_devices(self):
         """Another compute capability is found by the launch, and by no call before it."""
+        fake_cuda.set_capability(8, 6)
+        with self.assertRaisesRegex(tessera.DeviceError, "compiled for sm_90a; device 0 .* has compute capability 8.6"):
+            self.call(*problems.make(rows=72, d=96))
         with FakeTensorMode():
             q, k, v = (torch.empty(2, 2, 70, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
         with unittest.mock.patch.object(torch.cuda, "get_device_capability", return_value=(8, 0)):

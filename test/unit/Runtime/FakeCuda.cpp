@@ -25,6 +25,12 @@ EXPORT void fake_cuda_reset() { fake::reset(); }
 /// The device of this thread's context from now on, -1 for none.
 EXPORT void fake_cuda_set_device(int device) { fake::setCurrentDevice(device); }
 
+/// That of every device, until the next reset.
+EXPORT void fake_cuda_set_capability(int major, int minor) {
+  fake::getState().capabilityMajor = major;
+  fake::getState().capabilityMinor = minor;
+}
+
 /// `sizes` of `count` parameters are to be recorded.
 EXPORT void fake_cuda_set_parameter_sizes(const unsigned *sizes, size_t count) {
   fake::getState().parameterSizes.assign(sizes, sizes + count);
