@@ -83,6 +83,12 @@ def LoadScalarsAhead : Pass<"hop-load-scalars-ahead", "::tessera::hop::KernelOp"
     For views that the kernel does not store to. Where the loop's bounds come from memory, the first scalar is loaded
     whether there is one or not, as a branch would wait for them.
 
+    Where what a loop carries and its widest product take more than four fifths of a thread's registers, as with an output
+    of 256 columns, three things differ in the role. The load of the next scalar stands behind the first products of an
+    iteration. A loop that begins where another one ends, as `tile-split-loops` leaves them, takes over what that one
+    loaded last, which leaves two registers. And scalars behind a branch are loaded before it, under the first product
+    there, where its condition holds: not where the condition or the index comes from memory.
+
     The address of the next iteration is written anew from the induction variable, from values outside the loop and from
     what iter_args will be. A load whose address takes anything else stays where it is; a remark says why.
 

@@ -24,10 +24,10 @@ Value FutureValues::inductionAt(int64_t ahead) {
   return result;
 }
 
-Value FutureValues::isRun(int64_t ahead) {
+Value FutureValues::isRun(int64_t ahead, Value end) {
   auto predicate = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
   return arith::CmpIOp::create(builder, loop.getLoc(), predicate, inductionAt(ahead),
-                               loop.getUpperBound());
+                               end ? end : loop.getUpperBound());
 }
 
 Value FutureValues::make(Value value, int64_t ahead) {

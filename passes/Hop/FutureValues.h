@@ -23,8 +23,8 @@ public:
   /// `value` in iteration `ahead`; null when it takes more than index arithmetic.
   mlir::Value get(mlir::Value value, int64_t ahead);
   mlir::Value inductionAt(int64_t ahead);
-  /// Whether the loop runs iteration `ahead`.
-  mlir::Value isRun(int64_t ahead);
+  /// Whether the loop runs iteration `ahead`, or one that ends at `end`.
+  mlir::Value isRun(int64_t ahead, mlir::Value end = {});
 
 private:
   mlir::Value make(mlir::Value value, int64_t ahead);

@@ -7,6 +7,7 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/TileRegisters.h"
 #include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -20,21 +21,10 @@ using namespace tessera;
 
 namespace {
 
-/// Registers of a thread that `type` takes; 0 for what is no tile in registers.
-int64_t registersOf(Type type) {
-  if (auto flight = dyn_cast<hop::FlightType>(type))
-    type = flight.getTile();
-  auto tile = dyn_cast<RankedTensorType>(type);
-  if (!tile || tile.getRank() != 2)
-    return 0;
-  int64_t bits = tile.getNumElements() * tile.getElementTypeBitWidth();
-  return llvm::divideCeil(bits, 8 * hopper::registerBytes * hopper::warpgroupThreads);
-}
-
 int64_t registersOf(const llvm::SetVector<Value> &values) {
   int64_t sum = 0;
   for (Value value : values)
-    sum += registersOf(value.getType());
+    sum += hop::registersOf(value.getType());
   return sum;
 }
 
@@ -64,7 +54,7 @@ public:
       if (wait || isa<hop::MmaIssueOp>(op) || op->getNumRegions() != 0)
         break;
       if (isPure(op) && !isFree(op) && op->getNumResults() == 1 &&
-          registersOf(op->getResult(0).getType()))
+          hop::registersOf(op->getResult(0).getType()))
         ops.push_back(op);
     }
   }
@@ -137,7 +127,7 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
       return;
     llvm::SetVector<Value> results = work.results();
     int64_t excess = registersOf(work.sources()) - registersOf(results),
-            needed = livingAcross(issue) + registersOf(issue.getFlight().getType()) +
+            needed = livingAcross(issue) + hop::registersOf(issue.getFlight().getType()) +
                      std::max<int64_t>(excess, 0) + h200CostModel.belowAccumulators;
     if (results.empty() || needed <= registers)
       return;

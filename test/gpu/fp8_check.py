@@ -26,7 +26,7 @@ HEADS, KV_HEADS, BATCH = 6, 2, 2
 HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
 #: Rows of a block of K and V with scales of blocks, for the larger of D and DV: a multiple of every default BN is not asked
 #: for, so each is BN itself.
-BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
+BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 96}
 
 
 #: A window of keys before and after a query's own, the bound of scores, and how scores fall with the distance.

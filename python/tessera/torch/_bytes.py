@@ -14,7 +14,7 @@ from ._types import TYPES
 
 #: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
 #: Rotating 128 columns leaves registers for 64 rows.
-_BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 64}
+_BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 96}
 _ROTATED_BLOCKS = {64: 128, 96: 128, 128: 64, 192: 64, 256: 64}
 #: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
 _CAUSAL = {64: (192, 96)}

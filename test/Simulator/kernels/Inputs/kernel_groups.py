@@ -190,6 +190,7 @@ def fp8():
         [], ["-DT=f8E5M2", "-DOUT=f16"], ["-DBIAS=true", "-DACTIVATION=gelu"], ["-DBN=48", "-DBK=32"], ["-DBM=256", "-DBN=64"],
         ["-DSCALES=tensor", "--set", "scale=0.5"], ["-DSCALES=tensor", "--set", "scale=0.5", "-DPROMOTE=2"], ["-DPROMOTE=1"],
         ["-DSCALES=rows", "-DBIAS=true"], ["-DSCALES=rows", "-DBIAS=true", "-DPROMOTE=3", "-DBK=64"], ["-DSCALES=rows", "-DBM=64", "-DBN=64"],
+        ["-DSCALES=rows"],
     ):  # fmt: skip
         yield [*gemm(["-DT=f8E4M3FN", *defines], [(300, 200, 112), (1, 8, 16), (129, 72, 400)]), "--sim-blocks", "3"], False
     # B of 8 bits beside A of 16, converted on its way.
