@@ -6,6 +6,8 @@ import unittest
 import problems
 import torch
 from problems import make
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import tessera
@@ -87,6 +89,22 @@ class Functions(unittest.TestCase):
         for got, want in zip(gradients(compiled), gradients(loss)):
             self.assertTrue(torch.equal(got, want))
         self.assertEqual(counter.frame_count, 1)
+
+    def test_graphs_hold_lines(self):
+        """Inductor of PyTorch 2.11 writes the arguments of ops into comments, of which a line break is the end."""
+        texts = []
+
+        def keep(graph, _):
+            nodes = [node for node in graph.graph.nodes if "tessera.variant" in str(node.target)]
+            texts.extend(argument for node in nodes for argument in node.args if isinstance(argument, str))
+            return make_boxed_func(graph.forward)
+
+        leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=16, keys=16)]
+        run = lambda *x: attention(*x, variant=SOFTCAP, arguments={"cap": 2.0})  # noqa: E731
+        compiled = torch.compile(run, fullgraph=True, backend=aot_autograd(fw_compiler=keep, bw_compiler=keep))
+        compiled(*leaves).float().sum().backward()
+        self.assertTrue(any("attention.tile" in text for text in texts))
+        self.assertFalse(any("\n" in text for text in texts))
 
     def test_opcheck(self):
         q, k, v = make(batch=1, rows=16, keys=24)

@@ -106,8 +106,8 @@ def check_captured():
         assert_close(out, attention(*tensors, block_mask=block_mask), f"replay {seed}")
 
 
-def time(run, count=30):
-    for _ in range(5):
+def time(run, count=100):
+    for _ in range(20):
         run()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()

@@ -30,6 +30,15 @@ forward = torch.ops.tessera.variant_forward.default
 backward = torch.ops.tessera.variant_backward.default
 
 
+def _fold(source):
+    """A source as graphs hold it, in one line: Inductor writes the arguments of an op into comments of one line."""
+    return source.replace("\n", "\\n")
+
+
+def _unfold(source):
+    return source.replace("\\n", "\n")
+
+
 def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
     _op.check(q, k, v, None)
     results = _op.allocate_results(q, v)
@@ -37,7 +46,7 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
         for result, value in zip(results, (0, -torch.inf)):
             result.fill_(value)
     elif results[0].numel():
-        kernel, *_ = find(source, q, k, v, True)
+        kernel, *_ = find(_unfold(source), q, k, v, True)
         _backward.launch(kernel, (q, k, v, *results), scale=scale, **_captured.name_given(views, numbers, integers, names))
     return tuple(results)
 
@@ -93,7 +102,7 @@ def _run_backward(
         for result in results:
             result.zero_()
         return (*results, sums)
-    learned = tuple(_split(learned))
+    learned, source = tuple(_split(learned)), _unfold(source)
     _check_order(learned, source, q)
     fixed = torch.are_deterministic_algorithms_enabled()
     if fixed and keeps_lists(source) and not _variants.has_fixed_lists(source):
@@ -265,8 +274,8 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
         tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)])
     listed = _name_lists(lists)
     if learned is None:
-        return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), source, scale)
+        return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _fold(source), scale)
     return _Attention.apply(
-        q, k, v, source, listed, gradient_source, _name_lists(gradient_lists), scale, numbers, integers, names, learned, *views,
-        *tensors,
+        q, k, v, _fold(source), listed, _fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
+        learned, *views, *tensors,
     )  # fmt: skip
