@@ -6,6 +6,15 @@
 
 namespace tessera::sim::detail {
 
+/// An operation that `inst` of the executing warp issues, of all active lanes or of `lane`.
+std::unique_ptr<AsyncOp> makeAsync(const Exec &exec, const Inst &inst, AsyncOp::Kind kind,
+                                   unsigned lane = 0);
+/// `op` is the next operation of `groups`.
+void joinGroups(AsyncGroups &groups, AsyncOp &op);
+/// `op` is pending from now on, after all that the warp has done. What the warp does next is not
+/// ordered before it once the warp has released (Warp::release).
+void addPending(Exec &exec, std::unique_ptr<AsyncOp> op);
+
 /// Performs (or performs the next half of) a pending operation; true when it is finished and must
 /// be removed.
 bool completeAsync(Cluster &cluster, AsyncOp &op);

@@ -15,6 +15,27 @@
 using namespace tessera::sim;
 using namespace tessera::sim::detail;
 
+std::unique_ptr<AsyncOp> tessera::sim::detail::makeAsync(const Exec &exec, const Inst &inst,
+                                                         AsyncOp::Kind kind, unsigned lane) {
+  auto op = std::make_unique<AsyncOp>();
+  op->kind = kind;
+  op->inst = &inst;
+  op->warp = exec.warp;
+  op->lane = lane;
+  return op;
+}
+
+void tessera::sim::detail::joinGroups(AsyncGroups &groups, AsyncOp &op) {
+  op.groups = &groups;
+  op.groupIndex = groups.issued++;
+  groups.state.push_back(0);
+}
+
+void tessera::sim::detail::addPending(Exec &exec, std::unique_ptr<AsyncOp> op) {
+  op->order = exec.warp->clock;
+  exec.cluster->pending.push_back(std::move(op));
+}
+
 void tessera::sim::detail::advanceGroups(AsyncGroups &g, uint32_t index, uint8_t state) {
   g.state[index] = std::max(g.state[index], state);
   while (g.readDone < g.issued && g.state[g.readDone] >= 1)

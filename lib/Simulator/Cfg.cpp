@@ -5,16 +5,57 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/Decoder.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace tessera::sim::detail;
 
-void tessera::sim::detail::computeReconvergence(Program &p) {
+namespace {
+
+// Instructions that end a block have a target (bra), a branch table (brx), or leave (ret): the
+// decoder marks them.
+bool isLeave(const Inst &inst) { return inst.flags & FlagLeaves; }
+bool isBranch(const Inst &inst) { return inst.target >= 0 || (inst.flags & FlagTable); }
+
+/// The basic blocks of a program, the exit behind them.
+class FlowGraph {
+public:
+  explicit FlowGraph(const Program &program) : p(program), blockOf(p.insts.size()) {
+    findBlocks();
+    succ.resize(exit() + 1);
+    pred.resize(exit() + 1);
+    for (unsigned b = 0; b < exit(); ++b)
+      connect(b);
+    for (unsigned b = 0; b <= exit(); ++b)
+      for (unsigned t : succ[b])
+        pred[t].push_back(b);
+    orderFromExit();
+  }
+
+  unsigned exit() const { return start.size(); }
+  unsigned firstOf(unsigned block) const { return start[block]; }
+  unsigned lastOf(unsigned block) const {
+    return (block + 1 < exit() ? start[block + 1] : p.insts.size()) - 1;
+  }
+  /// The immediate post-dominator of each block; -1 where no way leads to the exit.
+  std::vector<int> findPostDominators() const;
+
+private:
+  void findBlocks();
+  void connect(unsigned block);
+  void orderFromExit();
+  unsigned findCommon(const std::vector<int> &idom, unsigned x, unsigned y) const;
+
+  const Program &p;
+  std::vector<unsigned> start; ///< the first instruction of each block
+  std::vector<unsigned> blockOf;
+  std::vector<llvm::SmallVector<unsigned, 2>> succ, pred;
+  /// Post-order of the reversed graph from the exit, and the place of each block in it.
+  std::vector<unsigned> order;
+  std::vector<int> number;
+};
+
+void FlowGraph::findBlocks() {
   unsigned n = p.insts.size();
-  // Handlers that end a block set target >= 0 (bra), a branch table (brx), or leave (ret): the
-  // decoder marks them.
-  auto isLeave = [&](const Inst &i) { return i.flags & FlagLeaves; };
-  auto isBranch = [&](const Inst &i) { return i.target >= 0 || (i.flags & FlagTable); };
-  std::vector<int> blockOf(n, -1);
   std::vector<bool> leader(n + 1, false);
   leader[0] = true;
   for (unsigned i = 0; i < n; ++i) {
@@ -28,39 +69,34 @@ void tessera::sim::detail::computeReconvergence(Program &p) {
     else if (inst.target >= 0)
       leader[inst.target] = true;
   }
-  std::vector<unsigned> start;
   for (unsigned i = 0; i < n; ++i) {
     if (leader[i])
       start.push_back(i);
     blockOf[i] = start.size() - 1;
   }
-  unsigned blocks = start.size(), exit = blocks;
-  std::vector<llvm::SmallVector<unsigned, 2>> succ(blocks + 1), pred(blocks + 1);
-  for (unsigned b = 0; b < blocks; ++b) {
-    unsigned last = (b + 1 < blocks ? start[b + 1] : n) - 1;
-    const Inst &inst = p.insts[last];
-    bool conditional = inst.guard.reg >= 0;
-    if (isLeave(inst)) {
-      succ[b].push_back(exit);
-    } else if (inst.flags & FlagTable) {
-      for (int32_t t : p.branchTables[inst.aux])
-        succ[b].push_back(blockOf[t]);
-    } else if (inst.target >= 0) {
-      succ[b].push_back(blockOf[inst.target]);
-    }
-    if (!(isBranch(inst) || isLeave(inst)) || conditional)
-      succ[b].push_back(last + 1 < n ? blockOf[last + 1] : exit);
-  }
-  for (unsigned b = 0; b <= blocks; ++b)
-    for (unsigned t : succ[b])
-      pred[t].push_back(b);
+}
 
-  // Post-order of the reversed graph from the exit.
-  std::vector<int> number(blocks + 1, -1);
-  std::vector<unsigned> order;
-  std::vector<std::pair<unsigned, unsigned>> stack{{exit, 0}};
-  std::vector<bool> visited(blocks + 1, false);
-  visited[exit] = true;
+void FlowGraph::connect(unsigned b) {
+  unsigned last = lastOf(b);
+  const Inst &inst = p.insts[last];
+  if (isLeave(inst)) {
+    succ[b].push_back(exit());
+  } else if (inst.flags & FlagTable) {
+    for (int32_t t : p.branchTables[inst.aux])
+      succ[b].push_back(blockOf[t]);
+  } else if (inst.target >= 0) {
+    succ[b].push_back(blockOf[inst.target]);
+  }
+  bool isConditional = inst.guard.reg >= 0;
+  if (!(isBranch(inst) || isLeave(inst)) || isConditional)
+    succ[b].push_back(last + 1 < p.insts.size() ? blockOf[last + 1] : exit());
+}
+
+void FlowGraph::orderFromExit() {
+  number.assign(exit() + 1, -1);
+  std::vector<std::pair<unsigned, unsigned>> stack{{exit(), 0}};
+  std::vector<bool> visited(exit() + 1, false);
+  visited[exit()] = true;
   while (!stack.empty()) {
     auto &[b, next] = stack.back();
     if (next < pred[b].size()) {
@@ -75,48 +111,53 @@ void tessera::sim::detail::computeReconvergence(Program &p) {
     order.push_back(b);
     stack.pop_back();
   }
-  std::vector<int> idom(blocks + 1, -1);
-  idom[exit] = exit;
+}
+
+/// The nearest block that post-dominates both.
+unsigned FlowGraph::findCommon(const std::vector<int> &idom, unsigned x, unsigned y) const {
+  while (x != y) {
+    while (number[x] < number[y])
+      x = idom[x];
+    while (number[y] < number[x])
+      y = idom[y];
+  }
+  return x;
+}
+
+std::vector<int> FlowGraph::findPostDominators() const {
+  std::vector<int> idom(exit() + 1, -1);
+  idom[exit()] = exit();
   bool changed = true;
   while (changed) {
     changed = false;
-    for (auto it = order.rbegin(); it != order.rend(); ++it) {
-      unsigned b = *it;
-      if (b == exit)
+    for (unsigned b : llvm::reverse(order)) {
+      if (b == exit())
         continue;
       int best = -1;
-      for (unsigned t : succ[b]) {
-        if (idom[t] < 0)
-          continue;
-        if (best < 0) {
-          best = t;
-          continue;
-        }
-        int x = best, y = t;
-        while (x != y) {
-          while (number[x] < number[y])
-            x = idom[x];
-          while (number[y] < number[x])
-            y = idom[y];
-        }
-        best = x;
-      }
-      if (best != idom[b]) {
-        idom[b] = best;
-        changed = true;
-      }
+      for (unsigned t : succ[b])
+        if (idom[t] >= 0)
+          best = best < 0 ? t : findCommon(idom, best, t);
+      changed |= best != idom[b];
+      idom[b] = best;
     }
   }
-  for (unsigned b = 0; b < blocks; ++b) {
-    unsigned last = (b + 1 < blocks ? start[b + 1] : n) - 1;
-    Inst &inst = p.insts[last];
+  return idom;
+}
+
+} // namespace
+
+void tessera::sim::detail::computeReconvergence(Program &p) {
+  FlowGraph graph(p);
+  std::vector<int> idom = graph.findPostDominators();
+  for (unsigned b = 0; b < graph.exit(); ++b) {
+    Inst &inst = p.insts[graph.lastOf(b)];
     if (!isBranch(inst))
       continue;
     // A loop without exit never reaches the exit block: its lanes simply never join.
-    inst.reconverge = idom[b] < 0 || unsigned(idom[b]) == exit ? -1 : int(start[idom[b]]);
+    bool meets = idom[b] >= 0 && unsigned(idom[b]) != graph.exit();
+    inst.reconverge = meets ? int(graph.firstOf(idom[b])) : -1;
     // Lanes that would only meet to exit exit on their own, as ptxas has it.
-    if (inst.reconverge >= 0 && isLeave(p.insts[inst.reconverge]) &&
-        p.insts[inst.reconverge].guard.reg < 0)
+    if (meets && isLeave(p.insts[inst.reconverge]) && p.insts[inst.reconverge].guard.reg < 0)
       inst.reconverge = -1;
   }
 }

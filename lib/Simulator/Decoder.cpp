@@ -416,6 +416,13 @@ bool Decoder::address(const Operand &o, Space space, bool setImm) {
   return true;
 }
 
+bool Decoder::addressPair(const Operand &o, Space space) {
+  if (!address(o, space, /*setImm=*/false))
+    return false;
+  ops.push_back(constant(uint64_t(o.offset), RegClass::R64));
+  return true;
+}
+
 bool Decoder::vectorOf(const Operand &o, unsigned n, Ty ty, bool isDst, bool wider) {
   if (n == 1 && o.kind != Operand::Vector)
     return isDst ? dst(o, ty, wider) : src(o, ty, wider);

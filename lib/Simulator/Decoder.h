@@ -83,6 +83,9 @@ public:
   /// Appends the base register of an address (64 bits wide; 32 for shared unless a 64-bit register
   /// is given) and sets inst.imm to its offset.
   bool address(const Operand &o, Space space, bool setImm = true);
+  /// Appends an address as two operands, its base register and its offset: for instructions that
+  /// have several.
+  bool addressPair(const Operand &o, Space space);
   bool vectorOf(const Operand &o, unsigned n, Ty ty, bool isDst, bool wider = false);
   Op constant(uint64_t bits, RegClass cls);
   Op hidden(SpecialReg r, uint32_t value, RegClass cls);

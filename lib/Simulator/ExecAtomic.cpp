@@ -130,11 +130,6 @@ int tessera::sim::detail::takeAtomicOp(Decoder &d) {
 
 namespace {
 
-uint64_t laneValue(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
-  return exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
-                                               : exec.src<uint32_t>(inst, n)[lane];
-}
-
 Step atomic(Exec &exec, const Inst &inst) {
   AtomicOp op = Operation::get(inst.select);
   Ty ty = ElementType::get(inst.select);
@@ -166,8 +161,8 @@ Step atomic(Exec &exec, const Inst &inst) {
     else if (place.buffer)
       noteGlobal(exec, inst, place, bytes * elements, lane, AccessKind::Update, ordering);
     for (unsigned k = 0; k < elements; ++k) {
-      uint64_t b = laneValue(exec, inst, first + 1 + k, lane);
-      uint64_t c = op == ACas ? laneValue(exec, inst, first + 2, lane) : 0;
+      uint64_t b = exec.word(inst, first + 1 + k, lane);
+      uint64_t c = op == ACas ? exec.word(inst, first + 2, lane) : 0;
       uint64_t old = 0;
       {
         std::unique_lock<std::mutex> lock(exec.run->atomicMutex, std::defer_lock);

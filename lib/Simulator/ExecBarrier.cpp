@@ -47,85 +47,106 @@ void checkSharing(Exec &exec, const Inst &inst, const NamedBarrier &b, uint32_t 
 enum BarKind : uint32_t { BarSync, BarArrive, BarRedPopc, BarRedAnd, BarRedOr };
 // select: kind; aux: bit 0 a count is given.
 
-Step bar(Exec &exec, const Inst &inst) {
-  BarKind kind = BarKind(inst.select);
-  bool isRed = kind >= BarRedPopc;
-  unsigned first = isRed ? 1 : 0; // position of the barrier id
+/// What the operands of an instruction name.
+struct BarOperands {
+  uint32_t id, count; ///< ~0: all threads
+};
+
+/// Nothing after a report that there is no such barrier.
+std::optional<BarOperands> readBar(Exec &exec, const Inst &inst) {
+  unsigned first = inst.select >= BarRedPopc ? 1 : 0; // position of the barrier id
   unsigned firstLane = llvm::countr_zero(exec.active);
   const uint32_t *idLanes = exec.src<uint32_t>(inst, first);
-  uint32_t id = idLanes[firstLane];
   bool hasCount = inst.aux & 1;
-  uint32_t count = hasCount ? exec.src<uint32_t>(inst, first + 1)[firstLane] : ~0u;
+  BarOperands named = {idLanes[firstLane],
+                       hasCount ? exec.src<uint32_t>(inst, first + 1)[firstLane] : ~0u};
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    if (exec.isActive(lane) && idLanes[lane] != id) {
+    if (exec.isActive(lane) && idLanes[lane] != named.id) {
       exec.report(DiagKind::InvalidOperation, inst, "the lanes of the warp name different barriers",
                   lane);
       break;
     }
-  if (id > 15) {
+  if (named.id > 15) {
     exec.report(DiagKind::InvalidOperation, inst,
-                llvm::formatv("there is no barrier {0}", id).str());
-    return Step::Next;
+                llvm::formatv("there is no barrier {0}", named.id).str());
+    return std::nullopt;
   }
-  if (hasCount && (count == 0 || count % kLanes != 0)) {
+  if (hasCount && (named.count == 0 || named.count % kLanes != 0)) {
     exec.report(DiagKind::NamedBarrierCount, inst,
                 llvm::formatv("the count of {0} is {1}, not a multiple of 32",
-                              describeBarrier(*exec.run, id), count)
+                              describeBarrier(*exec.run, named.id), named.count)
                     .str());
-    return Step::Next;
+    return std::nullopt;
   }
-  NamedBarrier &b = exec.cta->barriers[id];
-  if (b.arrived == 0) {
-    b.expected = count;
-    b.firstSite = &inst - exec.p->insts.data();
-    b.reduction = kind == BarRedAnd ? 1 : 0;
-  } else if (b.expected != count) {
+  return named;
+}
+
+/// Holds an arrival at a barrier at which others have arrived against theirs.
+void checkArrival(Exec &exec, const Inst &inst, const NamedBarrier &b, const BarOperands &named) {
+  if (b.expected != named.count) {
     auto text = [&](uint32_t n) {
       return n == ~0u ? std::string("all threads") : std::to_string(n);
     };
     exec.report(DiagKind::NamedBarrierCount, inst,
-                describeBarrier(*exec.run, id) + " is used with count " + text(count) +
+                describeBarrier(*exec.run, named.id) + " is used with count " + text(named.count) +
                     " while others wait for " + text(b.expected),
                 -1, {"the first arrival is at " + describeSite(*exec.run, b.firstSite)});
   }
   if (llvm::is_contained(b.members, exec.warp->index) && (inst.flags & FlagAligned))
     exec.report(
         DiagKind::NamedBarrierCount, inst,
-        describeWarp(*exec.warp) + " arrives twice at " + describeBarrier(*exec.run, id) +
+        describeWarp(*exec.warp) + " arrives twice at " + describeBarrier(*exec.run, named.id) +
             " before it completes",
         -1,
         {llvm::formatv("{0} of {1} threads have arrived; the first arrival is at {2}", b.arrived,
                        b.expected == ~0u ? threadsOfLiveWarps(*exec.cta) : b.expected,
                        describeSite(*exec.run, b.firstSite))
              .str()});
-  checkSharing(exec, inst, b, id);
-  b.arrivals.push_back(
-      {exec.warp->agent, exec.warp->epoch, uint32_t(&inst - exec.p->insts.data())});
+}
+
+/// Adds the predicates of the warp to the barrier's result.
+void reduce(Exec &exec, const Inst &inst, NamedBarrier &b) {
+  uint32_t p = exec.pred(inst, inst.opCount - 1) & exec.active;
+  if (inst.select == BarRedPopc)
+    b.reduction += llvm::popcount(p);
+  else if (inst.select == BarRedAnd)
+    b.reduction &= p == exec.active;
+  else
+    b.reduction |= p != 0;
+}
+
+Step bar(Exec &exec, const Inst &inst) {
+  std::optional<BarOperands> named = readBar(exec, inst);
+  if (!named)
+    return Step::Next;
+  NamedBarrier &b = exec.cta->barriers[named->id];
+  uint32_t site = &inst - exec.p->insts.data();
+  if (b.arrived == 0) {
+    b.expected = named->count;
+    b.firstSite = site;
+    b.reduction = inst.select == BarRedAnd ? 1 : 0;
+  }
+  checkArrival(exec, inst, b, *named);
+  checkSharing(exec, inst, b, named->id);
+  b.arrivals.push_back({exec.warp->agent, exec.warp->epoch, site});
   b.members.push_back(exec.warp->index);
   b.arrived += inst.flags & FlagAligned ? kLanes : llvm::popcount(exec.active);
   b.arriving.join(exec.warp->clock);
   exec.warp->release();
-  if (isRed) {
-    uint32_t p = exec.pred(inst, inst.opCount - 1) & exec.active;
-    if (kind == BarRedPopc)
-      b.reduction += llvm::popcount(p);
-    else if (kind == BarRedAnd)
-      b.reduction &= p == exec.active;
-    else
-      b.reduction |= p != 0;
-  }
+  if (inst.select >= BarRedPopc)
+    reduce(exec, inst, b);
   uint64_t generation = b.generation;
   checkNamedBarriers(*exec.cta);
   if (b.expected != ~0u && b.arrived > b.expected)
     exec.report(DiagKind::NamedBarrierCount, inst,
                 llvm::formatv("{0} threads arrive at {1}, which expects {2}", b.arrived,
-                              describeBarrier(*exec.run, id), b.expected)
+                              describeBarrier(*exec.run, named->id), b.expected)
                     .str());
   exec.cluster->event();
-  if (kind == BarArrive)
+  if (inst.select == BarArrive)
     return Step::Next;
   exec.split->wait.kind = Wait::NamedBarrier;
-  exec.split->wait.id = id;
+  exec.split->wait.id = named->id;
   exec.split->wait.value = generation;
   return Step::Block;
 }

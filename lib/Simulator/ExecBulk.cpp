@@ -19,14 +19,6 @@ using IsMulticast = BitField<bool, 16>;
 using Reduction = BitField<unsigned, 18, 6>; ///< 1 + the AtomicOp; 0 for none
 using ReducedType = BitField<Ty, 24, 8>;
 
-// Every address is two operands: base and constant offset.
-uint64_t addressOp(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
-  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
-                                                        : exec.src<uint32_t>(inst, n)[lane];
-  uint64_t address = base + exec.src<uint64_t>(inst, n + 1)[lane];
-  return exec.op(inst, n).cls == RegClass::R64 ? address : uint32_t(address);
-}
-
 bool misaligned(Exec &exec, const Inst &inst, const char *what, uint64_t value, uint32_t align,
                 unsigned lane) {
   if (value % align == 0)
@@ -145,86 +137,96 @@ void attachGroup(Exec &exec, unsigned lane, AsyncOp &op) {
     g.agent = exec.cluster->newAgent("bulk copies of " + describeWarp(*exec.warp));
   if (g.writeAgent == 0)
     g.writeAgent = exec.cluster->newAgent("bulk copies of " + describeWarp(*exec.warp));
-  op.groups = &g;
-  op.groupIndex = g.issued++;
-  g.state.push_back(0);
+  joinGroups(g, op);
 }
 
-bool issueOne(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
-  unsigned at = 0;
-  auto next = [&] {
-    uint64_t a = addressOp(exec, inst, at, lane);
+/// Reads the operands of a copy one after the other.
+class OperandReader {
+public:
+  OperandReader(Exec &exec, const Inst &inst, unsigned lane) : exec(exec), inst(inst), lane(lane) {}
+
+  uint64_t address() {
     at += 2;
-    return a;
-  };
-  unsigned rank = Rank::get(inst.select);
-  auto coordinates = [&] {
-    for (unsigned k = 0; k < rank; ++k)
-      op.coords[k] = int32_t(exec.src<uint32_t>(inst, at++)[lane]);
-  };
-  Place p;
-  bool isTensor = op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
-  uint32_t align = isTensor ? 128 : 16;
-  // Operand order: loads [dst] [source] [mbar], stores [destination] [src].
-  if (op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::BulkLoad ||
-      op.kind == AsyncOp::SharedCopy) {
-    uint64_t dst = next(), src = next();
-    if (isTensor) {
-      coordinates();
-      if (!fetchTensorMap(exec, inst, src, lane, op))
-        return false;
-    } else {
-      op.bytes = exec.src<uint32_t>(inst, at++)[lane];
-      if (misaligned(exec, inst, "size", op.bytes, 16, lane) ||
-          misaligned(exec, inst, "source address", src, 16, lane))
-        return false;
-    }
-    uint64_t mbar = next();
-    if (IsMulticast::get(inst.select)) {
-      op.multicast = exec.src<uint32_t>(inst, at++)[lane] & 0xffff;
-      if (op.multicast == 0 || op.multicast >> exec.cluster->ctas.size()) {
-        exec.report(DiagKind::InvalidOperation, inst,
-                    llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
-                                  exec.cluster->ctas.size())
-                        .str(),
-                    lane);
-        return false;
-      }
-    }
-    if (misaligned(exec, inst, "shared memory address", dst, align, lane) ||
-        !resolveShared(exec, inst, dst, isTensor ? op.footprint : op.bytes, lane, false, p))
-      return false;
-    op.remote = p.cta;
-    op.remoteOffset = p.offset;
-    if (op.kind == AsyncOp::SharedCopy) {
-      Place s;
-      if (!resolveShared(exec, inst, src, op.bytes, lane, true, s))
-        return false;
-      op.shared = s.cta;
-      op.sharedOffset = s.offset;
-    }
-    op.global = src;
-    return attachBarrier(exec, inst, mbar, lane, op);
+    return addressOfPair(exec, inst, at - 2, lane);
   }
-  uint64_t dst = next();
-  if (isTensor) {
-    coordinates();
-    if (!fetchTensorMap(exec, inst, dst, lane, op))
-      return false;
+  uint32_t number() { return exec.src<uint32_t>(inst, at++)[lane]; }
+  /// Those of a copy of a tensor, and what its map says.
+  bool tensor(uint64_t map, AsyncOp &op) {
+    for (unsigned k = 0; k < Rank::get(inst.select); ++k)
+      op.coords[k] = int32_t(number());
+    return fetchTensorMap(exec, inst, map, lane, op);
   }
-  uint64_t src = next();
-  if (!isTensor) {
-    op.bytes = exec.src<uint32_t>(inst, at++)[lane];
-    if (misaligned(exec, inst, "size", op.bytes, 16, lane) ||
-        misaligned(exec, inst, "destination address", dst, 16, lane))
-      return false;
+  /// The bytes of a copy of a range, which in global memory begins at `address`.
+  bool range(uint64_t address, const char *what, AsyncOp &op) {
+    op.bytes = number();
+    return !misaligned(exec, inst, "size", op.bytes, 16, lane) &&
+           !misaligned(exec, inst, what, address, 16, lane);
   }
-  op.global = dst;
-  if (misaligned(exec, inst, "shared memory address", src, align, lane) ||
-      !resolveShared(exec, inst, src, isTensor ? op.footprint : op.bytes, lane, true, p))
+
+private:
+  Exec &exec;
+  const Inst &inst;
+  unsigned lane, at = 0;
+};
+
+bool isTensor(const AsyncOp &op) {
+  return op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
+}
+
+/// The shared memory at `address` that a copy reads, of the CTA itself, or writes.
+bool findShared(Exec &exec, const Inst &inst, uint64_t address, unsigned lane, bool ownOnly,
+                const AsyncOp &op, Place &place) {
+  return !misaligned(exec, inst, "shared memory address", address, isTensor(op) ? 128 : 16, lane) &&
+         resolveShared(exec, inst, address, isTensor(op) ? op.footprint : op.bytes, lane, ownOnly,
+                       place);
+}
+
+/// [destination] [source] and the coordinates or the size, [mbarrier], the multicast mask.
+bool issueLoad(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
+  OperandReader operands(exec, inst, lane);
+  uint64_t dst = operands.address(), src = operands.address();
+  if (!(isTensor(op) ? operands.tensor(src, op) : operands.range(src, "source address", op)))
     return false;
-  op.shared = p.cta;
-  op.sharedOffset = p.offset;
+  uint64_t mbar = operands.address();
+  if (IsMulticast::get(inst.select)) {
+    op.multicast = operands.number() & 0xffff;
+    if (op.multicast == 0 || op.multicast >> exec.cluster->ctas.size()) {
+      exec.report(DiagKind::InvalidOperation, inst,
+                  llvm::formatv("multicast mask {0:x} in a cluster of {1}", op.multicast,
+                                exec.cluster->ctas.size())
+                      .str(),
+                  lane);
+      return false;
+    }
+  }
+  Place to, from;
+  if (!findShared(exec, inst, dst, lane, /*ownOnly=*/false, op, to))
+    return false;
+  op.remote = to.cta;
+  op.remoteOffset = to.offset;
+  if (op.kind == AsyncOp::SharedCopy) {
+    if (!resolveShared(exec, inst, src, op.bytes, lane, /*ownOnly=*/true, from))
+      return false;
+    op.shared = from.cta;
+    op.sharedOffset = from.offset;
+  }
+  op.global = src;
+  return attachBarrier(exec, inst, mbar, lane, op);
+}
+
+/// [destination] and the coordinates, [source], the size.
+bool issueStore(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
+  OperandReader operands(exec, inst, lane);
+  op.global = operands.address();
+  if (isTensor(op) && !operands.tensor(op.global, op))
+    return false;
+  uint64_t src = operands.address();
+  Place from;
+  if ((!isTensor(op) && !operands.range(op.global, "destination address", op)) ||
+      !findShared(exec, inst, src, lane, /*ownOnly=*/true, op, from))
+    return false;
+  op.shared = from.cta;
+  op.sharedOffset = from.offset;
   attachGroup(exec, lane, op);
   return true;
 }
@@ -232,18 +234,14 @@ bool issueOne(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
 Step issue(Exec &exec, const Inst &inst) {
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
-    auto op = std::make_unique<AsyncOp>();
-    op->kind = CopyKind::get(inst.select);
-    op->inst = &inst;
-    op->warp = exec.warp;
-    op->lane = lane;
+    auto op = makeAsync(exec, inst, CopyKind::get(inst.select), lane);
     op->reduceOp = int(Reduction::get(inst.select)) - 1;
     op->reduceType = uint32_t(ReducedType::get(inst.select));
-    if (!issueOne(exec, inst, lane, *op))
+    bool stores = op->kind == AsyncOp::TensorStore || op->kind == AsyncOp::BulkStore;
+    if (!(stores ? issueStore : issueLoad)(exec, inst, lane, *op))
       continue;
-    op->order = exec.warp->clock;
     ++exec.cluster->tmaOps;
-    exec.cluster->pending.push_back(std::move(op));
+    addPending(exec, std::move(op));
   }
   // What the warp does from now on is not ordered before the copy.
   exec.warp->release();
@@ -257,32 +255,26 @@ Step issue(Exec &exec, const Inst &inst) {
 Step storeAsync(Exec &exec, const Inst &inst) {
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
-    auto op = std::make_unique<AsyncOp>();
-    op->kind = AsyncOp::SharedStore;
-    op->inst = &inst;
-    op->warp = exec.warp;
-    op->lane = lane;
+    auto op = makeAsync(exec, inst, AsyncOp::SharedStore, lane);
     op->bytes = inst.select;
-    uint64_t value =
-        op->bytes == 8 ? exec.src<uint64_t>(inst, 2)[lane] : exec.src<uint32_t>(inst, 2)[lane];
+    uint64_t value = exec.word(inst, 2, lane);
     op->held.resize(op->bytes);
     memcpy(op->held.data(), &value, op->bytes);
-    uint64_t address = addressOp(exec, inst, 0, lane);
+    uint64_t address = addressOfPair(exec, inst, 0, lane);
     Place p;
     if (misaligned(exec, inst, "shared memory address", address, op->bytes, lane) ||
         !resolveShared(exec, inst, address, op->bytes, lane, false, p))
       continue;
     op->remote = p.cta;
     op->remoteOffset = p.offset;
-    if (!attachBarrier(exec, inst, addressOp(exec, inst, 3, lane), lane, *op))
+    if (!attachBarrier(exec, inst, addressOfPair(exec, inst, 3, lane), lane, *op))
       continue;
     if (op->mbarCta != op->remote) {
       exec.report(DiagKind::InvalidOperation, inst,
                   "st.async and its mbarrier are in different CTAs of the cluster", lane);
       continue;
     }
-    op->order = exec.warp->clock;
-    exec.cluster->pending.push_back(std::move(op));
+    addPending(exec, std::move(op));
   }
   exec.warp->release();
   return Step::Next;
@@ -294,9 +286,9 @@ Step prefetch(Exec &exec, const Inst &inst) {
     AsyncOp op;
     Place p;
     if (CopyKind::get(inst.select) == AsyncOp::TensorLoad)
-      fetchTensorMap(exec, inst, addressOp(exec, inst, 0, lane), lane, op);
+      fetchTensorMap(exec, inst, addressOfPair(exec, inst, 0, lane), lane, op);
     else
-      resolve(exec, inst, Space::Global, addressOp(exec, inst, 0, lane),
+      resolve(exec, inst, Space::Global, addressOfPair(exec, inst, 0, lane),
               exec.src<uint32_t>(inst, 2)[lane], lane, AccessKind::Read, p);
   }
   return Step::Next;
@@ -336,16 +328,9 @@ Step waitGroup(Exec &exec, const Inst &inst) {
   return Step::Next;
 }
 
-bool addressPair(Decoder &d, const Operand &o, Space space) {
-  if (!d.address(o, space, false))
-    return false;
-  d.ops.push_back(d.constant(uint64_t(o.offset), RegClass::R64));
-  return true;
-}
-
 /// [tensorMap, {c0, ...}]
 bool tensorOperand(Decoder &d, const Operand &o, unsigned rank) {
-  if (!addressPair(d, o, Space::Generic))
+  if (!d.addressPair(o, Space::Generic))
     return false;
   if (o.elems.size() != 2)
     return d.refuse("a tensor map with coordinates is needed");
@@ -364,43 +349,59 @@ bool decodeReduce(Decoder &d, bool tensor) {
   return true;
 }
 
-} // namespace
+/// What the modifiers of a copy have said so far.
+struct CopyForm {
+  bool reduce, tensor, hint;
+  unsigned rank;
+};
 
-bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
-  if (opcode != "cp" || !d.has("bulk"))
-    return false;
+bool decodePrefetch(Decoder &d, const CopyForm &form) {
   const auto &o = d.s->operands;
-  bool reduce = d.take("reduce");
-  d.take("async");
-  d.take("bulk");
-  d.inst.flags |= FlagCounted;
-  if (d.has("wait_group"))
-    d.inst.select = d.take("read");
-  if (std::optional<bool> decoded = decodeGroup(d, &commitGroup, &waitGroup))
-    return *decoded;
-  bool isPrefetch = d.take("prefetch"), tensor = d.take("tensor");
-  unsigned rank = 0;
-  if (tensor) {
-    for (unsigned r = 1; r <= 5; ++r)
-      if (d.take((llvm::Twine(r) + "d").str()))
-        rank = r;
-    d.take("tile");
-    if (!rank)
-      return d.refuse("needs a number of dimensions");
-  }
-  d.inst.select = Rank::make(rank);
-  bool hint = d.take("L2::cache_hint");
-  if (isPrefetch) {
-    d.take("L2");
-    if (!d.take("global"))
-      return d.refuse("in this form is not modelled");
-    d.inst.fn = &prefetch;
-    d.inst.select |= CopyKind::make(tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad);
-    if (!d.count((tensor ? 1 : 2) + hint))
+  d.take("L2");
+  if (!d.take("global"))
+    return d.refuse("in this form is not modelled");
+  d.inst.fn = &prefetch;
+  d.inst.select |= CopyKind::make(form.tensor ? AsyncOp::TensorLoad : AsyncOp::BulkLoad);
+  if (!d.count((form.tensor ? 1 : 2) + form.hint))
+    return false;
+  return form.tensor ? tensorOperand(d, o[0], form.rank)
+                     : d.addressPair(o[0], Space::Global) && d.src(o[1], Ty::U32);
+}
+
+/// The operands of a copy into shared memory.
+bool decodeLoad(Decoder &d, const CopyForm &form, bool fromShared, bool multicast) {
+  const auto &o = d.s->operands;
+  d.inst.select |= CopyKind::make(form.tensor  ? AsyncOp::TensorLoad
+                                  : fromShared ? AsyncOp::SharedCopy
+                                               : AsyncOp::BulkLoad);
+  if ((form.tensor && (fromShared || form.reduce)) ||
+      !d.count((form.tensor ? 3 : 4) + multicast + form.hint))
+    return d.refuse("in this form is not modelled");
+  if (!d.addressPair(o[0], Space::Shared))
+    return false;
+  unsigned at = 2;
+  if (form.tensor) {
+    if (!tensorOperand(d, o[1], form.rank))
       return false;
-    return tensor ? tensorOperand(d, o[0], rank)
-                  : addressPair(d, o[0], Space::Global) && d.src(o[1], Ty::U32);
+  } else if (!d.addressPair(o[1], fromShared ? Space::Shared : Space::Global) ||
+             !d.src(o[at++], Ty::U32)) {
+    return false;
   }
+  return d.addressPair(o[at], Space::Shared) && (!multicast || d.src(o[at + 1], Ty::B16));
+}
+
+/// The operands of a copy out of it.
+bool decodeStore(Decoder &d, const CopyForm &form) {
+  const auto &o = d.s->operands;
+  d.inst.select |= CopyKind::make(form.tensor ? AsyncOp::TensorStore : AsyncOp::BulkStore);
+  if (!d.count((form.tensor ? 2 : 3) + form.hint))
+    return false;
+  if (!(form.tensor ? tensorOperand(d, o[0], form.rank) : d.addressPair(o[0], Space::Global)))
+    return false;
+  return d.addressPair(o[1], Space::Shared) && (form.tensor || d.src(o[2], Ty::U32));
+}
+
+bool decodeCopy(Decoder &d, const CopyForm &form) {
   d.inst.fn = &issue;
   // The first state space is the destination.
   llvm::SmallVector<StringRef, 2> spaces;
@@ -419,32 +420,38 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
     return d.refuse("in this form is not modelled");
   if (multicast)
     d.inst.select |= IsMulticast::make(true);
-  if (reduce && !decodeReduce(d, tensor))
+  if (form.reduce && !decodeReduce(d, form.tensor))
     return false;
-  if (toShared) {
-    d.inst.select |= CopyKind::make(tensor       ? AsyncOp::TensorLoad
-                                    : fromShared ? AsyncOp::SharedCopy
-                                                 : AsyncOp::BulkLoad);
-    if ((tensor && (fromShared || reduce)) || !d.count((tensor ? 3 : 4) + multicast + hint))
-      return d.refuse("in this form is not modelled");
-    if (!addressPair(d, o[0], Space::Shared))
-      return false;
-    unsigned at = 2;
-    if (tensor) {
-      if (!tensorOperand(d, o[1], rank))
-        return false;
-    } else if (!addressPair(d, o[1], fromShared ? Space::Shared : Space::Global) ||
-               !d.src(o[at++], Ty::U32)) {
-      return false;
-    }
-    return addressPair(d, o[at], Space::Shared) && (!multicast || d.src(o[at + 1], Ty::B16));
+  return toShared ? decodeLoad(d, form, fromShared, multicast) : decodeStore(d, form);
+}
+
+} // namespace
+
+bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
+  if (opcode != "cp" || !d.has("bulk"))
+    return false;
+  CopyForm form = {};
+  form.reduce = d.take("reduce");
+  d.take("async");
+  d.take("bulk");
+  d.inst.flags |= FlagCounted;
+  if (d.has("wait_group"))
+    d.inst.select = d.take("read");
+  if (std::optional<bool> decoded = decodeGroup(d, &commitGroup, &waitGroup))
+    return *decoded;
+  bool isPrefetch = d.take("prefetch");
+  form.tensor = d.take("tensor");
+  if (form.tensor) {
+    for (unsigned r = 1; r <= 5; ++r)
+      if (d.take((llvm::Twine(r) + "d").str()))
+        form.rank = r;
+    d.take("tile");
+    if (!form.rank)
+      return d.refuse("needs a number of dimensions");
   }
-  d.inst.select |= CopyKind::make(tensor ? AsyncOp::TensorStore : AsyncOp::BulkStore);
-  if (!d.count((tensor ? 2 : 3) + hint))
-    return false;
-  if (!(tensor ? tensorOperand(d, o[0], rank) : addressPair(d, o[0], Space::Global)))
-    return false;
-  return addressPair(d, o[1], Space::Shared) && (tensor || d.src(o[2], Ty::U32));
+  d.inst.select = Rank::make(form.rank);
+  form.hint = d.take("L2::cache_hint");
+  return isPrefetch ? decodePrefetch(d, form) : decodeCopy(d, form);
 }
 
 /// `st.async`, whose opcode has been read.
@@ -460,6 +467,6 @@ bool tessera::sim::detail::decodeStoreAsync(Decoder &d) {
   d.inst.select = tyBits(ty) / 8;
   if ((d.inst.select != 4 && d.inst.select != 8) || !d.count(3))
     return d.refuse("with these operands is not modelled");
-  return addressPair(d, o[0], Space::Shared) && d.src(o[1], ty) &&
-         addressPair(d, o[2], Space::Shared);
+  return d.addressPair(o[0], Space::Shared) && d.src(o[1], ty) &&
+         d.addressPair(o[2], Space::Shared);
 }

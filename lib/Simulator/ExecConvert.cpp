@@ -24,10 +24,6 @@ Ty dstTy(uint32_t s) { return To::get(s); }
 Ty srcTy(uint32_t s) { return From::get(s); }
 Rounding rounding(uint32_t s) { return Mode::get(s); }
 
-uint64_t laneBits(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
-  return exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
-                                               : exec.src<uint32_t>(inst, n)[lane];
-}
 void storeBits(Exec &exec, const Inst &inst, const uint64_t *r) {
   if (exec.op(inst, 0).cls == RegClass::R64) {
     exec.store(inst, 0, r);
@@ -59,7 +55,7 @@ Step intToInt(Exec &exec, const Inst &inst) {
   unsigned toBits = tyBits(to), fromBits = tyBits(from);
   uint64_t r[kLanes];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    uint64_t v = laneBits(exec, inst, 1, lane);
+    uint64_t v = exec.word(inst, 1, lane);
     bool fromSigned = tySigned(from);
     v = fromSigned ? uint64_t(signExtend(v, fromBits)) : zeroExtend(v, fromBits);
     if (inst.select & CSat) {
@@ -108,7 +104,7 @@ Step floatToInt(Exec &exec, const Inst &inst) {
   bool isSigned = tySigned(to);
   uint64_t r[kLanes];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    double v = toDouble(laneBits(exec, inst, 1, lane), from, inst.select & CFtz);
+    double v = toDouble(exec.word(inst, 1, lane), from, inst.select & CFtz);
     uint64_t out;
     if (v != v) {
       // NaN gives 0, except for 64-bit results of f32 and f64, which are 2^63.
@@ -169,7 +165,7 @@ Step intToFloat(Exec &exec, const Inst &inst) {
   uint64_t r[kLanes];
   Rounding mode = rounding(inst.select);
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    uint64_t v = laneBits(exec, inst, 1, lane);
+    uint64_t v = exec.word(inst, 1, lane);
     bool isSigned = tySigned(from);
     v = isSigned ? uint64_t(signExtend(v, bits)) : zeroExtend(v, bits);
     if (to == Ty::F32 || to == Ty::F64) {
@@ -201,15 +197,15 @@ Step floatToFloat(Exec &exec, const Inst &inst) {
   uint64_t r[kLanes];
   fesetround(to == Ty::F32 && from == Ty::F64 ? hostMode(rounding(inst.select)) : FE_TONEAREST);
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    double v = toDouble(laneBits(exec, inst, 1, lane), from, inst.select & CFtz);
+    double v = toDouble(exec.word(inst, 1, lane), from, inst.select & CFtz);
     if (inst.select & CInteger)
       v = roundIntegral(v, rounding(inst.select));
     r[lane] = fromDouble(v, to, inst.select);
     // Widening bf16 and rounding to tf32 move bits, NaNs included.
     if (v != v && from == Ty::BF16 && to == Ty::F32 && !Flags::get(inst.select))
-      r[lane] = (laneBits(exec, inst, 1, lane) & 0xffff) << 16;
+      r[lane] = (exec.word(inst, 1, lane) & 0xffff) << 16;
     if (v != v && to == Ty::TF32)
-      r[lane] = laneBits(exec, inst, 1, lane) & 0xffffe000;
+      r[lane] = exec.word(inst, 1, lane) & 0xffffe000;
   }
   fesetround(FE_TONEAREST);
   storeBits(exec, inst, r);

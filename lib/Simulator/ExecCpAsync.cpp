@@ -23,22 +23,14 @@ AsyncGroups &groupsOf(Exec &exec) {
   return exec.warp->cpAsync;
 }
 
-uint64_t baseOf(Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
-  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
-                                                        : exec.src<uint32_t>(inst, n)[lane];
-  return base + exec.src<uint64_t>(inst, n + 1)[lane];
-}
-
 Step copy(Exec &exec, const Inst &inst) {
-  auto op = std::make_unique<AsyncOp>();
-  op->kind = AsyncOp::CpAsync;
-  op->inst = &inst;
-  op->warp = exec.warp;
+  auto op = makeAsync(exec, inst, AsyncOp::CpAsync);
   op->shared = exec.cta;
   uint32_t bytes = uint32_t(inst.imm);
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
-    uint64_t dst = uint32_t(baseOf(exec, inst, 0, lane)), src = baseOf(exec, inst, 2, lane);
+    uint64_t dst = uint32_t(addressOfPair(exec, inst, 0, lane)),
+             src = addressOfPair(exec, inst, 2, lane);
     uint32_t sourceBytes = inst.select == 1 ? exec.src<uint32_t>(inst, 4)[lane] : bytes;
     if (inst.select == 2 && (exec.pred(inst, 4) >> lane & 1))
       sourceBytes = 0;
@@ -62,13 +54,9 @@ Step copy(Exec &exec, const Inst &inst) {
     op->pieces.push_back({to.offset, bytes, sourceBytes, lane});
     op->sources.push_back(src);
   }
-  AsyncGroups &g = groupsOf(exec);
-  op->groups = &g;
-  op->groupIndex = g.issued++;
-  g.state.push_back(0);
-  op->order = exec.warp->clock;
+  joinGroups(groupsOf(exec), *op);
+  addPending(exec, std::move(op));
   exec.warp->release();
-  exec.cluster->pending.push_back(std::move(op));
   return Step::Next;
 }
 
@@ -90,10 +78,7 @@ Step waitGroup(Exec &exec, const Inst &inst) {
 /// Arrives on an mbarrier when the thread's earlier cp.async are complete. Without .noinc the
 /// pending count grows by one first, so that the arrival has no net effect on it.
 Step arrive(Exec &exec, const Inst &inst) {
-  auto op = std::make_unique<AsyncOp>();
-  op->kind = AsyncOp::CpAsyncArrive;
-  op->inst = &inst;
-  op->warp = exec.warp;
+  auto op = makeAsync(exec, inst, AsyncOp::CpAsyncArrive);
   op->shared = exec.cta;
   AsyncGroups &g = groupsOf(exec);
   op->groups = &g;
@@ -101,7 +86,7 @@ Step arrive(Exec &exec, const Inst &inst) {
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
     Place p;
-    if (!resolveShared(exec, inst, baseOf(exec, inst, 0, lane), 8, lane, true, p))
+    if (!resolveShared(exec, inst, addressOfPair(exec, inst, 0, lane), 8, lane, true, p))
       continue;
     Mbarrier *b = exec.cta->mbarrier(p.offset);
     if (!b) {
@@ -113,17 +98,9 @@ Step arrive(Exec &exec, const Inst &inst) {
       ++b->pending;
     op->pieces.push_back({p.offset, 0, 0, lane});
   }
-  op->order = exec.warp->clock;
+  addPending(exec, std::move(op));
   exec.warp->release();
-  exec.cluster->pending.push_back(std::move(op));
   return Step::Next;
-}
-
-bool addressPair(Decoder &d, const Operand &o, Space space) {
-  if (!d.address(o, space, false))
-    return false;
-  d.ops.push_back(d.constant(uint64_t(o.offset), RegClass::R64));
-  return true;
 }
 
 } // namespace
@@ -156,7 +133,7 @@ bool tessera::sim::detail::decodeCpAsync(Decoder &d, StringRef opcode) {
     d.inst.fn = &arrive;
     if (!d.take("shared") && !d.take("shared::cta"))
       return d.refuse("needs a shared memory address");
-    return d.take("b64") && d.count(1) && addressPair(d, o[0], Space::Shared);
+    return d.take("b64") && d.count(1) && d.addressPair(o[0], Space::Shared);
   }
   bool ca = d.take("ca"), cg = d.take("cg");
   bool shared = d.take("shared") || d.take("shared::cta"), global = d.take("global");
@@ -171,7 +148,7 @@ bool tessera::sim::detail::decodeCpAsync(Decoder &d, StringRef opcode) {
     return d.refuse("the size must be 4, 8 or 16");
   d.inst.imm = bytes;
   d.inst.fn = &copy;
-  if (!addressPair(d, o[0], Space::Shared) || !addressPair(d, o[1], Space::Global))
+  if (!d.addressPair(o[0], Space::Shared) || !d.addressPair(o[1], Space::Global))
     return false;
   if (o.size() - hint == 4) {
     bool isPred = o[3].kind == Operand::Reg && d.p.regClass[o[3].reg] == RegClass::Pred;

@@ -344,106 +344,133 @@ Handler pick(Ty ty) {
   return &op64<F, N>;
 }
 
+/// Modifiers that decide which function it is.
+struct FloatForm {
+  Ty ty;
+  Rounding round = Rounding::Nearest;
+  bool rounded = true, approx = false, full = false, nan = false;
+
+  bool isSingle() const { return ty == Ty::F32; }
+};
+
+Handler pickFma(const FloatForm &form) {
+#if defined(__x86_64__)
+  if (form.isSingle() && form.round == Rounding::Nearest && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("avx2"))
+    return &fma32Fast;
+#endif
+  return pick<FmaF, 3>(form.ty);
+}
+
+/// The functions that have one form.
+Handler pickExact(StringRef opcode, const FloatForm &form) {
+  Ty ty = form.ty;
+  bool single = form.isSingle();
+  return llvm::StringSwitch<Handler>(opcode)
+      .Case("add", pick<AddF, 2>(ty))
+      .Case("sub", pick<SubF, 2>(ty))
+      .Case("mul", pick<MulF, 2>(ty))
+      .Case("min",
+            form.nan ? pick<MinMaxF<true, false>, 2>(ty) : pick<MinMaxF<false, false>, 2>(ty))
+      .Case("max", form.nan ? pick<MinMaxF<true, true>, 2>(ty) : pick<MinMaxF<false, true>, 2>(ty))
+      .Case("abs", single ? &signOp<uint32_t, true> : &signOp<uint64_t, true>)
+      .Case("neg", single ? &signOp<uint32_t, false> : &signOp<uint64_t, false>)
+      .Case("copysign", single ? &copysign<uint32_t> : &copysign<uint64_t>)
+      .Default(nullptr);
+}
+
+/// Those that are rounded as IEEE 754 has it.
+Handler pickRounded(StringRef opcode, const FloatForm &form) {
+  return llvm::StringSwitch<Handler>(opcode)
+      .Case("div", pick<DivF, 2>(form.ty))
+      .Cases({"fma", "mad"}, pickFma(form))
+      .Case("rcp", pick<RcpF, 1>(form.ty))
+      .Case("sqrt", pick<SqrtF, 1>(form.ty))
+      .Default(nullptr);
+}
+
+Handler pickApproximation(StringRef opcode, const FloatForm &form) {
+  if (!form.isSingle())
+    return llvm::StringSwitch<Handler>(opcode)
+        .Case("rcp", &op64<RcpApprox64, 1>)
+        .Case("rsqrt", &op64<RsqrtF, 1>)
+        .Default(nullptr);
+  return llvm::StringSwitch<Handler>(opcode)
+      .Case("div", &approx32<DivApprox, 2>)
+      .Case("rcp", &approx32<RcpApprox, 1>)
+      .Case("sqrt", &approx32<SqrtApprox, 1>)
+      .Case("rsqrt", &approx32<RsqrtApprox, 1>)
+      .Case("ex2", &approx32<Ex2Approx, 1>)
+      .Case("lg2", &approx32<Lg2Approx, 1>)
+      .Case("sin", &approx32<SinApprox, 1>)
+      .Case("cos", &approx32<CosApprox, 1>)
+      .Case("tanh", &approx32<TanhApprox, 1>)
+      .Default(nullptr);
+}
+
+Handler pickFloat(StringRef opcode, const FloatForm &form) {
+  if (Handler exact = pickExact(opcode, form))
+    return exact;
+  if (form.rounded)
+    return pickRounded(opcode, form);
+  if (form.approx)
+    return pickApproximation(opcode, form);
+  if (opcode == "div" && form.isSingle() && form.full)
+    return &approx32<DivFull, 2>;
+  return nullptr;
+}
+
+bool decodeTestp(Decoder &d) {
+  const auto &o = d.s->operands;
+  static const char *kinds[] = {"finite",     "infinite", "number",
+                                "notanumber", "normal",   "subnormal"};
+  for (unsigned k = 0; k < 6; ++k)
+    if (d.take(kinds[k]))
+      d.inst.select = k;
+  Ty ty = d.takeType();
+  d.inst.fn = ty == Ty::F32 ? &testp<float> : &testp<double>;
+  return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty);
+}
+
 } // namespace
 
 bool tessera::sim::detail::decodeFloat(Decoder &d, StringRef opcode) {
-  bool f32 = d.has("f32"), f64 = d.has("f64");
-  if (f32 == f64)
+  if (d.has("f32") == d.has("f64"))
     return false;
   static const char *names[] = {"add", "sub",  "mul",  "div",   "fma",      "mad",  "min",
                                 "max", "rcp",  "sqrt", "rsqrt", "ex2",      "lg2",  "sin",
                                 "cos", "tanh", "abs",  "neg",   "copysign", "testp"};
   if (!llvm::is_contained(names, opcode))
     return false;
+  if (opcode == "testp")
+    return decodeTestp(d);
   const auto &o = d.s->operands;
-  auto finish = [&](Handler h) {
-    d.inst.fn = h;
-    return true;
-  };
-  if (opcode == "testp") {
-    static const char *kinds[] = {"finite",     "infinite", "number",
-                                  "notanumber", "normal",   "subnormal"};
-    for (unsigned k = 0; k < 6; ++k)
-      if (d.take(kinds[k]))
-        d.inst.select = k;
-    Ty ty = d.takeType();
-    return d.count(2) && d.dstPred(o[0]) && d.src(o[1], ty) &&
-           finish(f32 ? &testp<float> : &testp<double>);
-  }
-  Rounding round = Rounding::Nearest;
-  bool rounded = true;
+  FloatForm form;
   if (d.take("rz"))
-    round = Rounding::Zero;
+    form.round = Rounding::Zero;
   else if (d.take("rm"))
-    round = Rounding::Down;
+    form.round = Rounding::Down;
   else if (d.take("rp"))
-    round = Rounding::Up;
+    form.round = Rounding::Up;
   else
-    rounded = d.take("rn");
-  bool approx = d.take("approx"), full = d.take("full"), nan = d.take("NaN");
+    form.rounded = d.take("rn");
+  form.approx = d.take("approx");
+  form.full = d.take("full");
+  form.nan = d.take("NaN");
   bool ftz = d.take("ftz"), sat = d.take("sat");
-  Ty ty = d.takeType();
-  d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | SelRounding::make(round);
+  form.ty = d.takeType();
+  d.inst.select = (ftz ? SelFtz : 0) | (sat ? SelSat : 0) | SelRounding::make(form.round);
   unsigned n = opcode == "fma" || opcode == "mad" ? 3
                : llvm::is_contained({"add", "sub", "mul", "div", "min", "max", "copysign"}, opcode)
                    ? 2
                    : 1;
-  if (!d.count(n + 1) || !d.dst(o[0], ty))
+  if (!d.count(n + 1) || !d.dst(o[0], form.ty))
     return false;
   for (unsigned k = 1; k <= n; ++k)
-    if (!d.src(o[k], ty))
+    if (!d.src(o[k], form.ty))
       return false;
-  if (nan && opcode != "min" && opcode != "max")
+  if (form.nan && opcode != "min" && opcode != "max")
     return d.refuse("modifier .NaN is not modelled here");
-  if (opcode == "add")
-    return finish(pick<AddF, 2>(ty));
-  if (opcode == "sub")
-    return finish(pick<SubF, 2>(ty));
-  if (opcode == "mul")
-    return finish(pick<MulF, 2>(ty));
-  if (opcode == "div" && rounded)
-    return finish(pick<DivF, 2>(ty));
-  if (opcode == "div" && f32 && (approx || full))
-    return finish(approx ? &approx32<DivApprox, 2> : &approx32<DivFull, 2>);
-  if ((opcode == "fma" || opcode == "mad") && rounded) {
-#if defined(__x86_64__)
-    if (f32 && round == Rounding::Nearest && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("avx2"))
-      return finish(&fma32Fast);
-#endif
-    return finish(pick<FmaF, 3>(ty));
-  }
-  if (opcode == "min")
-    return finish(nan ? pick<MinMaxF<true, false>, 2>(ty) : pick<MinMaxF<false, false>, 2>(ty));
-  if (opcode == "max")
-    return finish(nan ? pick<MinMaxF<true, true>, 2>(ty) : pick<MinMaxF<false, true>, 2>(ty));
-  if (opcode == "rcp" && f64 && approx)
-    return finish(&op64<RcpApprox64, 1>);
-  if (opcode == "rcp" && rounded)
-    return finish(pick<RcpF, 1>(ty));
-  if (opcode == "sqrt" && rounded)
-    return finish(pick<SqrtF, 1>(ty));
-  if (opcode == "rsqrt" && f64 && approx)
-    return finish(&op64<RsqrtF, 1>);
-  if (opcode == "abs")
-    return finish(f32 ? &signOp<uint32_t, true> : &signOp<uint64_t, true>);
-  if (opcode == "neg")
-    return finish(f32 ? &signOp<uint32_t, false> : &signOp<uint64_t, false>);
-  if (opcode == "copysign")
-    return finish(f32 ? &copysign<uint32_t> : &copysign<uint64_t>);
-  if (f32 && approx) {
-    Handler function = llvm::StringSwitch<Handler>(opcode)
-                           .Case("rcp", &approx32<RcpApprox, 1>)
-                           .Case("sqrt", &approx32<SqrtApprox, 1>)
-                           .Case("rsqrt", &approx32<RsqrtApprox, 1>)
-                           .Case("ex2", &approx32<Ex2Approx, 1>)
-                           .Case("lg2", &approx32<Lg2Approx, 1>)
-                           .Case("sin", &approx32<SinApprox, 1>)
-                           .Case("cos", &approx32<CosApprox, 1>)
-                           .Case("tanh", &approx32<TanhApprox, 1>)
-                           .Default(nullptr);
-    if (function)
-      return finish(function);
-  }
-  return d.refuse("in this form is not modelled");
+  d.inst.fn = pickFloat(opcode, form);
+  return d.inst.fn || d.refuse("in this form is not modelled");
 }

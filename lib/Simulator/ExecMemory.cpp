@@ -107,9 +107,7 @@ Step store(Exec &exec, const Inst &inst) {
                  access.ordering.strong());
     bool changes = false;
     for (unsigned k = 0; k < count; ++k) {
-      const Op &o = exec.op(inst, k + 1);
-      uint64_t v = o.cls == RegClass::R64 ? exec.src<uint64_t>(inst, k + 1)[lane]
-                                          : exec.src<uint32_t>(inst, k + 1)[lane];
+      uint64_t v = exec.word(inst, k + 1, lane);
       changes |= memcmp(place.data + k * bytes, &v, bytes) != 0;
       memcpy(place.data + k * bytes, &v, bytes);
     }

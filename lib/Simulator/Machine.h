@@ -391,6 +391,10 @@ struct Exec {
       if (active >> l & 1)
         d[l] = value[l];
   }
+  /// What a lane has in operand `n`, of 64 bits or of 32 at most.
+  uint64_t word(const Inst &i, unsigned n, unsigned lane) const {
+    return op(i, n).cls == RegClass::R64 ? src<uint64_t>(i, n)[lane] : src<uint32_t>(i, n)[lane];
+  }
   uint32_t pred(const Inst &i, unsigned n) const {
     const Op &o = op(i, n);
     uint32_t v = *src<uint32_t>(i, n);

@@ -31,9 +31,12 @@ void noteShared(Exec &exec, const Inst &inst, const Place &place, uint32_t bytes
 void reportConflict(Cluster &cluster, const Conflict &conflict, const Access &access, bool isWrite,
                     const Warp *warp, const Inst *inst, int lane);
 inline uint64_t addressAt(const Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
-  uint64_t base = exec.op(inst, n).cls == RegClass::R64 ? exec.src<uint64_t>(inst, n)[lane]
-                                                        : exec.src<uint32_t>(inst, n)[lane];
-  return base + uint64_t(inst.imm);
+  return exec.word(inst, n, lane) + uint64_t(inst.imm);
+}
+/// Of Decoder::addressPair: operands `n` and `n + 1`.
+inline uint64_t addressOfPair(const Exec &exec, const Inst &inst, unsigned n, unsigned lane) {
+  uint64_t address = exec.word(inst, n, lane) + exec.src<uint64_t>(inst, n + 1)[lane];
+  return exec.op(inst, n).cls == RegClass::R64 ? address : uint32_t(address);
 }
 /// The .sem and .scope of ld, st, atom and red (PTX ISA 8.3 and 8.5).
 struct Ordering {

@@ -87,46 +87,46 @@ void Shadow::checkWrite(const Cell &c, uint32_t word, const Access &a, const Clo
     out = {Hazard::Unfenced, c.write, true, word * 4};
 }
 
+template <typename Visit>
+void Shadow::forEachWord(uint32_t offset, uint32_t bytes, Access access, Visit visit) {
+  for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
+    access.bytes = coverage(w, offset, bytes);
+    visit(cells[w], w, access);
+  }
+}
+
 Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, const Clock &order) {
   Conflict out;
-  Access a = access;
-  for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
-    Cell &c = cells[w];
-    uint8_t mask = coverage(w, offset, bytes);
-    a.bytes = mask;
+  forEachWord(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (c.barrier && out.hazard == Hazard::None)
       out = {Hazard::Barrier, a, false, w * 4};
-    c.init |= mask;
+    c.init |= a.bytes;
     if (!checking)
-      continue;
+      return;
     checkWrite(c, w, a, order, out);
     if (c.readers)
       checkReads(c, w, a, order, out);
     // A copy may write a word in two pieces, where its box leaves the tensor.
     bool samePiece = c.written && c.write.agent == a.agent && c.write.epoch == a.epoch;
-    c.written = samePiece ? c.written | mask : mask;
+    c.written = samePiece ? c.written | a.bytes : a.bytes;
     c.write = a;
-  }
+  });
   return out;
 }
 
 Conflict Shadow::read(uint32_t offset, uint32_t bytes, const Access &access, const Clock &order) {
   Conflict out;
-  Access a = access;
-  for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
-    Cell &c = cells[w];
-    uint8_t mask = coverage(w, offset, bytes);
-    a.bytes = mask;
+  forEachWord(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (out.hazard == Hazard::None) {
       if (c.barrier)
         out = {Hazard::Barrier, a, false, w * 4};
-      else if ((c.init & mask) != mask)
+      else if ((c.init & a.bytes) != a.bytes)
         out = {Hazard::Uninitialised, a, false, w * 4};
     }
     if (!checking)
-      continue;
+      return;
     checkWrite(c, w, a, order, out);
     addRead(c, w, a, order);
-  }
+  });
   return out;
 }

@@ -52,6 +52,10 @@ private:
     Access write;
     Access reads[kReaders];
   };
+  /// Calls `visit(cell, word, access)` with each word of a range, and the access to the bytes that
+  /// are of both.
+  template <typename Visit>
+  void forEachWord(uint32_t offset, uint32_t bytes, Access access, Visit visit);
   static void checkWrite(const Cell &c, uint32_t word, const Access &a, const Clock &order,
                          Conflict &out);
   void checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order, Conflict &out);
