@@ -5,6 +5,7 @@
 #include "lib/Codegen/Ptxas.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <algorithm>
 #include <cstring>
 
@@ -100,7 +101,17 @@ struct tessera_compilation {
   }
 };
 
-static tessera_compile_status finish(CompileResult result, tessera_compilation **compilation) {
+/// Hands on what `run` makes of the options.
+static tessera_compile_status compileWith(
+    const tessera_compile_options *options, tessera_diagnostic_handler handler, void *userData,
+    tessera_compilation **compilation,
+    llvm::function_ref<CompileResult(const CompileOptions &, const DiagnosticHandler &)> run) {
+  *compilation = nullptr;
+  DiagnosticHandler handle = convert(handler, userData);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  if (!converted)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  CompileResult result = run(*converted, handle);
   CompileStatus status = result.status;
   if (status == CompileStatus::Success)
     *compilation = new tessera_compilation{std::move(result)};
@@ -111,25 +122,21 @@ tessera_compile_status tessera_compile(const char *source, size_t length, const 
                                        const tessera_compile_options *options,
                                        tessera_diagnostic_handler handler, void *user_data,
                                        tessera_compilation **compilation) {
-  *compilation = nullptr;
-  DiagnosticHandler handle = convert(handler, user_data);
-  std::optional<CompileOptions> converted = convert(options, handle);
-  if (!converted)
-    return TESSERA_COMPILE_USAGE_ERROR;
-  return finish(compile(std::string(source, length), text(file_name), *converted, handle),
-                compilation);
+  return compileWith(options, handler, user_data, compilation,
+                     [&](const CompileOptions &converted, const DiagnosticHandler &handle) {
+                       return compile(std::string(source, length), text(file_name), converted,
+                                      handle);
+                     });
 }
 
 tessera_compile_status tessera_compile_file(const char *path,
                                             const tessera_compile_options *options,
                                             tessera_diagnostic_handler handler, void *user_data,
                                             tessera_compilation **compilation) {
-  *compilation = nullptr;
-  DiagnosticHandler handle = convert(handler, user_data);
-  std::optional<CompileOptions> converted = convert(options, handle);
-  if (!converted)
-    return TESSERA_COMPILE_USAGE_ERROR;
-  return finish(compileFile(text(path), *converted, handle), compilation);
+  return compileWith(options, handler, user_data, compilation,
+                     [&](const CompileOptions &converted, const DiagnosticHandler &handle) {
+                       return compileFile(text(path), converted, handle);
+                     });
 }
 
 void tessera_compilation_destroy(tessera_compilation *compilation) { delete compilation; }
