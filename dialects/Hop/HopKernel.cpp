@@ -212,7 +212,9 @@ LogicalResult RoleOp::verify() {
       registers &&
       (*registers < hopper::leastRoleRegisters || *registers > hopper::mostRoleRegisters ||
        *registers % hopper::roleRegisterStep != 0))
-    return emitOpError("takes registers in multiples of 8 from 24 to 256, got ") << *registers;
+    return emitOpError("takes registers in multiples of ")
+           << hopper::roleRegisterStep << " from " << hopper::leastRoleRegisters << " to "
+           << hopper::mostRoleRegisters << ", got " << *registers;
   return success();
 }
 

@@ -108,6 +108,7 @@ private:
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,
                                          const LaunchParameter &parameter) const;
+  mlir::ArrayAttr describeRequirements(hop::KernelOp kernel) const;
   mlir::ArrayAttr describeMapDims(mlir::MLIRContext *context, const TensorMap &map,
                                   tile::ViewType view) const;
 
