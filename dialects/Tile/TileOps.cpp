@@ -52,7 +52,8 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, Va
            << view.getRank() << ", got " << indices.size();
   if (getElementTypeOrSelf(moved) != view.getElementType())
     return op->emitOpError("has a tile of ")
-           << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType();
+           << getElementTypeOrSelf(moved) << " and a view of " << view.getElementType()
+           << "; move elements of the view's type, and convert them";
   auto tile = dyn_cast<RankedTensorType>(moved);
   if (isByteFloat(view.getElementType()) && !(tile && tile.getRank() == 2))
     return op->emitOpError("moves elements of 8 bits as tiles of rank 2, four to a register, got ")

@@ -179,7 +179,7 @@ tile.kernel @place(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(
 tile.kernel @elements(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i64>) grid(%n = N) {
   %c0 = arith.constant 0 : index
   %rows = tile.load %l[%n] : !tile.view<[N], i64> -> tensor<32xi64>
-  // expected-error@+1 {{has a tile of 'bf16' and a view of 'f32'}}
+  // expected-error@+1 {{has a tile of 'bf16' and a view of 'f32'; move elements of the view's type, and convert them}}
   %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xi64> -> tensor<32x64xbf16>
 }
 
@@ -314,7 +314,7 @@ tile.kernel @load_scalar_element(%x: !tile.view<[M], f16>) grid(%m = M) {
 // -----
 
 tile.kernel @load_scalar_type(%x: !tile.view<[M], f16>) grid(%m = M) {
-  // expected-error@+1 {{'tile.load' op has a tile of 'i32' and a view of 'f16'}}
+  // expected-error@+1 {{'tile.load' op has a tile of 'i32' and a view of 'f16'; move elements of the view's type, and convert them}}
   %t = tile.load %x[%m] : !tile.view<[M], f16> -> i32
 }
 
@@ -578,7 +578,7 @@ tile.kernel @stores_an_element_of_a_box(%x: !tile.view<[M, 64], f32>, %a: f32) g
 // -----
 
 tile.kernel @stores_an_element_of_another_type(%x: !tile.view<[M, 64], f32>, %a: i32) grid(%m = M) {
-  // expected-error@+1 {{'tile.store' op has a tile of 'i32' and a view of 'f32'}}
+  // expected-error@+1 {{'tile.store' op has a tile of 'i32' and a view of 'f32'; move elements of the view's type, and convert them}}
   tile.store %a, %x[%m, %m] : i32, !tile.view<[M, 64], f32>
 }
 
