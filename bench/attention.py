@@ -21,7 +21,6 @@ test/gpu/build_bundles.py --groups= --extra FILE. Results are written after each
 import argparse
 import dataclasses
 import itertools
-import json
 import math
 import statistics
 
@@ -96,7 +95,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
     parser.add_argument("--exact", action="store_true", help="time the online softmax too")
     parser.add_argument("--before", metavar="DIR", help="bundles of another compiler, timed in turns as variant 'before'")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     options = parser.parse_args(arguments)
     options.points = list(points(options.groups, options.d, options.seqlens, options.masks))
     if not options.points:
@@ -120,9 +119,7 @@ def configurations(point, options):
 
 
 def write_list(options):
-    wanted = [configuration for point in options.points for configuration in configurations(point, options)]
-    with open(options.list, "w") as file:
-        json.dump(wanted, file, indent=1)
+    common.write_list(options, (entry for point in options.points for entry in configurations(point, options)))
 
 
 def names_of(known):

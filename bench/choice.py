@@ -12,7 +12,6 @@ FILE. Results are written after each shape.
 """
 
 import dataclasses
-import json
 import math
 import random
 import statistics
@@ -108,7 +107,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--seed", type=int, default=13, help="other shapes (default: %(default)s)")
     parser.add_argument("--gigabytes", type=float, default=4, help="the most memory of tensors (default: %(default)s)")
     parser.add_argument("--teraflop", type=float, default=10, help="the most arithmetic (default: %(default)s)")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     parser.set_defaults(milliseconds=60, rounds=6)
     return parser.parse_args(arguments)
 
@@ -118,8 +117,7 @@ def write_list(options):
     for point in draw_points(options):
         found = configuration(point.d, point.mask, classes.find(point))
         wanted.setdefault(found["name"], {**found, "for": []})["for"].append(point.shape())
-    with open(options.list, "w") as file:
-        json.dump(list(wanted.values()), file, indent=1)
+    common.write_list(options, wanted.values())
 
 
 def summarize(point, choice, records):

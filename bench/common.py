@@ -46,6 +46,15 @@ def argument_parser(description, gpu=True, schedules=True):
     return parser
 
 
+def add_list_option(parser):
+    """--list, after which a benchmark calls `write_list` and ends."""
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+
+
+def write_list(options, configurations):
+    replace_file(options.list, json.dumps(list(configurations), indent=1) + "\n")
+
+
 def git_commit():
     try:
         command = ["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"]
@@ -295,7 +304,14 @@ class Results:
         slug = re.sub(r"[^a-z0-9]+", "-", (machine.get("gpu") or machine["cpu"]).lower()).strip("-")
         os.makedirs(options.out, exist_ok=True)
         self.path = os.path.join(options.out, f"{options.date}-{slug}-{options.commit}-{name}")
-        self.written = False
+        self.records, self.written = [], False
+
+    def add(self, measured, to_row, *hidden):
+        """Prints the rows that `to_row` makes of what was measured, less the columns `hidden`, and writes all so far."""
+        for record in measured:
+            print_row(to_row(record), *hidden)
+        self.records += measured
+        self.write([to_row(record) for record in self.records], self.records)
 
     def write(self, rows, records, *tables):
         """`rows` make the table and `tables` those after it, `records` hold all."""

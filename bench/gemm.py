@@ -4,7 +4,6 @@ or of rows and columns against torch._scaled_mm, which takes B as [N, K].
 --list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
-import json
 
 import common
 from common import cases
@@ -17,7 +16,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--dtype", default="bf16", choices=(*cases.DTYPES, E4M3))
     parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -97,9 +96,8 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        listed = [entry for _, parameters in forms(options) for entry in configurations(options, parameters)]
-        common.replace_file(options.list, json.dumps(listed, indent=1) + "\n")
-        return
+        listed = (entry for _, parameters in forms(options) for entry in configurations(options, parameters))
+        return common.write_list(options, listed)
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     hidden = ("schedule",) if len(common.wanted_schedules(options)) == 1 else ()
@@ -107,7 +105,7 @@ def main():
     method = (
         f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
-    results, records = common.Results(options, name, common.describe_gpu(), method), []
+    results = common.Results(options, name, common.describe_gpu(), method)
     for form, parameters in forms(options):
         kernels = common.load_kernels(source, configurations(options, parameters))
         for size in options.sizes.split(",") if kernels else ():
@@ -116,10 +114,7 @@ def main():
                 measured = measure_bytes(kernels, form, parameters["SCALES"], extents, options, stopwatch)
             else:
                 measured = measure(kernels, form, parameters["B_TRANSPOSED"], extents, options, stopwatch)
-            for record in measured:
-                common.print_row(to_row(record), *hidden)
-            records += measured
-            results.write([to_row(record) for record in records], records)
+            results.add(measured, to_row, *hidden)
     results.finish()
 
 

@@ -5,7 +5,6 @@ each block of rows, of tensors as they are and times a rotation.
 """
 
 import itertools
-import json
 
 import common
 from common import cases
@@ -21,7 +20,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--dims", default=",".join(map(str, DIMS)), help="elements of a row")
     parser.add_argument("--elements", type=int, default=ELEMENTS, help="of a tensor")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -81,19 +80,14 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        listed = [entry for point in points(options) for entry in configurations(point, options)]
-        common.replace_file(options.list, json.dumps(listed, indent=1) + "\n")
-        return
+        return common.write_list(options, (entry for point in points(options) for entry in configurations(point, options)))
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Quantization, GB/s (medians of CUDA-event times, L2 flushed, contestants in turns); copy is torch's copy_."
-    results, records = common.Results(options, "quantize", common.describe_gpu(), method), []
+    results = common.Results(options, "quantize", common.describe_gpu(), method)
     for point in points(options):
         kernels = common.load_kernels(source, configurations(point, options))
-        for record in measure(kernels, point, options, stopwatch) if kernels else ():
-            common.print_row(to_row(record))
-            records.append(record)
-        results.write([to_row(record) for record in records], records)
+        results.add(measure(kernels, point, options, stopwatch) if kernels else (), to_row)
     results.finish()
 
 

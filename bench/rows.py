@@ -4,7 +4,6 @@ A kernel that reads a tensor and writes one of its size is as fast as memory whe
 torch's `y.copy_(x)`. Vectors, scalars and lists of numbers beside the two tensors do not count.
 """
 
-import json
 
 import common
 from common import cases
@@ -26,7 +25,7 @@ def parse_arguments():
     parser.add_argument("--kernels", default=",".join(KERNELS), help="of " + ", ".join(KERNELS))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="elements of a row")
     parser.add_argument("--elements", type=int, default=ELEMENTS, help="of a tensor, about")
-    parser.add_argument("--list", metavar="FILE", help="write the configurations for build_bundles.py --extra instead")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -106,20 +105,18 @@ def main():
     options = parse_arguments()
     schedules = common.wanted_schedules(options)
     if options.list:
-        listed = [entry for point in points(options) for entry in configurations(*point, schedules)]
-        common.replace_file(options.list, json.dumps(listed, indent=1) + "\n")
-        return
+        return common.write_list(
+            options, (entry for point in points(options) for entry in configurations(*point, schedules))
+        )
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     hidden = ("schedule",) if len(schedules) == 1 else ()
     method = "Rows, GB/s (medians of CUDA-event times, L2 flushed, contestants in turns); copy is torch's copy_."
-    results, records = common.Results(options, "rows", common.describe_gpu(), method), []
+    results = common.Results(options, "rows", common.describe_gpu(), method)
     for name, dtype, width in points(options):
         kernels = common.load_kernels(source, configurations(name, dtype, width, schedules))
-        for record in measure(kernels, name, dtype, width, options, stopwatch) if kernels else ():
-            common.print_row(to_row(record), *hidden)
-            records.append(record)
-        results.write([to_row(record) for record in records], records)
+        measured = measure(kernels, name, dtype, width, options, stopwatch) if kernels else ()
+        results.add(measured, to_row, *hidden)
     results.finish()
 
 

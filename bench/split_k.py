@@ -5,7 +5,6 @@ call (gemm_split.tile). --list writes the kernels for test/gpu/build_bundles.py 
 """
 
 import itertools
-import json
 
 import common
 from common import cases
@@ -20,7 +19,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
     parser.add_argument("--splits", default=",".join(map(str, SPLITS)), help="parts of K")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -71,20 +70,15 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        common.replace_file(options.list, json.dumps(list(configurations(options)), indent=1) + "\n")
-        return
+        return common.write_list(options, configurations(options))
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Matrix product by parts of K, bf16, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
-    results, records = common.Results(options, "split-k", common.describe_gpu(), method), []
+    results = common.Results(options, "split-k", common.describe_gpu(), method)
     kernels = common.load_kernels(source, list(configurations(options)))
     by_parts = [kernel for name, kernel in kernels.items() if "parts" in name]
     for size in options.sizes.split(","):
-        measured = measure(kernels, by_parts, tuple(map(int, size.split("x"))), options, stopwatch)
-        for record in measured:
-            common.print_row(to_row(record))
-        records += measured
-        results.write([to_row(record) for record in records], records)
+        results.add(measure(kernels, by_parts, tuple(map(int, size.split("x"))), options, stopwatch), to_row)
     results.finish()
 
 

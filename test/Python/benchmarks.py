@@ -458,10 +458,13 @@ class Output(unittest.TestCase):
             out = os.path.join(directory, "new")
             options = common.argument_parser("").parse_args(["--out", out, "--date", "2000-01-01", "--commit", "abc"])
             records = measure({"default": Kernel("all of it")}, Stopwatch())
-            rows = [common.to_row(record, ("d",), ("fa3",)) for record in records]
             results = common.Results(options, "attention", {"gpu": "A 100"}, "How.")
-            results.write([], [])
-            results.write(rows, records, [{"mean": 1.5}])
+            results.add(records[:1], lambda record: {"point": record["d"]})
+            with open(results.path + ".md") as file:
+                self.assertIn("| point |\n|---|\n| 64 |\n", file.read())
+            results.add(records[1:], lambda record: {"point": record["d"]})
+            rows = [common.to_row(record, ("d",), ("fa3",)) for record in records]
+            results.write(rows, results.records, [{"mean": 1.5}])
             self.assertEqual(sorted(os.listdir(out)), [f"2000-01-01-a-100-abc-attention.{s}" for s in ("json", "md")])
             with open(results.path + ".json") as file:
                 data = json.load(file)
