@@ -1,7 +1,7 @@
 //===- BundleKeys.h - The keys of a bundle's description ------------------===//
 //
-// Those of docs/bundle.md, which the compiler writes and the launcher, the simulator's launch and
-// the reader of timelines read.
+// Those of docs/bundle.md, and the words that are values of some, which the compiler writes and the
+// launcher, the simulator's launch and the reader of timelines read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,5 +96,28 @@ inline constexpr char workspaces[] = "workspaces";
 inline constexpr char zeroed[] = "zeroed";
 
 } // namespace tessera::key
+
+/// What an argument or a parameter of a launch is: values of `key::kind`.
+namespace tessera::kinds {
+
+inline constexpr char dim[] = "dim";
+inline constexpr char pointer[] = "pointer";
+inline constexpr char scalar[] = "scalar";
+inline constexpr char stride[] = "stride";
+inline constexpr char tensorMap[] = "tensor_map";
+inline constexpr char timeline[] = "timeline";
+inline constexpr char view[] = "view";
+inline constexpr char workspace[] = "workspace";
+
+} // namespace tessera::kinds
+
+/// What a kernel does with a view: values of `key::access`.
+namespace tessera::accesses {
+
+inline constexpr char read[] = "read";
+inline constexpr char readWrite[] = "readwrite";
+inline constexpr char write[] = "write";
+
+} // namespace tessera::accesses
 
 #endif // TESSERA_BUNDLEKEYS_H

@@ -32,14 +32,14 @@ static json::Object describeArgument(tile::SequenceOp sequence, unsigned index) 
   auto view = dyn_cast<tile::ViewType>(type);
   if (!view)
     return json::Object{{key::name, name},
-                        {key::kind, "scalar"},
+                        {key::kind, kinds::scalar},
                         {key::type, type.isIndex() ? "i64" : printType(type)}};
   // Until a kernel asks for more.
   return json::Object{{key::name, name},
-                      {key::kind, "view"},
+                      {key::kind, kinds::view},
                       {key::element, printType(view.getElementType())},
                       {key::dims, describeExtents(view.getDims())},
-                      {key::access, "read"},
+                      {key::access, accesses::read},
                       {key::alignment, view.getElementBytes()}};
 }
 
@@ -98,16 +98,16 @@ void addDemands(json::Object &sequence, json::Array &kernels) {
     for (auto [passed, entry] :
          llvm::zip_equal(*object.getArray(key::arguments), *kernel.getArray(key::arguments))) {
       json::Object *argument = findByName(arguments, *passed.getAsString());
-      if (!argument || argument->getString(key::kind) != StringRef("view"))
+      if (!argument || argument->getString(key::kind) != StringRef(kinds::view))
         continue;
       const json::Object &asked = *entry.getAsObject();
       StringRef access = *asked.getString(key::access);
       tile::ViewUse &use = uses[*passed.getAsString()];
-      use.loaded |= access != "write";
-      use.stored |= access != "read";
-      (*argument)[key::access] = use.loaded && use.stored ? "readwrite"
-                                 : use.stored             ? "write"
-                                                          : "read";
+      use.loaded |= access != accesses::write;
+      use.stored |= access != accesses::read;
+      (*argument)[key::access] = use.loaded && use.stored ? accesses::readWrite
+                                 : use.stored             ? accesses::write
+                                                          : accesses::read;
       (*argument)[key::alignment] =
           std::max(*argument->getInteger(key::alignment), *asked.getInteger(key::alignment));
     }

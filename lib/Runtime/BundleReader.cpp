@@ -122,9 +122,9 @@ bool SignatureReader::readArgument(const json::Object &object, json::Path path,
   if (!readString(object, key::name, path, argument.name) ||
       !readString(object, key::kind, path, kind))
     return false;
-  argument.isView = kind == "view";
+  argument.isView = kind == kinds::view;
   if (!argument.isView) {
-    if (kind != "scalar")
+    if (kind != kinds::scalar)
       return fail(path.field(key::kind), "expected \"view\" or \"scalar\"");
     if (!readString(object, key::type, path, type))
       return false;
@@ -150,9 +150,9 @@ bool SignatureReader::readArgument(const json::Object &object, json::Path path,
   if (!readString(object, key::access, path, access))
     return false;
   auto known = llvm::StringSwitch<std::optional<Access>>(access)
-                   .Case("read", Access::Read)
-                   .Case("write", Access::Write)
-                   .Case("readwrite", Access::ReadWrite)
+                   .Case(accesses::read, Access::Read)
+                   .Case(accesses::write, Access::Write)
+                   .Case(accesses::readWrite, Access::ReadWrite)
                    .Default(std::nullopt);
   if (!known)
     return fail(path.field(key::access), "expected \"read\", \"write\" or \"readwrite\"");

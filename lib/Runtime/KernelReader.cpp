@@ -16,6 +16,7 @@ using llvm::StringLiteral;
 using llvm::StringRef;
 namespace json = llvm::json;
 namespace key = tessera::key;
+namespace kinds = tessera::kinds;
 
 /// The largest multiple of 16 below 2^40 (cuTensorMapEncodeTiled, globalStrides).
 static constexpr int64_t kMaxStrideBytes = (int64_t(1) << 40) - 16;
@@ -245,7 +246,7 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
   std::string kind, type;
   if (!readString(object, key::kind, path, kind))
     return false;
-  if (kind == "tensor_map") {
+  if (kind == kinds::tensorMap) {
     TensorMapRecipe map;
     if (!readTensorMap(object, path, map))
       return false;
@@ -258,12 +259,12 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
     kernel.tensorMaps.push_back(std::move(map));
     return true;
   }
-  if (kind == "pointer") {
+  if (kind == kinds::pointer) {
     parameter.kind = ParameterKind::Pointer;
     parameter.bytes = 8;
     return readArgumentName(object, path, /*wantsView=*/true, parameter.argument);
   }
-  if (kind == "scalar") {
+  if (kind == kinds::scalar) {
     parameter.kind = ParameterKind::Scalar;
     if (!readArgumentName(object, path, /*wantsView=*/false, parameter.argument))
       return false;
@@ -271,12 +272,12 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
     return true;
   }
 
-  if (kind == "workspace")
+  if (kind == kinds::workspace)
     return readWorkspace(object, path, ParameterKind::Workspace, parameter);
-  if (kind == "timeline")
+  if (kind == kinds::timeline)
     return readWorkspace(object, path, ParameterKind::Timeline, parameter);
 
-  if (kind != "dim" && kind != "stride")
+  if (kind != kinds::dim && kind != kinds::stride)
     return fail(path.field(key::kind), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
                                        "\"scalar\", \"workspace\" or \"timeline\"");
   if (!readString(object, key::type, path, type))
@@ -284,7 +285,7 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
   if (type != "i32" && type != "i64")
     return fail(path.field(key::type), "expected i32 or i64");
   parameter.bytes = type == "i32" ? 4 : 8;
-  if (kind == "dim") {
+  if (kind == kinds::dim) {
     parameter.kind = ParameterKind::Dim;
     return readDimName(object, key::dim, path, parameter.dim);
   }

@@ -33,7 +33,7 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   auto view = dyn_cast<tile::ViewType>(kernel.getArgument(argument).getType());
   if (!view) {
     Type type = kernel.getArgument(argument).getType();
-    entry.set(key::kind, b.getStringAttr("scalar"));
+    entry.set(key::kind, b.getStringAttr(kinds::scalar));
     entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
     return entry.getDictionary(kernel.getContext());
   }
@@ -41,10 +41,12 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   for (int64_t i = 0; i < view.getRank(); ++i)
     dims.push_back(describeExtent(b, view, i));
   unsigned use = access.lookup(argument);
-  entry.set(key::kind, b.getStringAttr("view"));
+  entry.set(key::kind, b.getStringAttr(kinds::view));
   entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
   entry.set(key::dims, b.getArrayAttr(dims));
-  entry.set(key::access, b.getStringAttr(use == 3 ? "readwrite" : use == 2 ? "write" : "read"));
+  entry.set(key::access, b.getStringAttr(use == 3   ? accesses::readWrite
+                                         : use == 2 ? accesses::write
+                                                    : accesses::read));
   entry.set(key::alignment,
             b.getI64IntegerAttr(std::max(alignment.lookup(argument), view.getElementBytes())));
   return entry.getDictionary(kernel.getContext());
@@ -93,7 +95,7 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
       box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
     if (map.chunked)
       box[map.chunkPosition()] = map.boxChunks();
-    entry.set(key::kind, b.getStringAttr("tensor_map"));
+    entry.set(key::kind, b.getStringAttr(kinds::tensorMap));
     entry.set(key::argument, name());
     entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
     entry.set(key::dims, dims);
@@ -103,34 +105,34 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     break;
   }
   case LaunchParameter::Workspace:
-    entry.set(key::kind, b.getStringAttr("workspace"));
+    entry.set(key::kind, b.getStringAttr(kinds::workspace));
     entry.set(key::bytes, b.getI64IntegerAttr(8));
     break;
   case LaunchParameter::Timeline: {
     hop::TimelineOp timeline = kernel.getTimeline();
-    entry.set(key::kind, b.getStringAttr("timeline"));
+    entry.set(key::kind, b.getStringAttr(kinds::timeline));
     entry.set(key::bytes, b.getI64IntegerAttr(timeline.getBlocks() * kernel.getNumRecords() *
                                               timeline::recordBytes(timeline.getEvents())));
     break;
   }
   case LaunchParameter::Pointer:
-    entry.set(key::kind, b.getStringAttr("pointer"));
+    entry.set(key::kind, b.getStringAttr(kinds::pointer));
     entry.set(key::argument, name());
     break;
   case LaunchParameter::Dim:
-    entry.set(key::kind, b.getStringAttr("dim"));
+    entry.set(key::kind, b.getStringAttr(kinds::dim));
     entry.set(key::dim, b.getStringAttr(parameter.name));
     entry.set(key::type, b.getStringAttr("i32"));
     break;
   case LaunchParameter::Stride:
-    entry.set(key::kind, b.getStringAttr("stride"));
+    entry.set(key::kind, b.getStringAttr(kinds::stride));
     entry.set(key::argument, name());
     entry.set(key::dim, b.getI64IntegerAttr(parameter.index));
     entry.set(key::type, b.getStringAttr("i64"));
     break;
   case LaunchParameter::Scalar: {
     Type type = kernel.getArgument(parameter.argument).getType();
-    entry.set(key::kind, b.getStringAttr("scalar"));
+    entry.set(key::kind, b.getStringAttr(kinds::scalar));
     entry.set(key::argument, name());
     entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
     break;
