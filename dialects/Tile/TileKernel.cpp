@@ -198,6 +198,69 @@ static bool isKernelName(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isNameChar);
 }
 
+static LogicalResult verifyArguments(KernelOp kernel) {
+  llvm::StringSet<> argumentNames;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    Type type = cast<TypeAttr>(kernel.getArgumentTypes()[i]).getValue();
+    if (kernel.getArgument(i).getType() != type)
+      return kernel.emitOpError("argument ") << i << " is " << type << " but its block argument is "
+                                             << kernel.getArgument(i).getType();
+    if (!isArgumentType(type))
+      return kernel.emitOpError("argument '") << kernel.getArgumentName(i) << "' is " << type
+                                              << "; a kernel takes views, f32, i32, i64 and index";
+    if (!isValueName(kernel.getArgumentName(i)))
+      return kernel.emitOpError("argument ")
+             << i << " is named '" << kernel.getArgumentName(i)
+             << "'; launches name arguments: letters, digits, '_', '$', "
+                "'.' and '-', no digit first";
+    if (!argumentNames.insert(kernel.getArgumentName(i)).second)
+      return kernel.emitOpError("has two arguments named '") << kernel.getArgumentName(i) << "'";
+  }
+  return success();
+}
+
+/// Refuses a dimension that no view has; `use` says what names it.
+static LogicalResult verifyDimName(KernelOp kernel, StringAttr name, StringRef use) {
+  if (llvm::is_contained(kernel.getDimNames(), name))
+    return success();
+  return kernel.emitOpError() << use << " the dimension '" << name.getValue()
+                              << "', which no view of the kernel has";
+}
+
+static LogicalResult verifyGrid(KernelOp kernel) {
+  for (Attribute attr : kernel.getGrid()) {
+    auto dim = dyn_cast<GridDimAttr>(attr);
+    if (!dim)
+      return kernel.emitOpError("grid holds #tile.grid_dim, got ") << attr;
+    if (auto name = dyn_cast<StringAttr>(dim.getExtent());
+        name && failed(verifyDimName(kernel, name, "grid names")))
+      return failure();
+  }
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    if (!kernel.getGridIndex(i).getType().isIndex())
+      return kernel.emitOpError("grid indices are of type index");
+  return success();
+}
+
+static LogicalResult verifyRequirements(KernelOp kernel) {
+  std::optional<ArrayAttr> requirements = kernel.getRequirements();
+  if (!requirements)
+    return success();
+  for (Attribute attr : *requirements) {
+    SmallVector<StringAttr, 2> required;
+    if (auto divides = dyn_cast<DividesAttr>(attr))
+      required = {divides.getDivisor(), divides.getDividend()};
+    else if (auto atMost = dyn_cast<AtMostAttr>(attr))
+      required = {atMost.getDim()};
+    else
+      return kernel.emitOpError("requirements hold #tile.divides and #tile.at_most, got ") << attr;
+    for (StringAttr name : required)
+      if (failed(verifyDimName(kernel, name, "requires names")))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (!isKernelName(getSymName()))
     return emitOpError("is named '")
@@ -216,48 +279,9 @@ LogicalResult KernelOp::verify() {
   if (std::optional<ArrayAttr> names = getGridNames(); names && names->size() != getGridRank())
     return emitOpError("has ") << getGridRank() << " grid dimensions but " << names->size()
                                << " grid names";
-  llvm::StringSet<> argumentNames;
-  for (unsigned i = 0; i < numArguments; ++i) {
-    Type type = cast<TypeAttr>(getArgumentTypes()[i]).getValue();
-    if (getArgument(i).getType() != type)
-      return emitOpError("argument ")
-             << i << " is " << type << " but its block argument is " << getArgument(i).getType();
-    if (!isArgumentType(type))
-      return emitOpError("argument '") << getArgumentName(i) << "' is " << type
-                                       << "; a kernel takes views, f32, i32, i64 and index";
-    if (!isValueName(getArgumentName(i)))
-      return emitOpError("argument ") << i << " is named '" << getArgumentName(i)
-                                      << "'; launches name arguments: letters, digits, '_', '$', "
-                                         "'.' and '-', no digit first";
-    if (!argumentNames.insert(getArgumentName(i)).second)
-      return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
-  }
-  SmallVector<StringRef> names = getDimNames();
-  for (Attribute attr : getGrid()) {
-    auto dim = dyn_cast<GridDimAttr>(attr);
-    if (!dim)
-      return emitOpError("grid holds #tile.grid_dim, got ") << attr;
-    if (auto name = dyn_cast<StringAttr>(dim.getExtent()); name && !llvm::is_contained(names, name))
-      return emitOpError("grid names the dimension '")
-             << name.getValue() << "', which no view of the kernel has";
-  }
-  for (unsigned i = 0; i < getGridRank(); ++i)
-    if (!getGridIndex(i).getType().isIndex())
-      return emitOpError("grid indices are of type index");
-  if (std::optional<ArrayAttr> requirements = getRequirements())
-    for (Attribute attr : *requirements) {
-      SmallVector<StringAttr, 2> required;
-      if (auto divides = dyn_cast<DividesAttr>(attr))
-        required = {divides.getDivisor(), divides.getDividend()};
-      else if (auto atMost = dyn_cast<AtMostAttr>(attr))
-        required = {atMost.getDim()};
-      else
-        return emitOpError("requirements hold #tile.divides and #tile.at_most, got ") << attr;
-      for (StringAttr name : required)
-        if (!llvm::is_contained(names, name))
-          return emitOpError("requires names the dimension '")
-                 << name.getValue() << "', which no view of the kernel has";
-    }
+  if (failed(verifyArguments(*this)) || failed(verifyGrid(*this)) ||
+      failed(verifyRequirements(*this)))
+    return failure();
   return verifyTileSizes(*this);
 }
 
