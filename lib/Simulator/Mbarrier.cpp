@@ -245,54 +245,64 @@ Step pendingCount(Exec &exec, const Inst &inst) {
   return Step::Next;
 }
 
-/// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is
-/// over; now and then, as the ISA allows, it gives up at once.
-Step wait(Exec &exec, const Inst &inst) {
+/// What the lanes of a warp wait for, and which of them need not.
+struct WaitingLanes {
   std::array<MbarrierWait, kLanes> waits;
-  uint32_t passed = 0, valid = 0;
-  bool uniform = true;
-  unsigned first = llvm::countr_zero(exec.active);
-  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
-    unsigned lane = llvm::countr_zero(lanes);
-    Place p;
-    MbarrierWait &w = waits[lane];
-    w.byState = !(inst.aux & FlParity);
-    w.state =
-        w.byState ? exec.src<uint64_t>(inst, 2)[lane] >> 24 : exec.src<uint32_t>(inst, 2)[lane];
-    uint64_t address = addressAt(exec, inst, 1, lane);
-    // Lanes nearly always wait together for the same barrier.
-    if (lane != first && address == addressAt(exec, inst, 1, first) &&
-        w.state == waits[first].state) {
-      w = waits[first];
-      passed |= (passed >> first & 1) << lane;
-      valid |= (valid >> first & 1) << lane;
-      continue;
-    }
-    uniform &= lane == first;
-    if (!w.byState && w.state > 1)
-      exec.report(DiagKind::BarrierMisuse, inst,
-                  llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), lane);
-    w.state &= w.byState ? ~0ull : 1;
-    if (!place(exec, inst, 1, lane, p))
-      continue;
+  uint32_t passed = 0;
+  bool uniform = true; ///< all wait for the same
+};
+
+/// Looks at the barrier that a lane waits for.
+void look(Exec &exec, const Inst &inst, unsigned lane, WaitingLanes &found) {
+  MbarrierWait &w = found.waits[lane];
+  if (!w.byState && w.state > 1)
+    exec.report(DiagKind::BarrierMisuse, inst,
+                llvm::formatv("phase parity {0} is not 0 or 1", w.state).str(), lane);
+  w.state &= w.byState ? ~0ull : 1;
+  Place p;
+  Mbarrier *b = nullptr;
+  if (place(exec, inst, 1, lane, p)) {
     w.cta = p.cta;
     w.offset = p.offset;
-    Mbarrier *b = find(exec, inst, p, lane);
-    if (!b)
-      continue;
-    valid |= 1u << lane;
-    if (mbarrierPassed(*b, w.state, w.byState)) {
-      passed |= 1u << lane;
-      if (!(inst.aux & FlRelaxed))
-        observeMbarrier(*exec.warp, *b);
-    }
+    b = find(exec, inst, p, lane);
   }
   // A barrier that does not exist has been reported; waiting for it would only hide what else is
   // wrong.
-  passed |= exec.active & ~valid;
-  if (passed || inst.select == TestWait || exec.cluster->rng.below(16) == 0) {
-    exec.storePred(inst, 0, passed);
-    if (!passed) {
+  bool passes = !b || mbarrierPassed(*b, w.state, w.byState);
+  found.passed |= uint32_t(passes) << lane;
+  if (b && passes && !(inst.aux & FlRelaxed))
+    observeMbarrier(*exec.warp, *b);
+}
+
+WaitingLanes lookAtAll(Exec &exec, const Inst &inst) {
+  WaitingLanes found;
+  unsigned first = llvm::countr_zero(exec.active);
+  for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
+    unsigned lane = llvm::countr_zero(lanes);
+    MbarrierWait &w = found.waits[lane];
+    w.byState = !(inst.aux & FlParity);
+    w.state =
+        w.byState ? exec.src<uint64_t>(inst, 2)[lane] >> 24 : exec.src<uint32_t>(inst, 2)[lane];
+    // Lanes nearly always wait together for the same barrier.
+    if (lane != first && addressAt(exec, inst, 1, lane) == addressAt(exec, inst, 1, first) &&
+        w.state == found.waits[first].state) {
+      w = found.waits[first];
+      found.passed |= (found.passed >> first & 1) << lane;
+      continue;
+    }
+    found.uniform &= lane == first;
+    look(exec, inst, lane, found);
+  }
+  return found;
+}
+
+/// test_wait and try_wait. A failed try_wait suspends the lanes until the phase they wait for is
+/// over; now and then, as the ISA allows, it gives up at once.
+Step wait(Exec &exec, const Inst &inst) {
+  WaitingLanes found = lookAtAll(exec, inst);
+  if (found.passed || inst.select == TestWait || exec.cluster->rng.below(16) == 0) {
+    exec.storePred(inst, 0, found.passed);
+    if (!found.passed) {
       ++exec.cluster->failedPolls;
       ++exec.split->pc;
       exec.split->polling = true;
@@ -303,12 +313,12 @@ Step wait(Exec &exec, const Inst &inst) {
   Wait &w = exec.split->wait;
   w.value = exec.active;
   w.aliased = false;
-  if (uniform) {
+  if (found.uniform) {
     w.kind = Wait::MbarrierTry;
-    w.mbar = waits[first];
+    w.mbar = found.waits[llvm::countr_zero(exec.active)];
   } else {
     w.kind = Wait::Mbarriers;
-    w.lanes = std::make_unique<std::array<MbarrierWait, kLanes>>(waits);
+    w.lanes = std::make_unique<std::array<MbarrierWait, kLanes>>(found.waits);
   }
   return Step::Block;
 }
