@@ -153,7 +153,8 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
   }
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
   auto conflict = forEachRectangle(
-      extents, tileRank, indices, out.size(), [&](ArrayRef<int64_t> at, int64_t first) {
+      extents, tileRank, indices, out.size(),
+      [&, rows = rows, columns = columns](ArrayRef<int64_t> at, int64_t first) {
         return frame.view(load.getView())
             .load(frame.point, at, tileRank == 2, rows, columns, out.data() + first);
       });
@@ -274,7 +275,8 @@ static LogicalResult runStore(Frame &frame, Operation *op) {
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
   auto conflict =
       forEachRectangle(extents, tileRank, indices, in.size(),
-                       [&](ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
+                       [&, rows = rows, columns = columns](
+                           ArrayRef<int64_t> at, int64_t first) -> std::optional<Conflict> {
                          ViewMemory &view = frame.view(store.getView());
                          const double *from = in.data() + first;
                          if (!store.getAdd())
