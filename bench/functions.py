@@ -1,11 +1,11 @@
 """Attention with functions of scores and masks, variants of attention.tile, beside FlexAttention with the same functions.
 
 bf16, BSHD storage, batch and heads as in attention.py (16k tokens, hidden size 2048). Documents have 1024 tokens, windows
-1024 keys. FLOPs are counted on the pairs of a query and a key that the mask leaves, 4 d each. "to causal" is the rate of
-packed documents over that of the causal kernel on as many sequences of 1024 tokens. Variants whose blocks are a list are timed
-with the kernels that write the list, and again ("kept") without: with a list that was made before, as FlexAttention's is.
-Bundles: --list FILE with the options of the run, then test/gpu/build_bundles.py
---groups= --extra FILE. FlexAttention takes seconds to compile for each function and point.
+1024 keys; "packed" ones are given by where each begins, and not by number. FLOPs are counted on the pairs of a query and a
+key that the mask leaves, 4 d each. "to causal" is the rate of documents over that of the causal kernel on as many sequences of
+1024 tokens. Variants whose blocks are a list are timed with the kernels that write the list, and again ("kept") without: with
+a list that was made before, as FlexAttention's is. Bundles: --list FILE with the options of the run, then
+test/gpu/build_bundles.py --groups= --extra FILE. FlexAttention takes seconds to compile for each function and point.
 """
 
 import dataclasses
@@ -60,6 +60,13 @@ def make_documents(problem):
     return {"documents": numbers.expand(problem.batch, -1).contiguous()}
 
 
+def make_starts(problem):
+    import torch
+
+    starts = torch.arange(problem.seqlen, device="cuda", dtype=torch.int32) // DOCUMENT * DOCUMENT
+    return {"starts": starts.expand(problem.batch, -1).contiguous()}
+
+
 def make_bias(problem):
     import torch
 
@@ -88,6 +95,11 @@ def documents(problem, given):
     return None, lambda b, h, q, k: (numbers[b, q] == numbers[b, k]) & (q >= k)
 
 
+def packed(problem, given):
+    starts = given["starts"]
+    return None, lambda b, h, q, k: (k >= starts[b, q]) & (q >= k)
+
+
 def bias(problem, given):
     values = given["bias"]
     return (lambda s, b, h, q, k: s + values[q, k]), None
@@ -108,9 +120,13 @@ CASES = (
     Case("soft cap", "variants/softcap", lambda p: {"cap": CAP}, soft_cap),
     Case("documents", "variants/documents", make_documents, documents, lambda n: n // DOCUMENT * count_causal(DOCUMENT),
          has_list=True),
+    Case("packed", "variants/packed", make_starts, packed, lambda n: n // DOCUMENT * count_causal(DOCUMENT)),
     Case("bias", "variants/bias", make_bias, bias, parameters={"BIAS": "bf16", "OF_HEAD": "false"}),
     Case("relative", "variants/relative", make_table, relative, extents=lambda n: {"DISTANCES": 2 * n - 1}),
 )  # fmt: skip
+
+# Those held against the causal kernel on sequences as long as a document.
+OF_DOCUMENTS = ("documents", "packed")
 
 
 def parse_arguments():
@@ -132,7 +148,7 @@ def is_wanted(name, options):
 
 
 def configurations(d, seqlen):
-    """The kernels of a point by the name of their case; "documents, short" is the one that packed documents are held
+    """The kernels of a point by the name of their case; "documents, short" is the one that documents are held
     against. Of cases with a list also what takes it ("documents, kept") and what makes it ("documents, lists")."""
     heads = attention.HIDDEN // d
     sizes = {"H": heads, "HK": heads}
@@ -145,7 +161,9 @@ def configurations(d, seqlen):
         if case.has_list:
             for name, entry in (("kept", "attention"), ("lists", "attention_block_lists")):
                 found[f"{case.name}, {name}"] = cases.configuration(case.kernel, {**parameters, "KEPT": True}, entry=entry)
-    return {**found, "documents, short": cases.attention("bf16", d, d, True, shape=short)}
+    for name in OF_DOCUMENTS:
+        found[f"{name}, short"] = cases.attention("bf16", d, d, True, shape=short)
+    return found
 
 
 def find_expected(problem, given, functions):
@@ -236,7 +254,8 @@ def main():
     if options.list:
         with open(options.list, "w") as file:
             found = [item for point in points(options) for item in configurations(*point).items()]
-            json.dump([c for name, c in found if is_wanted(name.partition(",")[0], options)], file, indent=1)
+            wanted = {c["name"]: c for name, c in found if is_wanted(name.partition(",")[0], options)}
+            json.dump(list(wanted.values()), file, indent=1)
         return
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
@@ -253,8 +272,8 @@ def main():
             if loaded.get(case.name) is None:
                 continue
             measured = measure(case, problem, loaded, stopwatch, options)
-            if case.name == "documents" and loaded.get("documents, short") is not None:
-                short = time_short(problem, loaded["documents, short"], stopwatch)
+            if loaded.get(f"{case.name}, short") is not None:
+                short = time_short(problem, loaded[f"{case.name}, short"], stopwatch)
                 measured = [{**record, "short_tflops": short} for record in measured]
             for record in measured:
                 common.print_row(to_row(record))

@@ -48,6 +48,7 @@ GRID = {
     "variants/softcap": [{"D": ["64", "128", "256"]}],
     "variants/alibi": [{"D": ["64", "128", "256"]}],
     "variants/documents": [{"D": ["64", "128", "256"]}],
+    "variants/packed": [{"D": ["64", "128", "256"]}],
     "attention_bwd": [{"D": ["64", "128"], "CAUSAL": ["false", "true"]}],
     "attention_bwd_deterministic": [{"D": ["64", "128", "192", "256"]}],
     "attention_bwd_statistics": [{}, {"SUMS": ["true"]}],

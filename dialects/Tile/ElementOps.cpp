@@ -4,6 +4,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace tessera::tile;
@@ -126,5 +127,65 @@ LogicalResult VisitsOp::verifyRegions() {
     return emitOpError("has a region of one index, the iteration");
   if (body.empty() || !isa<MaskOp>(body.back()))
     return emitOpError("ends its region with tile.mask");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ReduceRangeOp
+//===----------------------------------------------------------------------===//
+
+/// Parses `min %i to 128 -> i32 { ... }`.
+ParseResult ReduceRangeOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  OpAsmParser::Argument number;
+  number.type = builder.getIndexType();
+  std::string kindName;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeywordOrString(&kindName))
+    return failure();
+  std::optional<ReduceKind> kind = symbolizeReduceKind(kindName);
+  if (!kind)
+    return parser.emitError(loc) << "takes min or max, got " << kindName;
+  int64_t count;
+  Type type;
+  if (parser.parseArgument(number) || parser.parseKeyword("to") || parser.parseInteger(count) ||
+      parser.parseArrow() || parser.parseType(type) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  result.getOrAddProperties<Properties>().kind = ReduceKindAttr::get(builder.getContext(), *kind);
+  result.getOrAddProperties<Properties>().count = builder.getI64IntegerAttr(count);
+  result.addTypes(type);
+  return parser.parseRegion(*result.addRegion(), {number});
+}
+
+void ReduceRangeOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << stringifyReduceKind(getKind()) << ' ' << getNumber() << " to " << getCount()
+          << " -> " << getType();
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"kind", "count"});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+void ReduceRangeOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (!region.empty() && region.getNumArguments() == 1)
+    setName(region.getArgument(0), "i");
+}
+
+LogicalResult ReduceRangeOp::verifyRegions() {
+  if (getKind() != ReduceKind::min && getKind() != ReduceKind::max)
+    return emitOpError("takes the least or the largest of integers, min or max; got ")
+           << stringifyReduceKind(getKind());
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())
+    return emitOpError("has a region of one index, the number");
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getNumOperands() != 1 || yield.getOperand(0).getType() != getType())
+    return emitOpError("ends its region with a tile.yield of ") << getType();
+  for (Operation &op : body.without_terminator()) {
+    bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
+    if (op.getNumRegions() != 0 || !isScalar || !(isa<LoadOp>(op) || isMemoryEffectFree(&op)))
+      return op.emitOpError("stands in a tile.reduce_range, which has scalar arithmetic and loads "
+                            "of elements");
+  }
   return success();
 }

@@ -396,6 +396,42 @@ def Tile_MaskOp : Tile_Op<"mask", [Terminator, Pure, HasParent<"VisitsOp">]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Bounds by values of rows
+//===----------------------------------------------------------------------===//
+
+def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
+    RecursiveMemoryEffects, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    SingleBlock]> {
+  let summary = "The least or the largest of integers that are computed one by one";
+  let description = [{
+    The region gives the integer of a number from 0 up to `count`, its argument. It has scalar arithmetic and loads of
+    elements, and no other effects. The result goes on as other scalars do: it may bound a loop that loads through a
+    pipe, as no tile in registers is involved. `tile-find-visits` makes it for masks that compare with values loaded for
+    each row.
+
+    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined by shuffles, in each warp that needs
+    the result. So the 32 lanes of an elected role stay together where the role has such an operation.
+
+    ```mlir
+    %least = tile.reduce_range min %i to 128 -> i32 {
+      %at = arith.addi %row, %i : index
+      %x = tile.load %starts[%b, %at] : !tile.view<[B, S], i32> -> i32
+      tile.yield %x : i32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, ConfinedAttr<I64Attr, [IntPositive]>:$count);
+  let results = (outs AnyTypeOf<[I32, I64]>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getNumber() { return getBody().getArgument(0); }
+    ::mlir::Value getYielded() { return getBody().front().getTerminator()->getOperand(0); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Loops of thread blocks that load for each other
 //===----------------------------------------------------------------------===//
 
@@ -492,10 +528,11 @@ def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"Speculate
     "$condition (`,` $values^)? attr-dict `:` type($condition) (`,` type($values)^)?";
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, HasParent<"SpeculateOp">]> {
-  let summary = "Ends the exact region of a speculation";
+def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "ReduceRangeOp"]>]> {
+  let summary = "Ends the exact region of a speculation, or the region of a tile.reduce_range";
   let description = [{
-    `values` are the results of the `tile.speculate`, whose exact region always holds.
+    `values` are the results of the `tile.speculate`, whose exact region always holds. Of a `tile.reduce_range` the value is
+    the integer of one number.
 
     ```mlir
     %guess = tile.speculate -> tensor<128xf32> {

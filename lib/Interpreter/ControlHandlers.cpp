@@ -114,10 +114,26 @@ static LogicalResult runVisits(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runReduceRange(Frame &frame, Operation *op) {
+  auto reduce = cast<tile::ReduceRangeOp>(op);
+  bool isLeast = reduce.getKind() == tile::ReduceKind::min;
+  int64_t count = reduce.getCount(), bound = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    frame.set(reduce.getNumber(), Ints{i});
+    if (failed(frame.runBlock(reduce.getBody().front())))
+      return failure();
+    int64_t value = frame.scalar(reduce.getYielded());
+    bound = i == 0 ? value : isLeast ? std::min(bound, value) : std::max(bound, value);
+  }
+  frame.set(reduce.getResult(), Ints{bound});
+  return success();
+}
+
 void interp::addControlHandlers(HandlerTable &table) {
   table.add<scf::ForOp>(runFor);
   table.add<scf::IfOp>(runIf);
   table.add<scf::WhileOp>(runWhile);
   table.add<tile::SpeculateOp>(runSpeculate);
   table.add<tile::VisitsOp>(runVisits);
+  table.add<tile::ReduceRangeOp>(runReduceRange);
 }

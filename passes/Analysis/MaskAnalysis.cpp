@@ -6,6 +6,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "passes/Analysis/RowBounds.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,9 +19,11 @@ namespace {
 /// The index along an axis modulo a period, which is the extent of the axis for the index itself.
 using AxisIndex = std::pair<int64_t, int64_t>;
 
-/// slope * iv + sum(coefficient * symbol) + constant + sum(coefficient * (index along an axis)).
+/// slope * iv + sum(coefficient * symbol) + constant + sum(coefficient * (index along an axis))
+/// + sum(coefficient * (what is loaded for each row or column)).
 struct AffineTile : InductionBound {
   llvm::SmallMapVector<AxisIndex, int64_t, 2> axes;
+  llvm::SmallMapVector<Value, int64_t, 2> loaded;
 
   /// Adds `factor * other`; false when a coefficient leaves 64 bits.
   bool add(const AffineTile &other, int64_t factor) {
@@ -33,12 +36,15 @@ struct AffineTile : InductionBound {
       fits = fits && accumulate(symbols[symbol], coefficient);
     for (auto [axis, coefficient] : other.axes)
       fits = fits && accumulate(axes[axis], coefficient);
+    for (auto [tile, coefficient] : other.loaded)
+      fits = fits && accumulate(loaded[tile], coefficient);
     return fits;
   }
 
   bool isConstant() const {
     auto isZero = [](const auto &entry) { return entry.second == 0; };
-    return slope == 0 && llvm::all_of(axes, isZero) && llvm::all_of(symbols, isZero);
+    return slope == 0 && llvm::all_of(axes, isZero) && llvm::all_of(symbols, isZero) &&
+           llvm::all_of(loaded, isZero);
   }
 
   /// The same in a tile whose axes are exchanged.
@@ -52,7 +58,8 @@ struct AffineTile : InductionBound {
 
 class MaskAnalyzer {
 public:
-  MaskAnalyzer(scf::ForOp loop, std::string &reason) : loop(loop), reason(reason) {}
+  MaskAnalyzer(scf::ForOp loop, std::string &reason, RowBounds *rows)
+      : loop(loop), reason(reason), rows(rows) {}
 
   /// Remembers results: conditions share operands, and a chain of them has exponentially many
   /// paths.
@@ -90,6 +97,7 @@ private:
 
   scf::ForOp loop;
   std::string &reason;
+  RowBounds *rows; ///< null where values that are loaded have no bounds
   llvm::DenseMap<Value, std::optional<AffineTile>> forms;
   llvm::DenseMap<Value, std::optional<MaskRanges>> masks;
 };
@@ -137,6 +145,10 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
     if (!integer.isSignedIntN(64))
       return refuse("a constant exceeds 64 bits");
     form.constant = integer.getSExtValue();
+    return form;
+  }
+  if (isa<ShapedType>(value.getType()) && rows && rows->covers(value)) {
+    form.loaded[value] = 1;
     return form;
   }
   if (isa<ShapedType>(value.getType()))
@@ -206,6 +218,9 @@ std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool n
                             llvm::AddOverflow(worst.constant, reach, worst.constant)))
       return refuse("a coefficient exceeds 64 bits");
   }
+  for (auto [tile, coefficient] : worst.loaded)
+    if (coefficient != 0)
+      worst.symbols[rows->get(tile, /*largest=*/coefficient > 0)] += coefficient;
   // Users of the bound negate it and add one of its coefficients to another.
   if (!llvm::isInt<62>(worst.constant) || !llvm::isInt<62>(worst.slope) ||
       llvm::any_of(worst.symbols, [](const auto &e) { return !llvm::isInt<62>(e.second); }))
@@ -380,14 +395,14 @@ bool tessera::isPositionMask(Value condition) {
 }
 
 std::optional<MaskRanges> tessera::analyzeMask(Value condition, scf::ForOp loop,
-                                               std::string &reason) {
-  return MaskAnalyzer(loop, reason).mask(condition);
+                                               std::string &reason, RowBounds *rows) {
+  return MaskAnalyzer(loop, reason, rows).mask(condition);
 }
 
 std::optional<InductionBound> tessera::boundWhereFalse(arith::CmpIPredicate predicate, Value lhs,
                                                        Value rhs, scf::ForOp loop,
-                                                       std::string &reason) {
-  return MaskAnalyzer(loop, reason).whereFalse(predicate, lhs, rhs);
+                                                       std::string &reason, RowBounds *rows) {
+  return MaskAnalyzer(loop, reason, rows).whereFalse(predicate, lhs, rhs);
 }
 
 void tessera::hoistInvariantScalars(scf::ForOp loop) {

@@ -17,6 +17,8 @@
 
 namespace tessera {
 
+class RowBounds;
+
 /// slope * (induction variable) + sum(coefficient * symbol) + constant <= 0, in
 /// which the symbols are loop-invariant integers.
 struct InductionBound {
@@ -40,15 +42,16 @@ bool isPositionMask(mlir::Value condition);
 /// loop-invariant scalars, or minima, maxima and absolute values of such tiles, combined by andi,
 /// ori and xori with true, splat, broadcast or transposed. When neither range can be derived,
 /// returns std::nullopt and says why in `reason`. Integer arithmetic is taken not to wrap. Without
-/// a loop all scalars are invariant, and the bounds are conditions.
+/// a loop all scalars are invariant, and the bounds are conditions. With `rows` tiles may also have
+/// integers in them that are loaded for each row or column, whose bounds become symbols.
 std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp loop,
-                                      std::string &reason);
+                                      std::string &reason, RowBounds *rows = nullptr);
 
 /// Where the bound holds, no element of `lhs` compares as `predicate`, one of slt, sle, sgt and
 /// sge, with that of `rhs`. std::nullopt with a `reason` where they are not affine as above.
 std::optional<InductionBound> boundWhereFalse(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
                                               mlir::Value rhs, mlir::scf::ForOp loop,
-                                              std::string &reason);
+                                              std::string &reason, RowBounds *rows = nullptr);
 
 /// The predicate that holds of b and a where `predicate` does of a and b.
 mlir::arith::CmpIPredicate mirrorPredicate(mlir::arith::CmpIPredicate predicate);

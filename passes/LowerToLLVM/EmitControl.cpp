@@ -1,5 +1,6 @@
 //===- EmitControl.cpp - Loops and conditionals as blocks -----------------===//
 
+#include "dialects/Hop/Machine.h"
 #include "passes/LowerToLLVM/Emitter.h"
 
 using namespace mlir;
@@ -152,4 +153,46 @@ LogicalResult Emitter::emitWhile(scf::WhileOp loop) {
   builder.setInsertionPointToStart(after);
   setFlatValues(loop.getResults(), after->getArguments());
   return success();
+}
+
+/// Each lane takes every 32nd number; what lanes have beyond the last one is the last one's.
+LogicalResult Emitter::emitReduceRange(tile::ReduceRangeOp op) {
+  bool isLeast = op.getKind() == tile::ReduceKind::min;
+  auto choose = [&](Value a, Value b) -> Value {
+    if (isLeast)
+      return LLVM::SMinOp::create(builder, loc, a, b);
+    return LLVM::SMaxOp::create(builder, loc, a, b);
+  };
+  int64_t count = op.getCount();
+  Value bound;
+  for (int64_t first = 0; first < count; first += hopper::warpThreads) {
+    Value number = add(thread.lane, first);
+    if (first + hopper::warpThreads > count)
+      number = LLVM::SMinOp::create(builder, loc, number, i32(count - 1));
+    bind(op.getNumber(), {number});
+    if (failed(emitBlock(op.getBody().front())))
+      return failure();
+    loc = op.getLoc();
+    Value value = scalar(op.getYielded());
+    bound = bound ? choose(bound, value) : value;
+  }
+  for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
+    bound = choose(bound, exchange(bound, distance));
+  bind(op, {bound});
+  return success();
+}
+
+/// What the lane has for `value` whose number differs in one bit.
+Value Emitter::exchange(Value value, int64_t distance) {
+  if (!value.getType().isInteger(64))
+    return shuffle("bfly", value, i32(distance));
+  Value low = LLVM::TruncOp::create(builder, loc, builder.getI32Type(), value);
+  Value high = LLVM::TruncOp::create(builder, loc, builder.getI32Type(),
+                                     LLVM::LShrOp::create(builder, loc, value, i64(32)));
+  auto other = [&](Value half) -> Value {
+    return LLVM::ZExtOp::create(builder, loc, builder.getI64Type(),
+                                shuffle("bfly", half, i32(distance)));
+  };
+  Value there = LLVM::ShlOp::create(builder, loc, other(high), i64(32));
+  return LLVM::OrOp::create(builder, loc, there, other(low));
 }

@@ -1,6 +1,7 @@
 //===- EmitKernel.cpp - The frame of a kernel and its roles ---------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -166,8 +167,14 @@ LogicalResult Emitter::emitShared(const hop::RoleTeam &team, Value threadIndex, 
   return success();
 }
 
-/// Writes the program of `role` for one thread of the warps that come here; the others leave.
+/// Writes the program of `role` for one thread of the warp that comes here; the others leave. Where
+/// the warp computes bounds together, they stay, and do nothing but scalars.
 LogicalResult Emitter::emitElected(Block *exit) {
+  if (role.walk([](tile::ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
+    thread.chosen =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
+    return emitRole(exit);
+  }
   Block *warp = builder.getInsertionBlock();
   Block *body = builder.createBlock(warp->getNextNode());
   builder.setInsertionPointToEnd(warp);
@@ -207,6 +214,7 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstW
     return LLVM::LShrOp::create(builder, loc, value, i32(by));
   };
   thread.warpgroup = warpgroup;
+  thread.chosen = {};
   thread.inGroup = bits(threadIndex, hopper::warpgroupThreads - 1);
   if (firstWarp)
     thread.inGroup = add(thread.inGroup, -firstWarp * hopper::warpThreads);
@@ -233,11 +241,50 @@ LogicalResult Emitter::emitBlock(Block &block) {
   return success();
 }
 
+/// Whether `op` does more than compute scalars and places, so that one thread of an elected role
+/// does it.
+static bool isOfOneThread(Operation *op) {
+  auto isNumber = [](Type type) { return type.isIntOrIndex(); };
+  return isa<tile::StoreOp>(op) ||
+         (isa<hop::HopDialect>(op->getDialect()) && op->getNumRegions() == 0 &&
+          !isa<hop::MarkOp>(op) && !isMemoryEffectFree(op) &&
+          llvm::all_of(op->getResultTypes(), isNumber));
+}
+
+/// Has the chosen lane do `op`; what it gives, a number at most, is that of all lanes.
+LogicalResult Emitter::emitByChosen(Operation *op) {
+  Block *after = splitBlock();
+  Block *inner = builder.createBlock(after);
+  builder.setInsertionPointToEnd(inner->getPrevNode());
+  Values none;
+  if (op->getNumResults() == 1) {
+    after->addArgument(builder.getI32Type(), loc);
+    none.push_back(i32(0));
+  }
+  LLVM::CondBrOp::create(builder, loc, thread.chosen, inner, {}, after, none);
+  builder.setInsertionPointToEnd(inner);
+  if (failed(emitForThread(op)))
+    return failure();
+  Values given;
+  if (!none.empty())
+    given.push_back(scalar(op->getResult(0)));
+  LLVM::BrOp::create(builder, loc, given, after);
+  builder.setInsertionPointToStart(after);
+  if (!none.empty())
+    bind(op->getResult(0), {shuffle("idx", after->getArgument(0), i32(0))});
+  return success();
+}
+
 LogicalResult Emitter::emitOp(Operation *op) {
+  return thread.chosen && isOfOneThread(op) ? emitByChosen(op) : emitForThread(op);
+}
+
+LogicalResult Emitter::emitForThread(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::IfOp conditional) { return emitIf(conditional); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
+      .Case([&](tile::ReduceRangeOp reduce) { return emitReduceRange(reduce); })
       .Case([&](tile::DimOp dim) {
         bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
         return success();

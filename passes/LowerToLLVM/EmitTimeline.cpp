@@ -44,7 +44,9 @@ void Emitter::emitTimelineRoleStart() {
   timeline.record =
       add(timeline.memory, LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), offset));
   timeline.writes = timeline.isRecorded;
-  if (!role.isElected()) {
+  if (thread.chosen) {
+    timeline.writes = LLVM::AndOp::create(builder, loc, timeline.isRecorded, thread.chosen);
+  } else if (!role.isElected()) {
     Value leads =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
     timeline.writes = LLVM::AndOp::create(builder, loc, timeline.isRecorded, leads);

@@ -42,6 +42,9 @@ struct ThreadValues {
   mlir::Value firstColumn; ///< 2 * (lane % 4)
   mlir::Value isLeader;    ///< i32: 1 in the first of these threads
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+  /// i1: of the 32 lanes of an elected role that stay together, the one that does what one thread
+  /// does; null in other roles.
+  mlir::Value chosen;
   mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
 };
 
@@ -80,6 +83,8 @@ private:
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup, int64_t firstWarp = 0);
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
+  mlir::LogicalResult emitByChosen(mlir::Operation *op);
+  mlir::LogicalResult emitForThread(mlir::Operation *op);
 
   // Control flow: EmitControl.cpp.
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
@@ -91,6 +96,8 @@ private:
   void bind(mlir::Value value, Values elements) { fragments[value] = std::move(elements); }
   mlir::Block *splitBlock();
   mlir::Block *enterIf(mlir::Value condition);
+  mlir::LogicalResult emitReduceRange(tile::ReduceRangeOp op);
+  mlir::Value exchange(mlir::Value value, int64_t distance);
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);

@@ -126,7 +126,7 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   }
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
   if (!sumsApart)
-    split.producer = fields.producerRegisters.value_or(hopper::leastRoleRegisters);
+    split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters =
       fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model)
                                        : transposes ? model.transposerRegisters

@@ -48,6 +48,9 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   accumulators = DotDivision::countAccumulators(kernel);
   converts = !findConversions(kernel).empty();
   gathers = !pipedGathers(kernel).empty();
+  if (kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    leastOfProducer =
+        findSpeculation(kernel) ? model.boundingRegistersOfTwo : model.boundingRegisters;
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -103,10 +106,9 @@ SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t out
   return use;
 }
 
-/// `split` with `asked` for the producer: what more it takes, the consumers have less.
-static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers,
-                                  std::optional<int64_t> asked) {
-  split.producer = asked.value_or(split.producer);
+/// `split` with `wanted` for the producer: what more it takes, the consumers have less.
+static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers, int64_t wanted) {
+  split.producer = wanted;
   int64_t pool = (consumers + 1) * hop::entryRegisters(consumers + 1);
   int64_t left = llvm::alignDown((pool - split.producer) / consumers, 8);
   if (left >= split.producer)
@@ -120,12 +122,14 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                                                         int64_t consumers) const {
   RegisterSplit split = registerSplit(consumers, warpSpecialize, model);
   if (warpSpecialize)
-    split = takeProducer(split, consumers, requested.producerRegisters);
+    split = takeProducer(
+        split, consumers,
+        requested.producerRegisters.value_or(std::max(split.producer, leastOfProducer)));
   ScheduleFields fields = requested;
   fields.consumers = consumers;
+  fields.warpSpecialize = warpSpecialize;
   leaveForHelper(split, fields);
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
-  fields.warpSpecialize = warpSpecialize;
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
   if (!fields.loads)
     fields.loads = evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))

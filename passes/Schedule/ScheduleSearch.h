@@ -153,6 +153,8 @@ private:
   bool converts = false;
   /// Whether dots read tiles of gathered rows.
   bool gathers = false;
+  /// Registers that a thread of the producer needs at least.
+  int64_t leastOfProducer = hopper::leastRoleRegisters;
   /// What tile-warp-specialize would say of each number of consumers.
   std::map<std::pair<int64_t, tile::PlacementKind>, std::optional<std::string>> divisions;
   /// The dots of consumers with different programs, by their number, or why they have none.

@@ -11,6 +11,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
 
 namespace tessera {
@@ -33,7 +34,7 @@ struct Hull {
 class HullFinder {
 public:
   HullFinder(VisitsOp visits, scf::ForOp loop)
-      : visits(visits), loop(loop), builder(visits.getLoc(), visits) {}
+      : visits(visits), loop(loop), builder(visits.getLoc(), visits), rows(loop) {}
 
   /// The iterations in which an element of `mask` may be `wanted`.
   Hull find(Value mask, bool wanted);
@@ -41,6 +42,8 @@ public:
   StringRef getReason() const { return reason; }
   /// Whether the mask has parts between which there may be iterations that it leaves out.
   bool hasGaps() const { return gaps; }
+  /// Whether values that are loaded for each row bound it.
+  bool takesRows() const { return rows.areUsed(); }
 
 private:
   Hull refuse(const Twine &why) {
@@ -68,6 +71,7 @@ private:
   VisitsOp visits;
   scf::ForOp loop;
   ImplicitLocOpBuilder builder;
+  RowBounds rows;
   std::string reason;
   bool gaps = false;
   /// Comparisons may share operands, so that a chain of them has exponentially many paths.
@@ -180,7 +184,7 @@ Hull HullFinder::compare(Predicate predicate, Value lhs, Value rhs) {
   if (std::optional<Hull> hull = compareParts(mirrorPredicate(predicate), rhs, lhs))
     return *hull;
   std::string why;
-  std::optional<InductionBound> whereFalse = boundWhereFalse(predicate, lhs, rhs, loop, why);
+  std::optional<InductionBound> whereFalse = boundWhereFalse(predicate, lhs, rhs, loop, why, &rows);
   return whereFalse ? bounded(*whereFalse) : refuse(why);
 }
 
@@ -242,11 +246,14 @@ static scf::ForOp makeLoop(VisitsOp visits) {
 /// Which iterations `visits` is taken to have, and why it may have others than the mask leaves.
 static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder) {
   InFlightDiagnostic remark = visits.emitRemark();
+  StringRef basis = finder.takesRows() ? "comparisons with the least and the largest of what is "
+                                         "loaded for each row"
+                                       : "comparisons";
   if (hull.first && hull.past)
-    remark << "the mask leaves out iterations at both ends, as its comparisons say";
+    remark << "the mask leaves out iterations at both ends, as its " << basis << " say";
   else if (hull.first || hull.past)
     remark << "the mask leaves out iterations at the " << (hull.first ? "start" : "end")
-           << ", as its comparisons say";
+           << ", as its " << basis << " say";
   else
     remark << "every iteration is visited";
   bool bounds = hull.first || hull.past;

@@ -6,6 +6,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
 
 namespace tessera {
@@ -41,7 +42,8 @@ struct FoldableSelect {
 class LoopSplitter {
 public:
   explicit LoopSplitter(scf::ForOp loop)
-      : loop(loop), builder(loop.getLoc(), loop), unitStep(matchPattern(loop.getStep(), m_One())) {}
+      : loop(loop), builder(loop.getLoc(), loop), rows(loop),
+        unitStep(matchPattern(loop.getStep(), m_One())) {}
 
   void run();
 
@@ -62,6 +64,7 @@ private:
 
   scf::ForOp loop;
   ImplicitLocOpBuilder builder;
+  RowBounds rows;
   bool unitStep;
   SmallVector<FoldableSelect> selects;
   /// Whether some select needs its mask at the start, or at the end.
@@ -89,7 +92,7 @@ static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {
 SmallVector<Term> LoopSplitter::findTerms(Value condition, bool arm) {
   return llvm::map_to_vector(getMaskTerms(condition, arm), [&](Value value) -> Term {
     std::string reason;
-    std::optional<MaskRanges> ranges = analyzeMask(value, loop, reason);
+    std::optional<MaskRanges> ranges = analyzeMask(value, loop, reason, &rows);
     if (!ranges || !(arm ? ranges->allTrue : ranges->allFalse))
       return {false, false};
     ArrayRef<InductionBound> bounds = arm ? *ranges->allTrue : *ranges->allFalse;
@@ -111,7 +114,7 @@ void LoopSplitter::findSelects() {
         select.emitRemark("mask kept in every iteration: ") << reason;
     };
     std::string reason;
-    std::optional<MaskRanges> ranges = analyzeMask(condition, loop, reason);
+    std::optional<MaskRanges> ranges = analyzeMask(condition, loop, reason, &rows);
     if (!ranges) {
       keep(reason);
       continue;

@@ -16,6 +16,11 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     them leaves. Where a part of the mask is something else it is taken to be true, and a remark says why. An interval with
     two computed ends does not end before it begins.
 
+    Comparisons may also take integers that are loaded for each row, or gathered by what is, from views that the kernel does
+    not store: the least or the largest of a tile's rows bounds them, which a `tile.reduce_range` finds at the start of the
+    grid point. `tile-split-loops` does the same. Where a view ends with the rows of the grid, rows past its end count as its
+    last one, so that the last tile visits no more than others.
+
     ```mlir
     %first, %past = tile.visits %j = %c0 to %blocks {
       %col = arith.muli %j, %c64 : index
@@ -366,6 +371,8 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
     also runs the iterations that need both, when the window is narrower than a block.
 
     The loops that keep their masks are marked `tile.boundary`: they run few iterations.
+
+    Values that are loaded for each row are bounded as in `tile-find-visits`.
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
     cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as

@@ -6,6 +6,7 @@
 
 #include "passes/WarpSpecialize/RoleAssignment.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -48,6 +49,11 @@ bool RoleAssignment::insert(llvm::DenseMap<Key, RoleSet> &sets, Key key, unsigne
 LogicalResult RoleAssignment::assign(Operation *op, unsigned role) {
   if (!insert(operations, op, role))
     return success();
+  SetVector<Value> captured;
+  if (isa<tile::ReduceRangeOp>(op))
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+  if (failed(needAll(captured.getArrayRef(), role)))
+    return failure();
   auto bound = dyn_cast<tile::CommonBoundOp>(op);
   if (failed(bound ? need(boundOf(bound, roles[role]), role) : needAll(op->getOperands(), role)))
     return failure();
@@ -130,8 +136,11 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
       return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);
     if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
       return assignResult(store, role);
-    if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) ||
-        operations.contains(op))
+    bool isAssigned = operations.contains(op);
+    if (isa<tile::ReduceRangeOp>(op)) // with what is in it
+      return isAssigned || succeeded(assign(op, role)) ? WalkResult::skip()
+                                                       : WalkResult::interrupt();
+    if (op == kernel || isa<scf::YieldOp, tile::YieldOp, tile::ReturnOp>(op) || isAssigned)
       return success();
     if (op->getNumRegions() == 0)
       return assign(op, role);

@@ -66,6 +66,7 @@ LogicalResult Slicer::cloneOwn(Operation *op, OpBuilder &builder) {
       .Case([&](scf::ForOp loop) { return cloneLoop(loop, builder); })
       .Case([&](scf::IfOp conditional) { return cloneConditional(conditional, builder); })
       .Case([&](tile::SpeculateOp speculation) { return cloneSpeculation(speculation, builder); })
+      .Case([&](tile::ReduceRangeOp) { return builder.clone(*op, whole), success(); })
       .Default([&](Operation *) -> LogicalResult {
         if (op->getNumResults() == 1 && RowPartition::isRematerializable(op->getResult(0)) &&
             isa<RankedTensorType>(op->getResult(0).getType()))

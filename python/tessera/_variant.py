@@ -40,6 +40,23 @@ def keep_lists(source, **sizes):
     return source.replace(_LISTED, _LISTED + _KEPT + lines, 1)
 
 
+# What a mask loads for each row takes registers, which larger tiles have not.
+_TILE_OF_ROWS = "param BM : int = 128\n\n"
+
+
+def _loads_by(lines, index):
+    """Whether the text of a function loads elements whose place depends on an index."""
+    depends = {index}
+    for line in lines:
+        result, _, operation = line.strip().partition(" = ")
+        if depends.isdisjoint(re.findall(r"%\w+", operation)):
+            continue
+        if operation.startswith("tile.load"):
+            return True
+        depends.add(result)
+    return False
+
+
 class Mask:
     """Which queries see which keys: a function of (b, h, q, k) and of further arguments by name.
 
@@ -130,8 +147,9 @@ class Variant:
                The kernel gets them after its own. Numbers that a function finds elsewhere are constants.
 
     visits:    how the blocks of keys are found in which the mask leaves something: "interval", from the first to the last
-               that its comparisons leave, or "list", by a kernel that computes the mask first. Unless it is given, a mask
-               whose comparisons do not say it all takes a list (attention_visits.tile).
+               that its comparisons leave, also those with what is loaded for each query, or "list", by a kernel that
+               computes the mask first. Unless it is given, a mask whose comparisons do not say it all takes a list
+               (attention_visits.tile).
 
     Functions are traced: they compute with operators, comparisons, `abs`, and the functions of this package. Raises
     TraceError, with the line, for anything else.
@@ -149,12 +167,14 @@ class Variant:
         self.learnable = ()
         lines, places = self._write_functions()
         functions = "".join(f"{line}\n" for line in lines)
-        lists = ""
+        settings = ""
         if self._takes_list(visits, functions):
-            lists = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n\n'
+            settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n\n'
+        elif _loads_by(self._of_mask, "%q"):
+            settings = _TILE_OF_ROWS
         #: The text of the source, for `compile` and for a file.
-        self.source = _HEAD.format("attention") + lists + functions
-        self._places = [""] * (2 + lists.count("\n")) + places
+        self.source = _HEAD.format("attention") + settings + functions
+        self._places = [""] * (2 + settings.count("\n")) + places
 
     def _arguments_of(self, function):
         if isinstance(function, Mask):

@@ -579,7 +579,7 @@ class FunctionsTest(unittest.TestCase):
 
     def test_configurations(self):
         found = functions.configurations(128, 4096)
-        more = {"documents, kept", "documents, lists", "documents, short"}
+        more = {"documents, kept", "documents, lists", "documents, short", "packed, short"}
         self.assertEqual(set(found), {case.name for case in functions.CASES} | more)
         self.assertEqual(found["documents, kept"]["parameters"], {"T": "bf16", "D": 128, "KEPT": "true"})
         self.assertEqual(found["documents"]["shape"], {"B": 4, "H": 16, "HK": 16, "SQ": 4096, "SK": 4096})

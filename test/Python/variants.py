@@ -9,7 +9,7 @@ import struct
 import unittest
 
 import tessera
-from tessera import masks
+from tessera import _trace, masks
 
 T = tessera
 
@@ -204,6 +204,18 @@ class VisitsTest(unittest.TestCase):
         self.assertEqual(self.form(lambda b, h, q, k: abs(q - k) > h), "head")
         self.assertEqual(self.form(lambda b, h, q, k, n: n[q] == n[k], n=("SK",)), "one")
         self.assertEqual(self.form(lambda b, h, q, k, n: n[b, q] == n[b, k], n=("B", "SK")), "batch")
+
+    def test_rows(self):
+        """Comparisons with integers that are loaded for each query bound the blocks, and tiles leave registers for them."""
+
+        def packed(b, h, q, k):
+            starts = _trace.View(_trace.current(), "starts", ("SK",), "i32")
+            return (starts[q] <= k) & (k <= q)
+
+        self.assertEqual(self.form(packed), "interval")
+        self.assertIn("param BM : int", T.Variant(mask=packed).source)
+        self.assertNotIn("param BM : int", T.Variant(mask=masks.causal).source)
+        self.assertEqual(self.form(lambda b, h, q, k, n: n[q] <= k, n=("SQ",)), "one")  # Of floats.
 
     def test_given(self):
         self.assertEqual(self.form(masks.causal, visits="list"), "one")

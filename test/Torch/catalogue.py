@@ -253,7 +253,8 @@ def _trace(score_mod, mask_mod):
 def _evaluate(kind, function, scores):
     """The function of each score and its place by the interpreter."""
     written, found = _trace(*((function, None) if kind == "score" else (None, function)))
-    body = written.source.partition("\n")[2]
+    # The functions alone: not the template, and what is set of its parameters.
+    body = written.source[written.source.index("func.func") :]
     views = [_captured.to_view(found[index]) for index in written.views]
     numbers, integers = ([found[index] for index in part] for part in (written.numbers, written.integers))
     given = _captured.name_given(views, numbers, integers, written.names)

@@ -24,6 +24,20 @@ def draw_documents(batch, sq, sk, ordered):
     return {"documents": numbers.sort(dim=1).values.contiguous() if ordered else numbers}
 
 
+def pack(batch, sk):
+    """Where the sequence of each key begins."""
+    numbers = torch.randint(0, 5, (batch, sk), device="cuda").sort(dim=1).values
+    return {"starts": torch.searchsorted(numbers, numbers).int()}
+
+
+def hide_others(s, starts):
+    sq, sk = s.shape[2:]
+    own = torch.arange(sq, device="cuda") + sk - sq
+    keys = torch.arange(sk, device="cuda")
+    first = torch.where(own >= 0, starts[:, own.clamp(min=0)], 0)
+    return s.masked_fill(((keys < first[:, :, None]) | (keys > own[:, None])[None])[:, None], -torch.inf)
+
+
 def hide(s, documents):
     sq, sk = s.shape[2:]
     own = torch.arange(sq, device="cuda")[:, None] + sk - sq
@@ -36,6 +50,8 @@ def hide(s, documents):
 def bend(s, kernel, given):
     if kernel == "variants/documents":
         return hide(s, given["documents"])
+    if kernel == "variants/packed":
+        return hide_others(s, given["starts"])
     if kernel == "variants/bias":
         return s + given["bias"].to(s.dtype)
     if kernel == "variants/relative":
@@ -48,6 +64,8 @@ def bend(s, kernel, given):
 def make_arguments(kernel, heads, sq, sk, ordered):
     if kernel == "variants/documents":
         return draw_documents(2, sq, sk, ordered)
+    if kernel == "variants/packed":
+        return pack(2, sk)
     if kernel == "variants/bias":
         padded = torch.full((heads, sq, (sk + 3) // 4 * 4), float("nan"), device="cuda")
         padded[..., :sk] = torch.randn((heads, sq, sk), device="cuda")
@@ -99,7 +117,7 @@ def main():
     parser.add_argument("--bundles", metavar="DIR")
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
     options = parser.parse_args()
-    names = [f"variants/{name}" for name in ("documents", "bias", "relative", "sink")]
+    names = [f"variants/{name}" for name in ("documents", "packed", "bias", "relative", "sink")]
     if options.list:
         with open(options.list, "w") as file:
             json.dump([cases.configuration(name, {"T": "bf16", "D": d}) for name in names for d in DIMS], file, indent=1)

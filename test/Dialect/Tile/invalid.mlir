@@ -808,6 +808,43 @@ tile.kernel @k(%x: f32) grid(%m = 1) {
 
 // -----
 
+tile.kernel @k(%x: i32) grid(%m = 1) {
+  // expected-error @+1 {{takes the least or the largest of integers, min or max; got sum}}
+  %sum = tile.reduce_range sum %i to 8 -> i32 {
+    tile.yield %x : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%x: i64) grid(%m = 1) {
+  // expected-error @+1 {{ends its region with a tile.yield of 'i32'}}
+  %least = tile.reduce_range min %i to 8 -> i32 {
+    tile.yield %x : i64
+  }
+}
+
+// -----
+
+tile.kernel @k(%x: i32) grid(%m = 1) {
+  %least = tile.reduce_range min %i to 8 -> i32 {
+    // expected-error @+1 {{stands in a tile.reduce_range, which has scalar arithmetic and loads of elements}}
+    %t = tile.splat %x : i32 -> tensor<8xi32>
+    tile.yield %x : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%x: i32) grid(%m = 1) {
+  // expected-error @+1 {{attribute 'count' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %least = tile.reduce_range min %i to 0 -> i32 {
+    tile.yield %x : i32
+  }
+}
+
+// -----
+
 // expected-error @+1 {{has "tile.overridable" = unit; it is a unit of a func.func}}
 "test.op"() {tile.overridable} : () -> ()
 

@@ -8,23 +8,30 @@ import struct
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Kernels" / "Inputs"))
+from reference import save  # noqa: E402
+
 BLOCK, ROWS, COUNT = 16, 64, 60
 SOURCE = """
 !C = tensor<{rows}x{block}xi32>
 !M = tensor<{rows}x{block}xi1>
 !T = tensor<{rows}x{block}xf32>
 !V = !tile.view<[M, {block}], f32>
-tile.kernel @k({views}, %n: index) grid(%m = M ceildiv {rows}) {{
+tile.kernel @k({views}, %r: !tile.view<[{length}], i32>, %n: index) grid(%m = M ceildiv {rows}) {{
   %c0 = arith.constant 0 : index
   %block = arith.constant {block} : index
   %rows = arith.constant {rows} : index
   %row = arith.muli %m, %rows : index
+  %shift = arith.constant {shift} : index
+  %place = arith.addi %row, %shift : index
+  %own = tile.load %r[%place] : !tile.view<[{length}], i32> -> tensor<{rows}xi32>
 {masks}}}
 """
 MASK = """  %first{i}, %past{i} = tile.visits %j = %c0 to %n {{
     %col = arith.muli %j, %block : index
     %k = tile.iota %col axis 1 : !C
     %q = tile.iota %row axis 0 : !C
+    %l = tile.broadcast %own axis 1 : tensor<{rows}xi32> -> !C
 {body}    tile.mask {mask} : !M
   }}
   %i{i} = arith.constant 4096 : index
@@ -46,8 +53,8 @@ PREDICATES = {
 class Mask:
     """A mask as text and as a function of q and k."""
 
-    def __init__(self, rng):
-        self.rng, self.lines, self.comparisons, self.count = rng, [], 0, 0
+    def __init__(self, rng, loaded):
+        self.loaded, self.rng, self.lines, self.comparisons, self.count = loaded, rng, [], 0, 0
         self.name, self.function = self.condition(2)
 
     def emit(self, text):
@@ -59,9 +66,11 @@ class Mask:
         return self.emit(f"arith.constant dense<{value}> : !C")
 
     def number(self, depth):
-        kind = self.rng.choice(["q", "k", "c", "sum", "difference", "scaled", "min", "max", "abs"][: 9 if depth else 3])
+        kind = self.rng.choice(["q", "k", "c", "l", "sum", "difference", "scaled", "min", "max", "abs"][: 10 if depth else 4])
         if kind in "qk":
             return f"%{kind}", (lambda q, k: q) if kind == "q" else (lambda q, k: k)
+        if kind == "l":
+            return "%l", lambda q, k: self.loaded[q]
         if kind == "c":
             value = self.rng.randint(-80, 200)
             return self.constant(value), lambda q, k: value
@@ -96,9 +105,9 @@ class Mask:
         return self.emit(f"arith.ori {a}, {b} : !M"), lambda q, k: f(q, k) or g(q, k)
 
     def is_plain(self):
-        """One comparison of one affine difference: no part of it hides another."""
+        """One comparison of one affine difference: no part of it hides another, and nothing is loaded, which may go with q."""
         text = "".join(self.lines)
-        return self.comparisons == 1 and "absi" not in text and "minsi" not in text and "maxsi" not in text and not (
+        return self.comparisons == 1 and "%l" not in text and "absi" not in text and "minsi" not in text and "maxsi" not in text and not (
             "eq" in text or "ne," in text)  # fmt: skip
 
 
@@ -111,14 +120,22 @@ def read(path):
 
 def check(seed, folder):
     rng = random.Random(seed)
-    masks, blocks, extent = [Mask(rng) for _ in range(COUNT)], rng.randint(1, 12), ROWS * rng.randint(1, 2)
+    blocks, extent = rng.randint(1, 12), ROWS * rng.randint(1, 2)
+    loaded = [rng.randint(-20, BLOCK * blocks + 20) for _ in range(extent)]
+    if rng.random() < 0.5:
+        loaded.sort()
+    # What rows load may lie behind the end of the view, or before its start, and is 0 there; or the view ends with the rows.
+    shift, length = rng.choice([(0, "M"), (0, "R"), (9, "R"), (-9, "R"), (9, "M")])
+    own = [loaded[q + shift] if 0 <= q + shift < extent else 0 for q in range(extent)]
+    masks = [Mask(rng, own) for _ in range(COUNT)]
     views = ", ".join(f"%y{i}: !V" for i in range(COUNT))
-    texts = (MASK.format(i=i, body="".join(mask.lines), mask=mask.name) for i, mask in enumerate(masks))
+    texts = (MASK.format(i=i, rows=ROWS, body="".join(mask.lines), mask=mask.name) for i, mask in enumerate(masks))
     source, level = folder / "masks.tile", folder / "found.mlir"
-    source.write_text(SOURCE.format(rows=ROWS, block=BLOCK, views=views, masks="".join(texts)))
+    source.write_text(SOURCE.format(rows=ROWS, block=BLOCK, views=views, shift=shift, length=length, masks="".join(texts)))
     found = subprocess.run(["tessera-opt", source, "--tile-find-visits"], check=True, capture_output=True, text=True)
     level.write_text(found.stdout)
-    command = ["tessera", "run", level, "--shape", f"M={extent}", "--set", f"n={blocks}"]
+    save(f"{folder}/r.npy", loaded, (extent,))
+    command = ["tessera", "run", level, "--shape", f"M={extent}", "--set", f"n={blocks}", "--input", f"r={folder}/r.npy"]
     for i in range(COUNT):
         command += ["--output", f"y{i}={folder}/y{i}.npy"]
     subprocess.run(command, check=True, capture_output=True)

@@ -1,0 +1,57 @@
+//===- RowBounds.h - The least and the largest value of a tile's rows -----===//
+//
+// Scalars that bound the elements of a tile that are loaded for each row, or for
+// each column: so masks that compare with them bound loops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_ROWBOUNDS_H
+#define TESSERA_PASSES_ANALYSIS_ROWBOUNDS_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include <array>
+#include <optional>
+
+namespace tessera {
+
+class RowBounds {
+public:
+  /// What is bounded must be known before `loop`.
+  explicit RowBounds(mlir::scf::ForOp loop) : loop(loop) {}
+
+  /// Whether the integers of `tile` come from memory, differ along one axis at most, and are the
+  /// same in all iterations.
+  bool covers(mlir::Value tile);
+
+  /// A scalar that no element of `tile`, which is covered, exceeds, or with `largest` false that is
+  /// at most each of them: a tile.reduce_range before the loop. Rows past the end of the grid count
+  /// as the last one that is there.
+  mlir::Value get(mlir::Value tile, bool largest);
+
+  /// Whether any bound has been asked for.
+  bool areUsed() const { return !bounds.empty(); }
+
+private:
+  struct Found {
+    std::optional<int64_t> axis; ///< along which elements differ
+    bool loads = false;
+    llvm::SmallVector<mlir::Value> scalars; ///< from outside of the tile's own computation
+  };
+  bool look(mlir::Value tile, Found &found, unsigned depth);
+  bool lookAtAccess(mlir::Value view, mlir::ValueRange indices, Found &found);
+  bool differsAlong(int64_t axis, mlir::Value tile, Found &found);
+
+  mlir::Value slice(mlir::Value tile, mlir::Value number, mlir::OpBuilder &builder);
+  mlir::Value loadAt(mlir::Location loc, mlir::Value view, mlir::ArrayRef<mlir::Value> places,
+                     mlir::Value number, mlir::Type type, mlir::OpBuilder &builder);
+  mlir::OpBuilder builderBehind(llvm::ArrayRef<mlir::Value> scalars);
+
+  mlir::scf::ForOp loop;
+  llvm::DenseMap<mlir::Value, std::array<mlir::Value, 2>> bounds; ///< the least, the largest
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_ROWBOUNDS_H

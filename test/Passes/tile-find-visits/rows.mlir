@@ -1,0 +1,135 @@
+// Masks that compare with integers that are loaded for each row: the least and the largest of a tile's rows bound the iterations.
+//
+// RUN: tessera-opt %s --tile-find-visits --canonicalize -split-input-file -verify-diagnostics | FileCheck %s
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+!N = !tile.view<[M], i32>
+
+// A row past the end counts as the last one; blocks from the least start on, up to the diagonal.
+// CHECK-LABEL: @packed
+// CHECK:         %[[LEAST:.*]] = tile.reduce_range min %[[I:.*]] to 64 -> i32 {
+// CHECK:           %[[AT:.*]] = arith.addi %[[ROW:.*]], %[[I]]
+// CHECK:           %[[LAST:.*]] = arith.subi %{{.*}}, %c1
+// CHECK:           %[[BELOW:.*]] = arith.minsi %[[AT]], %[[LAST]]
+// CHECK:           %[[PLACE:.*]] = arith.maxsi %[[BELOW]], %c0
+// CHECK:           tile.load %starts[%[[PLACE]]]
+// CHECK:           tile.yield
+// CHECK:         arith.index_cast %[[LEAST]] : i32 to index
+// CHECK-NOT:     tile.visits
+tile.kernel @packed(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %own = tile.load %starts[%row] : !N -> tensor<64xi32>
+  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons with the least and the largest of what is loaded for each row say}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %start = tile.broadcast %own axis 1 : tensor<64xi32> -> !C
+    %behind = arith.cmpi sge, %k, %start : !C
+    %before = arith.cmpi sle, %k, %q : !C
+    %seen = arith.andi %behind, %before : !M
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+!N = !tile.view<[M], i32>
+
+// By the number of a document: the load of the end asks itself whether the number is one.
+// CHECK-LABEL: @gathered
+// CHECK:         tile.reduce_range max %{{.*}} to 64 -> i32 {
+// CHECK:           %[[NUMBER:.*]] = arith.select
+// CHECK:           %[[PLACE:.*]] = arith.index_cast %[[NUMBER]] : i32 to index
+// CHECK:           %[[END:.*]] = tile.load %ends[%[[PLACE]]]
+// CHECK:           tile.yield %[[END]]
+tile.kernel @gathered(%y: !tile.view<[M, 32], f32>, %numbers: !N, %ends: !tile.view<[D], i32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %own = tile.load %numbers[%row] : !N -> tensor<64xi32>
+  %past_own = tile.gather_elements %ends[%own] : !tile.view<[D], i32>, tensor<64xi32> -> tensor<64xi32>
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons with the least and the largest}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %end = tile.broadcast %past_own axis 1 : tensor<64xi32> -> !C
+    %seen = arith.cmpi slt, %k, %end : !C
+    tile.mask %seen : !M
+  }
+  %i = arith.index_cast %past : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+!N = !tile.view<[M], i32>
+
+// What is loaded for each column is another in each iteration.
+// CHECK-LABEL: @of_columns
+// CHECK-NOT:     tile.reduce_range
+tile.kernel @of_columns(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-remark @+1 {{every iteration is visited: it compares tiles that are not computed from tile.iota, splats and constants}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %of_keys = tile.load %starts[%col] : !N -> tensor<32xi32>
+    %q = tile.iota %row axis 0 : !C
+    %start = tile.broadcast %of_keys axis 0 : tensor<32xi32> -> !C
+    %seen = arith.cmpi sge, %q, %start : !C
+    tile.mask %seen : !M
+  }
+  %i = arith.index_cast %past : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+!N = !tile.view<[M], i32>
+
+// What the kernel stores may have changed.
+// CHECK-LABEL: @stored
+// CHECK-NOT:     tile.reduce_range
+tile.kernel @stored(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %own = tile.load %starts[%row] : !N -> tensor<64xi32>
+  // expected-remark @+1 {{every iteration is visited: it compares tiles that are not computed from tile.iota, splats and constants}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %start = tile.broadcast %own axis 1 : tensor<64xi32> -> !C
+    %seen = arith.cmpi sge, %k, %start : !C
+    tile.mask %seen : !M
+  }
+  tile.store %own, %starts[%row] : tensor<64xi32>, !N
+  %i = arith.index_cast %past : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
