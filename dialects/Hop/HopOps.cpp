@@ -218,6 +218,23 @@ static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   return success();
 }
 
+LogicalResult PipePeekOp::verify() {
+  if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
+    return failure();
+  // It may be given back as soon as another block runs.
+  for (Operation *user : getTile().getUsers()) {
+    auto issue = dyn_cast<MmaIssueOp>(user);
+    MmaWaitOp wait = issue && issue.getFlight().hasOneUse() ? waitOf(issue) : MmaWaitOp();
+    if (user->getBlock() == (*this)->getBlock() && (!issue || wait))
+      continue;
+    InFlightDiagnostic diag =
+        emitOpError("is of a slot that a later wait gives back, and is read beyond its block");
+    diag.attachNote(user->getLoc()) << "the use";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult PipeReleaseOp::verify() {
   auto wait = getTile().getDefiningOp<PipeWaitOp>();
   if (!wait || wait.getPipe() != getPipe())
@@ -407,6 +424,8 @@ LogicalResult MmaIssueOp::verify() {
            << std::distance(getFlight().use_begin(), getFlight().use_end()) << " uses";
   if (getTransposeA() && !isa<SharedType>(getA().getType()))
     return emitOpError("cannot transpose an operand in registers; run hop-stage-operands");
+  if (getCopiesA() && isa<SharedType>(getA().getType()))
+    return emitOpError("copies registers, and its operand a is in shared memory");
   if (failed(verifyProduct(*this, getA().getType(), getB().getType(), tile, getTransposeA(),
                            getTransposeB())))
     return failure();

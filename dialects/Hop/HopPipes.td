@@ -68,6 +68,23 @@ def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe, Hop_OnAllThreads]> {
   let hasVerifier = 1;
 }
 
+def Hop_PipePeekOp : Hop_Op<"pipe.peek", [Hop_ReadsPipe, Hop_OnAllThreads]> {
+  let summary = "Waits for the next slot to be filled and does not take it";
+  let description = [{
+    As `hop.pipe.wait`, but the next `hop.pipe.wait` of the role on this pipe takes the same slot, and its
+    `hop.pipe.release` gives it back. So the result is to be read in this block alone, by products that the block waits
+    for: others are refused. Where the role keeps the slot before, the pipe has two slots or more (`hop-check-pipes`).
+
+    ```mlir
+    %t = hop.pipe.peek %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    ```
+  }];
+  let arguments = (ins Hop_PipeType:$pipe);
+  let results = (outs Hop_SharedType:$tile);
+  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe)) `->` qualified(type($tile))";
+  let hasVerifier = 1;
+}
+
 def Hop_PipeReleaseOp : Hop_Op<"pipe.release", [Hop_OnAllThreads]> {
   let summary = "Gives a slot back to the role that fills it";
   let description = [{

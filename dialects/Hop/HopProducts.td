@@ -47,7 +47,9 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   let description = [{
     As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
     which they were issued. Registers of `a` and of the accumulator must not change until the wait (PTX ISA 9.7.15). A
-    flight that has not exactly one use is refused, and so is an 8-bit operand that wgmma does not read.
+    flight that has not exactly one use is refused, and so is an 8-bit operand that wgmma does not read. With `copies_a` it
+    multiplies copies of the registers of `a`, which may then be read while it is in flight; in shared memory `a` has none,
+    and the attribute is refused.
 
     ```mlir
     %f = hop.mma_issue %q, %k {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>,
@@ -59,7 +61,7 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   let arguments = (ins AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$a, Hop_SharedMatrix:$b,
                        Optional<AnyTypeOf<[Hop_Fragment, Hop_FlightType]>>:$acc,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b,
-                       UnitAttr:$in_accumulator_order);
+                       UnitAttr:$in_accumulator_order, UnitAttr:$copies_a);
   let results = (outs Hop_FlightType:$flight);
   let assemblyFormat =
     "$a `,` $b (`acc` `(` $acc^ `:` qualified(type($acc)) `)`)? attr-dict `:` qualified(type($a)) `,` "

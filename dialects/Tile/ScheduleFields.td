@@ -132,12 +132,14 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"outer_stages", Range<1, 2>, Chosen<"2 where a thread block has several tiles and it fits">,
     "slots of the pipes of tiles that are loaded once for each tile of the grid">,
   ScheduleField<"overlap", Range<1, 3>, Chosen<"2 where a loop can be overlapped and it fits, else 1">,
-    "iterations that a step of the loop works on. 1: each dot waits before the next operation (Algorithm 1); 2: the "
+    "iterations that a step of the loop works on. 1: each dot waits before the work on its result (Algorithm 1); 2: the "
     "later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of "
     "the one after that do too (Algorithm 4)">,
-  ScheduleField<"lead", OneOf<[0, 1]>, Chosen<"1 with `overlap = 3`, else 0">,
+  ScheduleField<"lead", OneOf<[0, 1]>,
+    Chosen<"1 with `overlap = 3`, and with `placement = apart` where work between the dots is long; else 0">,
     "iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those "
-    "results live in registers (S double-buffered). 0 with `overlap = 1`, 1 with `overlap = 3`">,
+    "results live in registers (S double-buffered). With `overlap = 1` it is the first dot alone, which is issued beside "
+    "the last dots of the iteration before, in registers that are free by then. 1 with `overlap = 3`">,
   ScheduleField<"rescale", CaseOf<Tile_JoinKind>,
     Chosen<"`after` where later dots have a step of their own and the accumulator is not wide">,
     "where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the "

@@ -130,6 +130,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       /// The attribute, or null with an error when a field is outside its domain.
       ScheduleAttr getChecked(::mlir::MLIRContext *context,
                               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
+      /// Whether the first dot of an iteration runs ahead by itself, beside the last ones of the one before
+      /// (`tile-overlap`).
+      bool leadsAlone() const { return overlap == 1 && lead == 1; }
       /// Gives the absent fields their defaults, where these are always the same.
       void setFixedDefaults();
       /// Calls `take(name, value)` for every field that is set, with its value as text.

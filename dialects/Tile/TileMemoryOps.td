@@ -29,6 +29,9 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterfac
       (`tile-choose-schedule`). Loads of one number have one tile type.
     * `alike`: its pipe gets the same tiles in the same order in all blocks of a cluster (`tile-even-loops`). Passes may
       move the load within the order of its pipe. A load without a pipe cannot have it.
+    * `ahead`: its tile is the one that the next load of its pipe without `ahead` loads, or a `tile.skip_loads` of the pipe
+      lets pass (`tile-overlap`). The tile is loaded once, where this load stands, and the pipe keeps it until then. A load
+      without a pipe cannot have it.
 
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
@@ -41,15 +44,18 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterfac
     %q = tile.load %Q[%b, %h, %row, %c0] box [1, 8, 16, 64] : !tile.view<[B, H, SQ, 64], bf16> -> tensor<128x64xbf16>
     // The second place where this tile is loaded, into pipe 2.
     %v = tile.load %K[%b, %h, %row, %c0] site 1 pipe 2 alike : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
+    // A dot of this step reads a tile that dots of the next one read too.
+    %next = tile.load %K[%b, %h, %after, %c0] pipe 3 ahead : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$site,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike,
+                       UnitAttr:$ahead);
   let results = (outs AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$result);
   let assemblyFormat =
-    "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? attr-dict `:` "
-    "qualified(type($view)) `->` type($result)";
+    "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? (`ahead` $ahead^)? "
+    "attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
 

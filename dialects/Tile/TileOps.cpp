@@ -79,6 +79,8 @@ static LogicalResult verifyAccess(Operation *op, Type moved, Value viewValue, Va
 LogicalResult LoadOp::verify() {
   if (getAlike() && !getPipe())
     return emitOpError("is alike in all blocks of a cluster in a pipe, and has none");
+  if (getAhead() && !getPipe())
+    return emitOpError("is kept for the next load of its pipe, and has none");
   return verifyAccess(*this, getType(), getView(), getIndices(), getBox());
 }
 

@@ -456,10 +456,11 @@ def Tile_CommonBoundOp : Tile_Op<"common_bound", [
 }
 
 def Tile_SkipLoadsOp : Tile_Op<"skip_loads"> {
-  let summary = "Tiles that are loaded for other grid points and not read by this one";
+  let summary = "Tiles that are loaded and not read by this grid point";
   let description = [{
-    Made by `tile-even-loops`. The loads whose `pipe` is one of `pipes` have loaded `times` more tiles each than this
-    grid point reads, in the order of `pipes` each time (`tile.common_bound`). It lets them pass. Computes nothing.
+    Made by `tile-even-loops`, and by `tile-overlap` where the last load of a pipe is `ahead`. The loads whose `pipe` is
+    one of `pipes` have loaded `times` more tiles each than this grid point reads, in the order of `pipes` each time
+    (`tile.common_bound`). It lets them pass: in a loop, but where `times` is the constant 1. Computes nothing.
 
     ```mlir
     tile.skip_loads [1, 2] times %rest

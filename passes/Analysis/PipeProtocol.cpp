@@ -172,7 +172,8 @@ bool Exploration::wait(State &state, unsigned role, const Step &step) const {
     if (slot[reader] == kTaken) {
       return false;
     } else if (slot[reader] == kFilled) {
-      slot[reader] = step.wait;
+      if (step.kind == Kind::Wait)
+        slot[reader] = step.wait;
       state.at[role] = step.next[0];
       return true;
     }
@@ -231,6 +232,7 @@ bool Exploration::step(State &state, unsigned role) const {
   case Kind::Acquire:
     return take(state, role, step);
   case Kind::Wait:
+  case Kind::Peek:
     return wait(state, role, step);
   case Kind::Meet:
     return meet(state, step);
@@ -319,7 +321,7 @@ std::optional<unsigned> Protocol::waitsFor(const State &state, unsigned role) co
   if (step.kind == Kind::End || step.kind == Kind::Branch)
     return std::nullopt;
   const Channel &channel = graph.channels[step.channel];
-  if (step.kind == Kind::Wait)
+  if (step.kind == Kind::Wait || step.kind == Kind::Peek)
     return channel.fillers.front();
   for (auto [i, reader] : llvm::enumerate(channel.readers)) {
     const Step &other = stepOf(state, reader);
@@ -390,9 +392,8 @@ LogicalResult Protocol::refuseFill(const State &state, unsigned role) {
 LogicalResult Protocol::refuseCycle(const State &state, ArrayRef<unsigned> cycle) {
   auto describe = [&](unsigned role) {
     const Step &step = stepOf(state, role);
-    StringRef what = step.kind == Kind::Wait ? "a tile of '"
-                     : isFill(step)          ? "a slot of '"
-                                             : "the others at '";
+    bool waits = step.kind == Kind::Wait || step.kind == Kind::Peek;
+    StringRef what = waits ? "a tile of '" : isFill(step) ? "a slot of '" : "the others at '";
     return (what + graph.channels[step.channel].getLabel() + "'").str();
   };
   InFlightDiagnostic diag = stepOf(state, cycle.front()).op->emitError("waits for ")

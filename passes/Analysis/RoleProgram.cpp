@@ -260,6 +260,8 @@ unsigned RoleProgram::build(Operation *op, unsigned follow) {
     const Channel &pipe = graph.channels[graph.numbers.lookup(op->getOperand(0))];
     if (!llvm::is_contained(pipe.readers, role))
       return follow;
+    if (isa<hop::PipePeekOp>(op))
+      return addStep(Kind::Peek, op, nullptr, follow);
     if (isa<hop::PipeGetOp>(op))
       follow = addStep(Kind::Release, op, op, follow);
     return addStep(Kind::Wait, op, op, follow);

@@ -71,6 +71,7 @@ struct Step {
     Acquire, ///< takes the next slot
     Commit,  ///< has filled the first slot that the role has taken
     Wait,    ///< waits for the next filled slot
+    Peek,    ///< waits for the next filled slot and leaves it
     Release, ///< gives the slot of the wait `wait` back
     Forget,  ///< loads that were started ahead in a loop end with it
     Meet,    ///< waits until the other roles are at theirs

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -63,10 +64,14 @@ struct InFlight {
 /// Rewrites the products of one block, in program order.
 class BlockRewriter {
 public:
-  explicit BlockRewriter(Block &block) : block(block) {}
+  /// With `copiesOperands` a product multiplies a copy of an operand in registers that is read
+  /// while it is in flight; otherwise that waits for it.
+  BlockRewriter(Block &block, bool copiesOperands) : block(block), copiesOperands(copiesOperands) {}
 
   void run() {
-    sinkPacks();
+    // Where operands are copied, the plan of the loop has put their packs.
+    if (!copiesOperands)
+      sinkPacks();
     for (Operation &op : llvm::make_early_inc_range(block))
       visit(&op);
   }
@@ -108,8 +113,8 @@ private:
       return issue(mma);
     if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
       return defer(release);
-    if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
-      waitFor(lastHolding(wait), op);
+    if (isa<hop::PipeWaitOp, hop::PipePeekOp>(op))
+      waitFor(lastHoldingPipe(op), op);
     // Nothing stays in flight over a branch: ptxas serialises what it cannot see the end of
     // (C7514). It sees through one around the start of a load.
     if (startsLoads(op)) {
@@ -129,17 +134,21 @@ private:
     }
     for (Region &region : op->getRegions())
       for (Block &inner : region)
-        BlockRewriter(inner).run();
+        BlockRewriter(inner, copiesOperands).run();
   }
 
   /// One past the last flight whose result or whose operand in registers `op` uses: what is no
   /// wgmma touches neither before the wait (PTX ISA 9.7.15.7.3).
-  size_t lastUsedBy(Operation *op) const {
+  size_t lastUsedBy(Operation *op) {
     size_t end = 0;
     for (auto [i, flight] : llvm::enumerate(inFlight))
-      for (Value used : op->getOperands())
-        if (used == flight.result || llvm::is_contained(flight.kept, used))
+      for (Value used : op->getOperands()) {
+        bool isKept = llvm::is_contained(flight.kept, used);
+        if (isKept && copiesOperands)
+          flight.issue.setCopiesA(true);
+        else if (isKept || used == flight.result)
           end = i + 1;
+      }
     return end;
   }
 
@@ -177,12 +186,13 @@ private:
   /// One past the last flight that must end before `wait`: flights hold slots of its pipe, and one
   /// has to be left for it and, if the pipe has so many, one for the load after it. Slots that are
   /// lent may be all that the pipe has.
-  size_t lastHolding(hop::PipeWaitOp wait) const {
-    int64_t held = 0, slots = wait.getPipe().getType().getSlots();
+  size_t lastHoldingPipe(Operation *wait) const {
+    auto pipe = cast<TypedValue<hop::PipeType>>(wait->getOperand(0));
+    int64_t held = 0, slots = pipe.getType().getSlots();
     bool isLent = llvm::any_of(wait->getUsers(), llvm::IsaPred<hop::OverlayOp>);
     for (size_t i = inFlight.size(); i > 0; --i) {
       held += llvm::count_if(inFlight[i - 1].releases, [&](Operation *release) {
-        return cast<hop::PipeReleaseOp>(release).getPipe() == wait.getPipe();
+        return cast<hop::PipeReleaseOp>(release).getPipe() == pipe;
       });
       if (held > 0 && (isLent || held + 1 >= slots))
         return i;
@@ -211,7 +221,7 @@ private:
     auto type = hop::FlightType::get(mma.getContext(), cast<RankedTensorType>(mma.getType()));
     flight.issue = hop::MmaIssueOp::create(builder, mma.getLoc(), type, mma.getA(), mma.getB(), acc,
                                            mma.getTransposeA(), mma.getTransposeB(),
-                                           mma.getInAccumulatorOrder());
+                                           mma.getInAccumulatorOrder(), /*copies_a=*/false);
     flight.result = mma.getResult();
     flight.slots.push_back(slotOf(mma.getB()));
     if (isa<hop::SharedType>(mma.getA().getType()))
@@ -263,21 +273,23 @@ private:
   }
 
   Block &block;
+  bool copiesOperands;
   SmallVector<InFlight, 4> inFlight;
 };
 
 struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {
   void runOnOperation() override {
+    bool copiesOperands = getOperation().getSchedule().getFields().leadsAlone();
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      runOnRole(role);
+      runOnRole(role, copiesOperands);
   }
 
-  void runOnRole(hop::RoleOp role) {
+  void runOnRole(hop::RoleOp role, bool copiesOperands) {
     // A role has no terminator that would end its last flights.
     Block &body = role.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Operation *end = scf::YieldOp::create(builder, role.getLoc());
-    BlockRewriter(body).run();
+    BlockRewriter(body, copiesOperands).run();
     end->erase();
   }
 };

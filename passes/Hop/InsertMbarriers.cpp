@@ -183,6 +183,8 @@ private:
         rewriteLoad(load, positions);
       else if (auto wait = dyn_cast<hop::PipeWaitOp>(op))
         rewriteWait(wait, positions);
+      else if (auto peek = dyn_cast<hop::PipePeekOp>(op))
+        rewritePeek(peek, positions);
       else if (auto release = dyn_cast<hop::PipeReleaseOp>(op))
         rewriteRelease(release);
       else if (auto acquire = dyn_cast<hop::PipeAcquireOp>(op))
@@ -228,6 +230,15 @@ private:
     wait.getTile().replaceAllUsesWith(slot);
     advance(wait.getLoc(), ring, position);
     wait.erase();
+  }
+
+  /// The next wait takes the slot.
+  void rewritePeek(hop::PipePeekOp peek, Positions &positions) {
+    const Ring &ring = rings.find(peek.getPipe())->second;
+    const Position &position = positions.find({peek.getPipe(), Side::Read})->second;
+    hop::BarrierWaitOp::create(rewriter, peek.getLoc(), ring.full, position.index, position.parity);
+    peek.getTile().replaceAllUsesWith(slotAt(peek.getLoc(), ring, position.index));
+    peek.erase();
   }
 
   void rewriteRelease(hop::PipeReleaseOp release) {

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Hop/TileRegisters.h"
@@ -48,11 +50,14 @@ bool isFree(Operation *op) {
 /// The elementwise work of a block between the last wait for products and `issue`.
 class Work {
 public:
-  explicit Work(hop::MmaIssueOp issue) : issue(issue) {
+  /// With `fromStep` a step of a loop begins behind a wait for all products.
+  Work(hop::MmaIssueOp issue, bool fromStep) : issue(issue) {
     for (Operation *op = issue->getPrevNode(); op; op = op->getPrevNode()) {
       wait = dyn_cast<hop::MmaWaitOp>(op);
       if (wait || isa<hop::MmaIssueOp>(op) || op->getNumRegions() != 0)
         break;
+      beginsStep = fromStep && op == &op->getBlock()->front() &&
+                   isa<scf::ForOp>(op->getBlock()->getParentOp());
       if (isPure(op) && !isFree(op) && op->getNumResults() == 1 &&
           hop::registersOf(op->getResult(0).getType()))
         ops.push_back(op);
@@ -60,7 +65,7 @@ public:
   }
 
   /// Whether the work is on tiles of a wait behind which nothing is in flight.
-  bool followsLastWait() { return wait && wait.getPending() == 0 && !ops.empty(); }
+  bool followsLastWait() { return !ops.empty() && (wait ? wait.getPending() == 0 : beginsStep); }
 
   /// Whether the product waits for the work, whatever the assembler does.
   bool isNeeded() {
@@ -85,22 +90,31 @@ public:
     llvm::SetVector<Value> values;
     for (Operation *op : ops)
       for (Value operand : op->getOperands())
-        if (operand.getDefiningOp() == wait && !isUsedFrom(operand, issue))
+        if (isWaitedFor(operand) && !isUsedFrom(operand, issue))
           values.insert(operand);
     return values;
   }
 
 private:
+  bool isWaitedFor(Value tile) {
+    if (wait)
+      return tile.getDefiningOp() == wait;
+    auto argument = dyn_cast<BlockArgument>(tile);
+    return argument && argument.getOwner() == issue->getBlock();
+  }
+
   hop::MmaIssueOp issue;
   hop::MmaWaitOp wait;
+  bool beginsStep = false;
   SmallVector<Operation *> ops; ///< the last one first
 };
 
 struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
   void runOnOperation() override {
+    bool leads = getOperation().getSchedule().getFields().leadsAlone();
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
       if (std::optional<uint64_t> registers = role.getRegisters(); registers && !role.isElected())
-        role.walk([&](hop::MmaIssueOp issue) { pin(issue, *registers); });
+        role.walk([&](hop::MmaIssueOp issue) { pin(issue, *registers, leads); });
   }
 
   /// Registers of the tiles that live across `issue` in its block, without its accumulator.
@@ -119,8 +133,8 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
     return registersOf(living);
   }
 
-  static void pin(hop::MmaIssueOp issue, int64_t registers) {
-    Work work(issue);
+  static void pin(hop::MmaIssueOp issue, int64_t registers, bool leads) {
+    Work work(issue, leads);
     Value acc = issue.getAcc();
     bool isNew = !acc || (acc.getDefiningOp() && !isa<hop::FlightType>(acc.getType()));
     if (!isNew || work.isNeeded() || !work.followsLastWait())

@@ -19,7 +19,8 @@ struct TakeNumberEarlyPass : tessera::impl::TakeNumberEarlyBase<TakeNumberEarlyP
   void runOnOperation() override {
     getOperation().walk([](hop::PipeGetOp get) {
       Operation *op = get->getPrevNode();
-      while (op && op->getNumRegions() == 0 && !isa<hop::PipeWaitOp, hop::MmaIssueOp>(op))
+      while (op && op->getNumRegions() == 0 &&
+             !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op))
         op = op->getPrevNode();
       if (isa_and_nonnull<hop::MmaIssueOp>(op))
         get->moveAfter(op);

@@ -9,6 +9,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "passes/Schedule/CostModel.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -39,9 +40,10 @@ struct Emitter::Operand {
 /// One block of assembly: 64 x n += 64 x k by k x n.
 struct Emitter::Product {
   int64_t n, kSteps;
-  Type elementType;   ///< of a and b
-  Values accumulator; ///< n / 2 registers, or none to start at 0
-  Values registersA;  ///< 4 for each K step, or none for shared memory
+  Type elementType;     ///< of a and b
+  Values accumulator;   ///< n / 2 registers, or none to start at 0
+  Values registersA;    ///< 4 for each K step, or none for shared memory
+  bool copiesA = false; ///< the registers are read while the product is in flight
   const Operand *a = nullptr;
   const Operand *b = nullptr;
   int64_t row = 0, column = 0; ///< of the block in the whole product
@@ -99,9 +101,14 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
   constraints += ",r";
 
   std::string text = "{\n.reg .pred none, all;\n.reg .b32 zero, low, high;\n.reg .b64 da, db;\n"
-                     "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n"
-                     "wgmma.fence.sync.aligned;\n";
+                     "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n";
   llvm::raw_string_ostream os(text);
+  if (product.copiesA) {
+    os << llvm::formatv(".reg .b32 a<{0}>;\n", product.registersA.size());
+    for (size_t i = 0; i < product.registersA.size(); ++i)
+      os << llvm::formatv("mov.b32 a{0}, ${1};\n", i, firstA + i);
+  }
+  os << "wgmma.fence.sync.aligned;\n";
   auto descriptor = [&](StringRef name, int64_t operand, const Operand &shared, int64_t k,
                         int64_t other) {
     os << llvm::formatv("add.u32 low, ${0}, {1};\nmov.b32 high, {2};\nmov.b64 {3}, {{low, high};\n",
@@ -112,6 +119,8 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
     std::string a = "da";
     if (product.a) {
       descriptor("da", firstA, *product.a, k, product.row);
+    } else if (product.copiesA) {
+      a = llvm::formatv("{{a{0}, a{1}, a{2}, a{3}}", 4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3).str();
     } else {
       a = llvm::formatv("{{${0}, ${1}, ${2}, ${3}}", firstA + 4 * k, firstA + 4 * k + 1,
                         firstA + 4 * k + 2, firstA + 4 * k + 3)
@@ -177,6 +186,7 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
       product.elementType = typeB.getTile().getElementType();
       product.a = a ? &*a : nullptr;
       product.b = &b;
+      product.copiesA = op.getCopiesA();
       product.row = hopper::mmaRows * block;
       product.column = width * part;
       size_t first = block * (n / 2) + part * (width / 2);
@@ -208,7 +218,10 @@ void Emitter::emitBlockEnd(ValueRange tiles) {
   }
   // The size of the dynamic shared memory, which holds the tiles, is not 0; ptxas does not know.
   Value size = intrinsic("llvm.nvvm.read.ptx.sreg.dynamic_smem_size", builder.getI32Type(), {});
-  Value never = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, size, i32(0));
+  // LLVM would know the outcome of a condition that it has seen. No size of it is odd either.
+  int64_t seen = kernel.getSchedule().getFields().leadsAlone() ? blockEnds++ : 0;
+  Value never = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, size,
+                                     i32(seen ? 2 * seen - 1 : 0));
   Block *next = splitBlock();
   Block *cold = builder.createBlock(&function.getBody());
   assembly(text, constraints, operands, {});

@@ -309,6 +309,7 @@ private:
   const NamedBarriers &barriers;
   hop::RoleOp role;        ///< that is being written
   int64_t firstRecord = 0; ///< its first one in a timeline
+  int64_t blockEnds = 0;   ///< that have been written
 
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;

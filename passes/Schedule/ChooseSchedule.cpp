@@ -146,8 +146,8 @@ static LogicalResult checkColumns(LoadOpInterface load) {
 static LogicalResult checkUnscheduled(Operation *op) {
   if (!isa<CommonBoundOp, SkipLoadsOp>(op))
     return success();
-  return op->emitError("is made by tile-even-loops for the schedule of its kernel, which cannot be "
-                       "chosen again; start from the program before that pass");
+  return op->emitError("is made by tile-overlap or tile-even-loops for the schedule of its kernel, "
+                       "which cannot be chosen again; start from the program before that pass");
 }
 
 static LogicalResult checkDots(KernelOp kernel) {
@@ -348,8 +348,10 @@ private:
     for (const ScheduleRejection &rejection : search->rejections)
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search->use;
-    if (std::optional<std::string> why = search->explainExponentials(*found->getPolynomialExp()))
-      kernel.emitRemark(*why);
+    for (const std::optional<std::string> &why :
+         {search->explainExponentials(*found->getPolynomialExp()), search->explainLead(*found)})
+      if (why)
+        kernel.emitRemark(*why);
     kernel.setScheduleAttr(*found);
     return success();
   }

@@ -132,6 +132,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   PlacementKind placement = *candidate.fields.placement;
   if (std::optional<std::string> reason = rejectPlacement(candidate))
     return reason;
+  if (std::optional<std::string> reason = rejectLead(candidate))
+    return reason;
   if (std::optional<std::string> reason = rejectTransposer(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectConverter(candidate))

@@ -86,6 +86,15 @@ struct CostModel {
   /// functions, and these less than so many times those of the dots. `tessera tune --fields
   /// pingpong`, record 2026-11-21-nvidia-h200-d54605e-tuning (docs/lab/schedules.md).
   double mostDotsForTurns = 3.0, mostFunctionsForTurns = 2.5;
+  /// The first dot of an iteration runs ahead by itself where special functions and instructions
+  /// take so many times the cycles of the dots, and it so many cycles itself, as each step pays for
+  /// copies of operands and one more wait. With 0.72 and 512 cycles (attention_bwd, d = 64) it
+  /// gains 7% to 13% from 2k on, with 0.40 and 512 (d = 128) it loses up to 3%: record
+  /// 2026-11-25-nvidia-h100-80gb-hbm3-e9aacb5-lead-backward. With 0.79 and 256
+  /// (attention_variants_bwd, d = 64) it loses 3% to 8%, and gains 2% to 3% with a causal mask:
+  /// record 2026-11-25-nvidia-h100-80gb-hbm3-5457a7d-backward. Nothing between was measured
+  /// (docs/lab/backward.md).
+  double leastWorkForLead = 0.6, leastDotAhead = 400;
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
   /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
   /// dimension.

@@ -60,10 +60,10 @@ static int64_t elementsOfTile(Value value) {
   return tile && tile.getRank() == 2 ? tile.getNumElements() : 0;
 }
 
-static void addDot(DotOp dot, CycleBudget &budget) {
+double tessera::dotCycles(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
-  budget.dots += elementsOfTile(dot.getResult()) * a.getDimSize(1) /
-                 hopper::dotStepsPerCycle(a.getElementTypeBitWidth());
+  return elementsOfTile(dot.getResult()) * a.getDimSize(1) /
+         hopper::dotStepsPerCycle(a.getElementTypeBitWidth());
 }
 
 /// The instructions beside the work on tiles, of the warpgroups that share the rows of the dots.
@@ -80,8 +80,10 @@ CycleBudget tessera::cycleBudget(ArrayRef<scf::ForOp> loops, const CostModel &mo
   for (scf::ForOp loop : loops) {
     budget.instructions += loopInstructions(loop, model);
     loop.walk([&](Operation *op) {
-      if (auto dot = dyn_cast<DotOp>(op))
-        return addDot(dot, budget);
+      if (auto dot = dyn_cast<DotOp>(op)) {
+        budget.dots += dotCycles(dot);
+        return;
+      }
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
         budget.instructions += elementsOfTile(reduce.getSource()) / hopper::instructionsPerCycle;
         return;

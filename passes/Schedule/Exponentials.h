@@ -29,6 +29,9 @@ struct CycleBudget {
   double instructionsWith(int64_t share) const;
 };
 
+/// Cycles of the tensor cores of one dot.
+double dotCycles(tile::DotOp dot);
+
 /// The budget of `loops`. Masks do not count, as most iterations run without them.
 CycleBudget cycleBudget(llvm::ArrayRef<mlir::scf::ForOp> loops, const CostModel &model);
 

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/Utils/InferIntRangeCommon.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Schedule/LoopLead.h"
 #include "passes/Schedule/ResourceModel.h"
 #include <vector>
 
@@ -362,9 +363,6 @@ OverlapShape OverlapShape::of(const ScheduleFields &fields) {
 }
 
 std::optional<std::string> OverlapShape::findConflict() const {
-  if (lead > stages - 1)
-    return "with lead = 1 the first dots run a step ahead of the work on their results, which "
-           "takes overlap = 2 or 3";
   if (lead < stages - 2)
     return "with overlap = 3 the first dots run a step ahead of the work on their results: lead = "
            "1";
@@ -411,6 +409,8 @@ SmallVector<scf::ForOp> tessera::loopsWithDots(KernelOp kernel) {
 
 unsigned tessera::overlapLoops(KernelOp kernel, const OverlapShape &shape,
                                function_ref<void(scf::ForOp, const OverlapRefusal &)> refused) {
+  if (shape.leadsAlone())
+    return leadLoops(kernel, refused);
   std::vector<std::pair<scf::ForOp, RotationPlan>> plans;
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     OverlapRefusal refusal;

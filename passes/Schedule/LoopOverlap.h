@@ -34,6 +34,11 @@ struct OverlapShape {
   static OverlapShape of(const tile::ScheduleFields &fields);
   /// Why no loop has this shape, if none can.
   std::optional<std::string> findConflict() const;
+  /// True when the first dot of the next iteration is issued beside the last ones of a step
+  /// (LoopLead.h).
+  bool leadsAlone() const { return stages == 1 && lead == 1; }
+  /// Whether loops are written anew.
+  bool changesLoops() const { return stages > 1 || leadsAlone(); }
   /// True when the later dots run in a step after that of the elementwise work.
   bool separatesLate() const { return lead + 1 < stages; }
 };

@@ -68,6 +68,31 @@ SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) c
   return choices<int64_t>(requested.overlap, model.overlaps);
 }
 
+/// The iterations by which the first dots run ahead, the preferred one first: 1 with `overlap = 3`.
+/// A dot that runs ahead by itself takes no registers, as a tile is dead by then, but copies of
+/// operands, a wait more in each step, and a tile more than the loop has. So it is tried where the
+/// work between the dots is long enough that the tensor cores would be idle, and that dot too.
+SmallVector<int64_t> ScheduleSearch::leads(const ScheduleFields &requested, int64_t overlap) const {
+  if (requested.lead)
+    return {*requested.lead};
+  if (overlap > 1)
+    return {overlap == 3};
+  return requested.placement == PlacementKind::apart && leadPays ? SmallVector<int64_t>{1, 0}
+                                                                 : SmallVector<int64_t>{0};
+}
+
+std::optional<std::string> ScheduleSearch::explainLead(ScheduleAttr schedule) const {
+  if (schedule.getPlacement() != PlacementKind::apart || schedule.getOverlap() != 1)
+    return std::nullopt;
+  return llvm::formatv(
+             "lead = {0}: an iteration takes {1:F0} cycles of the tensor cores, {2:F0} of "
+             "them its first dot, and {3:F0} of special functions and instructions; it "
+             "pays to issue that dot an iteration ahead from {4:F0} and {5:F0} on",
+             *schedule.getLead(), budget.dots, firstDot, budget.functions + budget.instructions,
+             model.leastDotAhead, model.leastWorkForLead * budget.dots)
+      .str();
+}
+
 /// Who transposes loaded tiles, the preferred first: apart each tile is transposed once, and under
 /// the products.
 SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const ScheduleFields &requested,
@@ -156,6 +181,25 @@ std::optional<std::string> ScheduleSearch::rejectLoads(const Candidate &candidat
   if (!evened.empty())
     return "loads = pipe has no room for loops that run longer in other blocks of a cluster; use "
            "loads = direct or cluster = 1";
+  return std::nullopt;
+}
+
+/// Why the first dots of `candidate` cannot run ahead by themselves.
+std::optional<std::string> ScheduleSearch::rejectLead(const Candidate &candidate) const {
+  if (!candidate.shape.leadsAlone())
+    return std::nullopt;
+  if (!candidate.isSpecialized())
+    return "overlap = 1, lead = 1 keeps tiles that a producer loads a step ahead; use "
+           "warp_specialize = true or lead = 0";
+  // tile-even-loops lets the tiles of other blocks pass behind the loop.
+  if (!evened.empty())
+    return "overlap = 1, lead = 1 has no room for loops that run longer in other blocks of a "
+           "cluster; use lead = 0 or cluster = 1";
+  if (candidate.isDivided())
+    return "overlap = 1, lead = 1 takes the first and the last dot of a step in one role; use "
+           "placement = apart or lead = 0";
+  if (*candidate.fields.pingpong)
+    return "overlap = 1, lead = 1 leaves no turn to take; use pingpong = false or lead = 0";
   return std::nullopt;
 }
 

@@ -42,6 +42,11 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   turnsPay = all.dots < model.mostDotsForTurns * all.functions &&
              all.functions < model.mostFunctionsForTurns * all.dots;
   budget = cycleBudget(firstLoopsWithDots(kernel), model);
+  for (scf::ForOp loop : firstLoopsWithDots(kernel))
+    if (firstDot == 0)
+      firstDot = dotCycles(*loop.getBody()->getOps<DotOp>().begin());
+  leadPays = budget.functions + budget.instructions >= model.leastWorkForLead * budget.dots &&
+             firstDot >= model.leastDotAhead;
   tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
   fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
@@ -80,14 +85,14 @@ std::optional<std::string> ScheduleSearch::rejectShape(const ScheduleFields &req
       (requested.rescale == JoinKind::After || requested.pack == JoinKind::After))
     return "every dot runs in the step of the work on its operands, so that they are scaled and "
            "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
-  if (shape.stages > 1 && !overlapped(shape).kernel)
+  if (shape.changesLoops() && !overlapped(shape).kernel)
     return overlapped(shape).refusal;
   return std::nullopt;
 }
 
 /// The kernel as `candidate` runs its loops.
 KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
-  return candidate.shape.stages > 1 ? overlapped(candidate.shape).kernel : kernel;
+  return candidate.shape.changesLoops() ? overlapped(candidate.shape).kernel : kernel;
 }
 
 int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
@@ -213,6 +218,11 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
                                                 "has {1} numbers",
                                                 tiles, stages.getCounts().size())
                                       .str()});
+      continue;
+    }
+    if (candidate.shape.leadsAlone() && stages.of(0) < 2) {
+      rejections.push_back({text, "with overlap = 1, lead = 1 a tile is kept while the next one is "
+                                  "read, which takes stages = 2 or more; or use lead = 0"});
       continue;
     }
     if (!runsAhead(stages, overlap)) {
@@ -356,8 +366,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
 OverlapShape ScheduleSearch::makeShape(const ScheduleFields &requested, int64_t overlap) const {
   OverlapShape shape;
   shape.stages = overlap;
-  // Only a step of three iterations takes the registers of a second result.
-  shape.lead = requested.lead.value_or(overlap == 3);
+  shape.lead = *requested.lead;
   JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
   JoinKind rescale = scalesWideTiles ? JoinKind::Before : usual;
   shape.rescaleBefore = requested.rescale.value_or(rescale) == JoinKind::Before;
@@ -431,8 +440,12 @@ bool ScheduleSearch::forEachPlaced(ScheduleFields requested, PlacementKind place
     requested.transpose = transposer.kind;
     requested.transposerWarps = transposer.warps;
     for (int64_t overlap : overlaps(requested))
-      if (!forEachCount(requested, warpSpecialize, overlap, take))
-        return false;
+      for (int64_t lead : leads(requested, overlap)) {
+        ScheduleFields led = requested;
+        led.lead = lead;
+        if (!forEachCount(led, warpSpecialize, overlap, take))
+          return false;
+      }
   }
   return true;
 }
@@ -444,13 +457,18 @@ static std::string nameTransposer(const ScheduleFields &fields) {
   return llvm::formatv("transpose = apart, transposer_warps = {0}, ", *fields.transposerWarps);
 }
 
+static std::string nameShape(const OverlapShape &shape) {
+  return llvm::formatv("overlap = {0}{1}", shape.stages, shape.leadsAlone() ? ", lead = 1" : "")
+      .str();
+}
+
 /// Likewise the candidates with `overlap`; false when `take` returned false.
 bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpecialize,
                                   int64_t overlap, function_ref<bool(const Candidate &)> take) {
   OverlapShape shape = makeShape(requested, overlap);
   if (std::optional<std::string> reason = rejectShape(requested, shape)) {
     if (rejections.empty())
-      rejections.push_back({llvm::formatv("overlap = {0}", overlap).str(), *reason});
+      rejections.push_back({nameShape(shape), *reason});
     return true;
   }
   for (int64_t consumers : choices<int64_t>(requested.consumers, model.consumers)) {
@@ -467,12 +485,12 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       return false;
     if (reason)
       rejections.push_back(
-          {llvm::formatv("warp_specialize = {0}, {1}{2}overlap = {3}, consumers = {4}",
+          {llvm::formatv("warp_specialize = {0}, {1}{2}{3}, consumers = {4}",
                          warpSpecialize ? "true" : "false",
                          candidate.isDivided()  ? "placement = divided, "
                          : candidate.hasReducer ? "placement = apart, "
                                                 : "",
-                         nameTransposer(candidate.fields), overlap, consumers)
+                         nameTransposer(candidate.fields), nameShape(shape), consumers)
                .str(),
            *reason});
   }
@@ -484,8 +502,8 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
   std::optional<ScheduleAttr> found;
   forEachCandidate(requested.getFields(), [&](const Candidate &candidate) {
     found = complete(candidate);
-    // Shared memory depends on nothing that differs between candidates.
-    return false;
+    // Shared memory depends on nothing else that differs between candidates.
+    return !found && candidate.shape.leadsAlone();
   });
   return found;
 }

@@ -42,6 +42,8 @@ public:
   /// What `share` sixteenths of polynomials do where the special functions are the scarcest;
   /// nothing where they are not.
   std::optional<std::string> explainExponentials(int64_t share) const;
+  /// Why the first dot of a step runs ahead or not in `schedule`; nothing where that is no choice.
+  std::optional<std::string> explainLead(tile::ScheduleAttr schedule) const;
 
   /// What is decided before shared memory is looked at.
   struct Candidate {
@@ -99,12 +101,14 @@ private:
   llvm::SmallVector<Transposer> transposers(const tile::ScheduleFields &requested,
                                             bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
+  llvm::SmallVector<int64_t> leads(const tile::ScheduleFields &requested, int64_t overlap) const;
   void leaveForSharedTransposer(RegisterSplit &split, tile::ScheduleFields &fields) const;
   void leaveForGathers(RegisterSplit &split, tile::ScheduleFields &fields) const;
   static void leaveToConsumers(RegisterSplit &split, const tile::ScheduleFields &fields);
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
+  std::optional<std::string> rejectLead(const Candidate &candidate) const;
   bool hasReducer(tile::PlacementKind placement) const;
   std::optional<std::string> rejectPlacement(const Candidate &candidate);
   std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
@@ -147,7 +151,7 @@ private:
   const CostModel &model;
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool multiplies = false, multipliesInLoops = false, worksBetweenDots = false,
-       canTakeTurns = false, turnsPay = false, severalDots = false;
+       canTakeTurns = false, turnsPay = false, leadPays = false, severalDots = false;
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;
@@ -165,6 +169,8 @@ private:
   llvm::SmallVector<ApartSum> sums;
   /// Of the loops that run first.
   CycleBudget budget;
+  /// Cycles of the first dot of an iteration.
+  double firstDot = 0;
   size_t tilesInLoops = 0;
   /// Pipes of tiles of rank 2 that arithmetic reads (loads = pipe).
   size_t fetchedMatrices = 0;

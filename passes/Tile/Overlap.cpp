@@ -2,7 +2,8 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/Schedule/LoopOverlap.h"
+#include "passes/Analysis/ApartSums.h"
+#include "passes/Schedule/LoopLead.h"
 #include "passes/Tile/TilePasses.h"
 
 namespace tessera {
@@ -22,12 +23,31 @@ public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
-    if (failed(schedule.require(kernel, &ScheduleFields::overlap)) ||
-        (*schedule.overlap > 1 && failed(overlap(kernel, schedule))))
+    if (failed(schedule.require(kernel, &ScheduleFields::overlap)))
+      return signalPassFailure();
+    bool changes = *schedule.overlap > 1 || schedule.lead == 1;
+    if (changes && failed(overlap(kernel, schedule)))
       signalPassFailure();
   }
 
 private:
+  /// Says which dots run ahead by themselves, and what is kept for that.
+  static void describeLeads(KernelOp kernel) {
+    DenseSet<Operation *> elsewhere = apartOperations(kernel, PlacementKind::apart);
+    for (scf::ForOp loop : loopsWithDots(kernel)) {
+      OverlapRefusal refusal;
+      FailureOr<LeadPlan> plan = planLead(loop, elsewhere, refusal);
+      if (failed(plan))
+        continue;
+      InFlightDiagnostic remark = plan->first.emitRemark(
+          "of the next iteration is issued beside the last dots of this one, "
+          "in registers that are free by then");
+      remark.attachNote(plan->last.getLoc()) << "behind this dot";
+      for (LoadOp load : plan->kept)
+        remark.attachNote(load.getLoc()) << "this tile keeps its slot for the next step";
+    }
+  }
+
   static LogicalResult overlap(KernelOp kernel, const ScheduleFields &schedule) {
     if (failed(schedule.require(kernel, &ScheduleFields::lead, &ScheduleFields::rescale,
                                 &ScheduleFields::pack)))
@@ -35,14 +55,18 @@ private:
     OverlapShape shape = OverlapShape::of(schedule);
     if (std::optional<std::string> conflict = shape.findConflict())
       return kernel.emitError() << *conflict;
+    if (shape.leadsAlone())
+      describeLeads(kernel);
     SmallVector<std::pair<Location, std::string>> refusals;
     unsigned rotated = overlapLoops(kernel, shape, [&](scf::ForOp, const OverlapRefusal &refusal) {
       refusals.emplace_back(refusal.op->getLoc(), refusal.reason);
     });
     if (rotated == 0) {
-      InFlightDiagnostic diag = kernel.emitError("overlap = ")
-                                << shape.stages
-                                << " has no loop to overlap; overlap = 1 would work";
+      InFlightDiagnostic diag = kernel.emitError("overlap = ") << shape.stages;
+      if (shape.leadsAlone())
+        diag << ", lead = 1 has no loop whose first dot can run ahead; lead = 0 would work";
+      else
+        diag << " has no loop to overlap; overlap = 1 would work";
       for (const auto &[loc, reason] : refusals)
         diag.attachNote(loc) << reason;
       return diag;

@@ -291,10 +291,10 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let summary = "Runs the dots of some iterations under the elementwise work of another";
   let description = [{
     Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
-    `overlap = 2` or `3`. Every loop in which a dot reads what was computed from another dot of the same
-    iteration is rotated. The *later* dots are those that depend on another dot in this way, with what depends
-    on them and the loads and index arithmetic that only they use; the *leading* dots are the others, with what
-    they need. Step j of the new loop runs each part for an iteration of its own:
+    `overlap = 2` or `3`; with `overlap = 1, lead = 1` see below. Every loop in which a dot reads what was computed from
+    another dot of the same iteration is rotated. The *later* dots are those that depend on another dot in this way,
+    with what depends on them and the loads and index arithmetic that only they use; the *leading* dots are the others,
+    with what they need. Step j of the new loop runs each part for an iteration of its own:
 
     | schedule | leading dots | elementwise work | later dots | order of a step |
     |---|---|---|---|---|
@@ -341,6 +341,42 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
     %last = arith.subi %ub, %c1 : index
     %v = tile.load %V[%last, %c0] : !tile.view<[N, 64], f16> -> !P
     %o1 = tile.dot %r#1, %v, %r#0 : !P, !P -> !S
+    ```
+
+    **The first dot alone** (`overlap = 1, lead = 1`) runs a step ahead where dots depend on each other in a chain, as in the
+    gradients of attention: S, then dP and dV, then dK. All else stays in the step of its iteration. The first dot of the
+    next iteration stands behind the last dot of the step, and what it begins with before that one. So both are in flight
+    when the step ends, and the result takes registers that have been free since: none lives twice. Dots that another role
+    makes (`placement = apart`) stand behind both.
+
+    Behind the last iteration the first dot is made of one more tile, which is not used: along the dimensions of a tile what
+    lies outside of a view is 0. So there is no copy of the step beside the loop, which would cost registers. A tile that
+    dots of two steps read is loaded with `ahead` for the first of them and taken by the load for the others. The one that
+    is left over passes behind the loop (`tile.skip_loads`).
+
+    ```mlir
+    !T = tensor<64x64xf16>
+    !S = tensor<64x64xf32>
+    %r = scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0) -> !S {
+      %k = tile.load %K[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> !T
+      %s = tile.dot %q, %k : !T, !T -> !S
+      %p = arith.truncf %s : !S to !T
+      %o1 = tile.dot %p, %k, %o : !T, !T -> !S
+      scf.yield %o1 : !S
+    }
+    // becomes with overlap = 1, lead = 1
+    %k0 = tile.load %K[%lb, %c0] pipe 1 ahead : !tile.view<[N, 64], f16> -> !T
+    %s0 = tile.dot %q, %k0 : !T, !T -> !S
+    %r:2 = scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0, %s = %s0) -> (!S, !S) {
+      %p = arith.truncf %s : !S to !T
+      %k = tile.load %K[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> !T
+      %j1 = arith.addi %j, %c1 : index
+      %kn = tile.load %K[%j1, %c0] pipe 1 ahead : !tile.view<[N, 64], f16> -> !T
+      %o1 = tile.dot %p, %k, %o : !T, !T -> !S
+      %sn = tile.dot %q, %kn : !T, !T -> !S
+      scf.yield %o1, %sn : !S, !S
+    }
+    tile.skip_loads [1] times %c1
     ```
 
     Masks stay affine in the induction variable, and the iter_args hold all the state of the pipeline. So

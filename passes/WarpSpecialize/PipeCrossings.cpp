@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
 using namespace mlir;
@@ -20,10 +21,13 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   if (!plan.isPiped(load))
     return cloneDirectLoad(load, builder), success();
   PipeInfo &info = plan.pipeOf(load);
-  if (assignment.fills(role, load))
+  // What is loaded ahead is loaded there, and taken by the load that follows.
+  if (assignment.fills(role, load) && load.getAhead() == info.isAhead)
     writeFill(load, info, builder);
   if (!assignment.reads(role, plan.accesses.lookup(load)))
     return success();
+  if (load.getAhead())
+    return writePeek(load, info, builder), success();
   if (info.isTransposed)
     writeTransposed(load, info, builder);
   else if (info.isFetched)
@@ -70,6 +74,14 @@ void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
   auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info.pipe), info.pipe);
   operands[tile] = {wait.getTile(), false};
   waits.push_back(wait);
+}
+
+/// Reads a tile that the next load of its pipe takes.
+void Slicer::writePeek(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
+  if (llvm::none_of(load->getUsers(), [&](Operation *user) { return assignment.runs(role, user); }))
+    return;
+  auto peek = hop::PipePeekOp::create(builder, load.getLoc(), slotType(info.pipe), info.pipe);
+  operands[load.getResult()] = {peek.getTile(), false};
 }
 
 /// Waits for a computed tile of another role, to multiply it or, where this role computes with it,
@@ -157,7 +169,20 @@ LogicalResult Slicer::writeOperand(Operation *op, PipeInfo &info, OpBuilder &bui
               "(placement = apart); use placement = rows, or consumers = 1";
   if (failed(cloneOwn(op, builder)))
     return failure();
-  return writeTile(op->getLoc(), whole.lookup(tile), info, builder), success();
+  if (!plan.isHandedOverLate(op))
+    writeTile(op->getLoc(), whole.lookup(tile), info, builder);
+  return success();
+}
+
+/// Hands the operand of the sum that `op` multiplies over where the program multiplies it, behind
+/// the dots of this role.
+void Slicer::writeLate(Operation *op, OpBuilder &builder) {
+  const ApartSum *sum = plan.sumOf(op);
+  if (!sum || op != sum->dot || !assignment.fills(role, sum->operand) ||
+      !plan.isHandedOverLate(sum->operand) || !handedOver.insert(sum->operand).second)
+    return;
+  writeTile(sum->operand->getLoc(), whole.lookup(sum->operand->getResult(0)),
+            plan.pipeOf(sum->operand), builder);
 }
 
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
@@ -279,9 +304,13 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value).getResult();
   };
-  auto loop = scf::ForOp::create(builder, loc, constant(0), whole.lookupOrDefault(skip.getTimes()),
-                                 constant(1));
-  OpBuilder inner = OpBuilder::atBlockBegin(loop.getBody());
+  OpBuilder inner = builder;
+  bool isOnce = getConstantIntValue(skip.getTimes()) == 1;
+  if (!isOnce) {
+    auto loop = scf::ForOp::create(builder, loc, constant(0),
+                                   whole.lookupOrDefault(skip.getTimes()), constant(1));
+    inner = OpBuilder::atBlockBegin(loop.getBody());
+  }
   for (int64_t number : skip.getPipes()) {
     auto pipe = plan.pipes.find(PipeKey(nullptr, number));
     if (pipe == plan.pipes.end())

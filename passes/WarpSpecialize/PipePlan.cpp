@@ -77,6 +77,8 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
       info.slots = std::nullopt;
     }
     info.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
+    auto tileLoad = dyn_cast<tile::LoadOp>(load.getOperation());
+    info.isAhead |= tileLoad && tileLoad.getAhead();
     plan.accesses[load] = key;
     return success();
   });

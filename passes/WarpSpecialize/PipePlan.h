@@ -44,6 +44,8 @@ struct PipeInfo {
   bool isFetched = false;
   /// The threads of the role that fills it copy rows that numbers name.
   bool isGathered = false;
+  /// Tiles are loaded a step before they are taken (`ahead` of tile.load).
+  bool isAhead = false;
   /// Slots, where the schedule does not say.
   std::optional<int64_t> slots;
   mlir::Value pipe;
@@ -58,6 +60,8 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
+  /// The operands of sums are handed over behind the other dots that read them.
+  bool handsOverLate = false;
   /// What a role of its own converts, by the last operation of each.
   llvm::DenseMap<mlir::Operation *, Conversion> conversions;
   /// How the dots are divided among consumers of different programs.
@@ -67,6 +71,12 @@ struct PipePlan {
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
   /// Whether `op` makes a tile that another role multiplies.
   bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed; }
+  /// Whether the dot of a sum hands over its operand `op`, which is made in the same block.
+  bool isHandedOverLate(mlir::Operation *op) const {
+    return handsOverLate && llvm::any_of(sums, [&](const ApartSum &sum) {
+             return sum.operand == op && sum.dot->getBlock() == op->getBlock();
+           });
+  }
   /// The sum that `op`, its dot or its store, belongs to; null for others.
   const ApartSum *sumOf(mlir::Operation *op) const {
     auto found =

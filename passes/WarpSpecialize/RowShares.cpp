@@ -57,7 +57,7 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
   auto [indices, box] = shareOf(builder, load, load.getType());
   auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
                                     whole.lookup(load.getView()), indices, box, load.getSiteAttr(),
-                                    load.getPipeAttr(), load.getAlikeAttr());
+                                    load.getPipeAttr(), load.getAlikeAttr(), load.getAheadAttr());
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   whole.map(load.getResult(), clone.getResult());
 }

@@ -31,9 +31,12 @@ Type Slicer::typeOf(Value value) {
 }
 
 LogicalResult Slicer::cloneBlock(Block &block, OpBuilder &builder) {
-  for (Operation &op : block.without_terminator())
+  for (Operation &op : block.without_terminator()) {
+    if (plan.handsOverLate)
+      writeLate(&op, builder);
     if (assignment.runs(role, &op) && failed(clone(&op, builder)))
       return failure();
+  }
   return success();
 }
 

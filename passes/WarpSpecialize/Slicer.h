@@ -82,6 +82,8 @@ private:
     return llvm::map_to_vector(values, [&](Value value) { return whole.lookupOrDefault(value); });
   }
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
+  void writePeek(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeLate(mlir::Operation *op, OpBuilder &builder);
   void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &builder);
@@ -127,6 +129,7 @@ private:
   llvm::DenseMap<Value, Operand> operands;
   llvm::SmallVector<hop::PipeWaitOp> waits;
   llvm::SmallVector<hop::PipeWaitOp> crossings; ///< those for tiles of other consumers
+  llvm::DenseSet<mlir::Operation *> handedOver; ///< operands of sums, behind the dots of this role
   llvm::DenseSet<mlir::Operation *> steps;      ///< of the conversions that this role makes
 };
 

@@ -41,6 +41,8 @@ hop.kernel @pipes attributes {
     %qs = hop.slice %qt[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
     // CHECK: hop.overlay %[[QT]][%[[WG]]] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x32xbf16>, rows = 64>
     %over = hop.overlay %qt[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x32xbf16>, rows = 64>
+    // CHECK: hop.pipe.peek %[[K]] : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %next = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // CHECK: %[[KT:.*]] = hop.pipe.wait %[[K]]
     %kt = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // CHECK: hop.mma %[[SLICE]], %[[KT]] {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
@@ -50,8 +52,8 @@ hop.kernel @pipes attributes {
     // CHECK: %[[F:.*]] = hop.mma_issue %[[SLICE]], %[[KT]] acc(%{{.*}} : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_b} : {{.*}} -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %f = hop.mma_issue %qs, %kt acc(%sync : tensor<64x64xf32, #tile>) {transpose_b} : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #tile>>
     %p = arith.truncf %sync : tensor<64x64xf32, #tile> to tensor<64x64xbf16, #tile>
-    // CHECK: %[[G:.*]] = hop.mma_issue %[[P:.*]], %[[KT]] acc(%[[F]] : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>)
-    %g = hop.mma_issue %p, %kt acc(%f : !hop.flight<tensor<64x64xf32, #tile>>) : tensor<64x64xbf16, #tile>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #tile>>
+    // CHECK: %[[G:.*]] = hop.mma_issue %[[P:.*]], %[[KT]] acc(%[[F]] : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>) {copies_a}
+    %g = hop.mma_issue %p, %kt acc(%f : !hop.flight<tensor<64x64xf32, #tile>>) {copies_a} : tensor<64x64xbf16, #tile>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #tile>>
     // CHECK: hop.turn.pass %[[WG]]
     hop.turn.pass %wg
     // CHECK: %[[D:.*]] = hop.mma_wait %[[G]] keep %[[P]] pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> keep tensor<64x64xbf16, #hop.layout<accumulator>> -> tensor<64x64xf32, #hop.layout<accumulator>>

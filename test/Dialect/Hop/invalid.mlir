@@ -613,6 +613,61 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
+    %t = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+// The step after this one takes the slot and gives it back.
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{is of a slot that a later wait gives back, and is read beyond its block}}
+    %t = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    scf.for %i = %c0 to %m step %c1 {
+      // expected-note@+1 {{the use}}
+      %d = hop.mma %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    }
+  }
+}
+
+// -----
+
+// The loop carries the product in flight.
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{is of a slot that a later wait gives back, and is read beyond its block}}
+    %t = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-note@+1 {{the use}}
+    %f = hop.mma_issue %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %g = scf.for %i = %c0 to %m step %c1 iter_args(%old = %f) -> (!hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>) {
+      scf.yield %old : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    }
+    %d = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -864,6 +919,20 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %a = arith.constant dense<0.0> : tensor<64x64xbf16>
     // expected-error@+1 {{cannot transpose an operand in registers; run hop-stage-operands}}
     %d = hop.mma_issue %a, %st {transpose_a} : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
+    %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32>> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{copies registers, and its operand a is in shared memory}}
+    %d = hop.mma_issue %st, %st {copies_a} : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32>> -> tensor<64x64xf32>
   }
 }

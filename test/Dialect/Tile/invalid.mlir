@@ -668,6 +668,13 @@ tile.kernel @alike(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // -----
 
+tile.kernel @ahead(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{is kept for the next load of its pipe, and has none}}
+  %t = tile.load %x[%m, %m] ahead : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
 tile.kernel @pipe(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
   // expected-error@+1 {{attribute 'pipe' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   %t = tile.load %x[%m, %m] pipe -1 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>

@@ -89,3 +89,46 @@ hop.kernel @roomy attributes {argument_names = ["x"], argument_types = [!tile.vi
     tile.store %o, %x[%m, %m] : !acc, !tile.view<[M, 64], f32>
   }
 }
+
+// -----
+
+!acc = tensor<64x128xf32, #hop.layout<accumulator>>
+!s = tensor<64x64xf32, #hop.layout<accumulator>>
+!p = tensor<64x64xbf16, #hop.layout<accumulator>>
+!row = tensor<64xf32, #hop.layout<column>>
+!tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!wide = !hop.shared<tensor<64x128xbf16>, rows = 64>
+
+// The step before has waited for the tile that this one begins with.
+// CHECK-LABEL: hop.kernel @step
+// CHECK: %[[P:.*]] = arith.truncf
+// CHECK-NEXT: hop.pin %[[P]]
+// CHECK-NEXT: tile.broadcast
+// CHECK-NEXT: hop.mma_issue
+// CHECK-NOT: hop.pin
+hop.kernel @step attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, lead = 1>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %a = hop.staging "a" : !tile
+  %b = hop.staging "b" : !wide
+  hop.role @producer elected registers(24) {
+  ^bb0(%wg: index):
+  }
+  hop.role @consumer warpgroups(2) registers(144) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : !acc
+    %row = arith.constant dense<0.0> : !row
+    %none = arith.constant dense<0.0> : !s
+    %sum, %last = scf.for %i = %c0 to %m step %m iter_args(%old = %zero, %s = %none) -> (!acc, !s) {
+      %e = math.exp2 %s : !s
+      %p = arith.truncf %e : !s to !p
+      %start = tile.broadcast %row axis 0 : !row -> !s
+      %g = hop.mma_issue %a, %a acc(%start : !s) {transpose_b} : !tile, !tile -> !hop.flight<!s>
+      %h = hop.mma_issue %p, %b acc(%old : !acc) : !p, !wide -> !hop.flight<!acc>
+      %dp, %new = hop.mma_wait %g, %h keep %p pending 0 : !hop.flight<!s>, !hop.flight<!acc> keep !p -> !s, !acc
+      scf.yield %new, %dp : !acc, !s
+    }
+    tile.store %sum, %x[%m, %m] : !acc, !tile.view<[M, 64], f32>
+  }
+}

@@ -368,7 +368,7 @@ tile.kernel @nested(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, 
 // -----
 
 tile.kernel @again(%x: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
-  // expected-error@+1 {{is made by tile-even-loops for the schedule of its kernel, which cannot be chosen again; start from the program before that pass}}
+  // expected-error@+1 {{is made by tile-overlap or tile-even-loops for the schedule of its kernel, which cannot be chosen again; start from the program before that pass}}
   %n = tile.common_bound %m loads %m
 }
 
