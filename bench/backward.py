@@ -9,8 +9,9 @@
 All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
 forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
 FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
-heads. Ours are attention_bwd and, as variant "deterministic", attention_bwd_deterministic, whose results are the same in each
-run. Schedules other than the default are those of attention_bwd, as
+heads; fa3_det is its deterministic mode, of ..._fp80_det.so. Ours are attention_bwd and, with the same results in each run,
+variant "fixed", its sums in a fixed order up to d = 128, and "deterministic", attention_bwd_deterministic. Schedules other
+than the default are those of attention_bwd, as
 "attention_bwd_gradients:cluster=2". --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
 --list writes.
 """
@@ -28,7 +29,7 @@ TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
 GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8), "wide": ((256,), 1), "narrow": ((192,), 1)}
 VALUES = {"narrow": 128}  # the head dimension of V, where it is another one
-PEERS = ("fa3", "cudnn", "fa2")
+PEERS = ("fa3", "fa3_det", "cudnn", "fa2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,13 +126,14 @@ class Problem:
         return lambda: torch.autograd.grad(out, self.leaves, do, retain_graph=True)
 
 
-def fa3(problem, directory):
+def fa3(problem, directory, deterministic=False):
     """FlashAttention-3 as shared objects: `fa3_bwd(q, k, v, o, lse, do, dq, dk, dv, f32 sums of dQ, two f32 rows of
     statistics, semaphore of dQ, b, sq, sk, h, hk, scale, multiprocessors, semaphore, stream)`."""
     import torch
 
     point = problem.point
-    path = os.path.join(directory or "", f"fa3_bwd_d{point.d}_c{int(problem.causal)}_fp80.so")
+    suffix = "_det" if deterministic else ""
+    path = os.path.join(directory or "", f"fa3_bwd_d{point.d}_c{int(problem.causal)}_fp80{suffix}.so")
     if not directory or point.kv_heads != point.heads or point.dv != point.d or not os.path.exists(path):
         raise peers.Unavailable(f"no {path} for this point")
     function = ctypes.CDLL(os.path.abspath(path)).fa3_bwd
@@ -145,6 +147,8 @@ def fa3(problem, directory):
     multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
 
     def run():
+        if deterministic:
+            semaphores[0].zero_()
         if problem.causal:
             semaphores[1].zero_()
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -162,6 +166,7 @@ def worst_error(gradients, expected):
 def find_peers(problem, options, expected):
     makers = {
         "fa3": lambda _: fa3(problem, options.fa3),
+        "fa3_det": lambda _: fa3(problem, options.fa3, deterministic=True),
         "cudnn": lambda _: problem.gradients("CUDNN_ATTENTION"),
         "fa2": lambda _: problem.gradients("FLASH_ATTENTION"),
     }
@@ -193,8 +198,12 @@ def own_configurations(point, schedules):
     if point.dv != point.d:
         parameters["DV"] = point.dv
     found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
-    fixed = cases.configuration("attention_bwd_deterministic", parameters, shape=point.shape)
-    return [*found, {**fixed, "variant": "deterministic"}]
+    form = "attention_bwd_deterministic"
+    found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
+    if point.d <= 128:
+        fixed = cases.configuration("attention_bwd", {**parameters, "FIXED": "true"}, shape=point.shape)
+        found.append({**fixed, "variant": "fixed"})
+    return found
 
 
 def time_kernels(kernel, problem, tensors, stopwatch):

@@ -48,12 +48,16 @@ def Hop_NextTileOp : Hop_GridValueOp<"next_tile", [Hop_OnOneThread]> {
   let description = [{
     Numbers from the number of thread blocks on, in order; each is given out once in a launch. In clusters the first
     block of each takes a number, from the number of clusters on; the result of the others is undefined. In an
-    elected role, an addition to global memory (PTX ISA 9.7.13.5, atom).
+    elected role, an addition to global memory (PTX ISA 9.7.13.5, atom). With `all` numbers begin at 0: a block has the
+    number of its first tile from the counter too, so that whoever has a smaller number has started.
 
     ```mlir
     %next = hop.next_tile
+    %drawn = hop.next_tile all
     ```
   }];
+  let arguments = (ins UnitAttr:$all);
+  let assemblyFormat = "(`all` $all^)? attr-dict";
 }
 
 def Hop_ResetTilesOp : Hop_Op<"reset_tiles", [Hop_OnOneThread]> {

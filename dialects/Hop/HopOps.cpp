@@ -160,6 +160,21 @@ LogicalResult BulkStoreOp::verify() {
   return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
 }
 
+template <typename Op>
+static LogicalResult verifyTicket(Op op) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  ArrayRef<int64_t> tile = op.getTile();
+  if (tile.empty() || static_cast<int64_t>(tile.size()) > view.getRank() ||
+      llvm::any_of(tile, [](int64_t extent) { return extent < 1; }))
+    return op.emitOpError("has tiles of 1 to ")
+           << view.getRank() << " positive extents, the last ones of the view, got [" << tile
+           << "]";
+  return success();
+}
+
+LogicalResult TicketWaitOp::verify() { return verifyTicket(*this); }
+LogicalResult TicketPassOp::verify() { return verifyTicket(*this); }
+
 /// The tile in one slot of a pipe or buffer of `tile`.
 static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
   if (holdsValue(tile))

@@ -166,6 +166,43 @@ def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarps]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Hop_TicketWaitOp : Hop_Op<"ticket.wait"> {
+  let summary = "Waits until a tile of a view may be added to";
+  let description = [{
+    The launch has a ticket of 32 bits for each tile of the view, of extents `tile`, 0 between launches. The thread that
+    starts the role's bulk stores waits until ticket `number` is `value` (`ld.acquire.gpu`, PTX ISA 9.7.9.8), and lets
+    copies follow that (`fence.proxy.async`, 9.7.13.4). Behind `hop.bulk_store ... add`, `hop.ticket.pass` hands on.
+
+    ```mlir
+    hop.ticket.wait %S[%number] tile [64, 64] is %n : !tile.view<[M, 64], f32>
+    hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+    hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value);
+  let assemblyFormat = "$view `[` $number `]` `tile` $tile `is` $value attr-dict `:` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
+def Hop_TicketPassOp : Hop_Op<"ticket.pass"> {
+  let summary = "Lets the next grid point add to a tile of a view";
+  let description = [{
+    The thread that starts the role's bulk stores waits until all of them have been written
+    (`cp.async.bulk.wait_group`, PTX ISA 9.7.9.27.2.3), and makes ticket `number` `value` (`st.release.gpu`, 9.7.9.11).
+    With a condition nothing is done where it is false.
+
+    ```mlir
+    hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
+    hop.ticket.pass %S[%number] tile [64, 64] to %next if %pending : !tile.view<[M, 64], f32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value,
+                       Optional<I1>:$condition);
+  let assemblyFormat =
+    "$view `[` $number `]` `tile` $tile `to` $value (`if` $condition^)? attr-dict `:` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
 def Hop_ClusterFenceOp : Hop_Op<"cluster_fence"> {
   let summary = "Orders what this thread did before and after for all blocks of a cluster";
   let description = [{

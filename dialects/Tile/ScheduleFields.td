@@ -58,6 +58,11 @@ def Tile_JoinKind : I32EnumAttr<"JoinKind", "On which side of the dot before it 
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_SumsKind : I32EnumAttr<"SumsKind", "In which order grid points add to one element", [
+    I32EnumAttrCase<"any", 0>, I32EnumAttrCase<"fixed", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 //===----------------------------------------------------------------------===//
 // Domains
 //===----------------------------------------------------------------------===//
@@ -180,7 +185,8 @@ defvar Tile_ScheduleFields = [
     "within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` "
     "the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
-  ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>, Always<"2">,
+  ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
+    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin at different steps, else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together">,
   ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,
@@ -229,7 +235,12 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"transposer_warps", OneOf<[1, 2, 3, 4]>,
     Chosen<"4 where there are registers for one more warpgroup, else 3 with `transpose = apart`">,
     "warps of the transposer: 1 to 3 of the producer's warpgroup, which needs no registers of its own then, or 4, a "
-    "warpgroup of its own. It means something with `transpose = apart`">
+    "warpgroup of its own. It means something with `transpose = apart`">,
+  ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
+    "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
+    "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
+    "waits for and hands on (`tile-order-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
+    "`persistent = dynamic` and `cluster = 1`">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

@@ -119,19 +119,41 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
     an order that is not specified; so the kernel neither loads nor plainly stores such a view, and has no
     `tile.speculate`, which would add twice. The caller says what the sums start with.
 
+    With `ticket` the order is given. The launch has memory with numbered tickets, one for each tile of the view and 0 at
+    its start. `ticket N from X to Y` waits until ticket N is X, adds, and then makes the ticket Y; who adds last leaves 0.
+    `tile-order-sums` writes it.
+
     ```mlir
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
     tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
     tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
+    tile.store %part, %sum[%row, %c0] add ticket %m from %n to %next : tensor<128x64xf32>, !tile.view<[M, 64], f32>
     tile.store %count, %counts[%h] : i32, !tile.view<[H], i32>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add);
+  // The indices, and behind them what a ticket takes: one list, so that stores without a ticket look as they did before there
+  // were any, and programs that a database knows keep their fingerprints.
+  let arguments = (ins AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$value, Tile_ViewType:$view, Variadic<Index>:$places,
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add, UnitAttr:$ticketed);
   let assemblyFormat =
-    "$value `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? attr-dict `:` type($value) `,` "
+    "$value `,` $view `` custom<StorePlaces>($places, $box, $add, $ticketed) attr-dict `:` type($value) `,` "
     "qualified(type($view))";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::OperandRange getIndices() { return getPlaces().drop_back(getTicketed() ? 3 : 0); }
+    /// The number of the ticket, what it is when the store may add and what it is then; null without one.
+    ::mlir::Value getTicket() { return ofTicket(0); }
+    ::mlir::Value getFrom() { return ofTicket(1); }
+    ::mlir::Value getTo() { return ofTicket(2); }
+    void setTicket(::mlir::Value number, ::mlir::Value from, ::mlir::Value to);
+
+  private:
+    ::mlir::Value ofTicket(unsigned i) {
+      return getTicketed() ? getPlaces().take_back(3)[i] : ::mlir::Value();
+    }
+
+  public:
+  }];
 }
 
 def Tile_ScatterAddOp : Tile_Op<"scatter_add", [MemoryEffects<[MemWrite]>]> {

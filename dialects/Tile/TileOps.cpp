@@ -25,6 +25,42 @@ static void printDotTypes(OpAsmPrinter &printer, Operation *, Value, Type a, Typ
   printer << a << ", " << b << " -> " << result;
 }
 
+/// Parses `[%a, ...] box [..] add ticket %n from %x to %y` of a store; all behind the list may be
+/// missing.
+static ParseResult parseStorePlaces(OpAsmParser &parser,
+                                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &places,
+                                    DenseI64ArrayAttr &box, UnitAttr &add, UnitAttr &ticketed) {
+  UnitAttr unit = parser.getBuilder().getUnitAttr();
+  if (parser.parseOperandList(places, OpAsmParser::Delimiter::Square))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("box"))) {
+    box = dyn_cast_or_null<DenseI64ArrayAttr>(DenseI64ArrayAttr::parse(parser, Type()));
+    if (!box)
+      return failure();
+  }
+  if (succeeded(parser.parseOptionalKeyword("add")))
+    add = unit;
+  if (failed(parser.parseOptionalKeyword("ticket")))
+    return success();
+  ticketed = unit;
+  return failure(parser.parseOperand(places.emplace_back()) || parser.parseKeyword("from") ||
+                 parser.parseOperand(places.emplace_back()) || parser.parseKeyword("to") ||
+                 parser.parseOperand(places.emplace_back()));
+}
+static void printStorePlaces(OpAsmPrinter &printer, StoreOp store, OperandRange,
+                             DenseI64ArrayAttr box, UnitAttr add, UnitAttr ticketed) {
+  printer << "[" << store.getIndices() << "]";
+  if (box) {
+    printer << " box ";
+    box.print(printer);
+  }
+  if (add)
+    printer << " add";
+  if (ticketed)
+    printer << " ticket " << store.getTicket() << " from " << store.getFrom() << " to "
+            << store.getTo();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.cpp.inc"
 
@@ -141,7 +177,18 @@ LogicalResult StoreOp::verify() {
     return emitOpError("adds f32, got ")
            << element << ": a sum of " << element << " would be rounded at each of its additions; "
            << "add to a view of f32, and round it in a kernel of its own";
+  if (getTicketed() && getPlaces().size() < 3)
+    return emitOpError("has a ticket, which takes a number and two values behind the indices");
+  if (getTicketed() && !getAdd())
+    return emitOpError("has a ticket, which gives additions an order; add, or leave it out");
   return verifyAccess(*this, getValue().getType(), getView(), getIndices(), getBox());
+}
+
+void StoreOp::setTicket(Value number, Value from, Value to) {
+  SmallVector<Value> places(getIndices());
+  places.append({number, from, to});
+  getPlacesMutable().assign(places);
+  setTicketed(true);
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,6 +51,7 @@ private:
   void writeArguments(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeParameters(llvm::raw_ostream &os, const NumberedKernel &numbered);
+  void writeTickets(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeImage(llvm::raw_ostream &os);
   void writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered);
@@ -315,12 +316,13 @@ void Writer::writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered) {
 }
 
 void Writer::writeParameters(llvm::raw_ostream &os, const NumberedKernel &numbered) {
-  static constexpr StringRef kKinds[] = {"TENSOR_MAP", "POINTER", "DIM",
-                                         "STRIDE",     "SCALAR",  "WORKSPACE"};
+  static constexpr StringRef kKinds[] = {"TENSOR_MAP", "POINTER",   "DIM",      "STRIDE",
+                                         "SCALAR",     "WORKSPACE", "WORKSPACE"};
   os << "static const ParameterInfo parameters" << numbered.number << "[] = {\n";
   for (const LaunchParameter &parameter : numbered.kernel.parameters) {
-    bool hasArgument =
-        parameter.kind != ParameterKind::Dim && parameter.kind != ParameterKind::Workspace;
+    bool hasArgument = parameter.kind != ParameterKind::Dim &&
+                       parameter.kind != ParameterKind::Workspace &&
+                       parameter.kind != ParameterKind::Tickets;
     unsigned index = parameter.kind == ParameterKind::TensorMap
                          ? numbered.firstMaps[parameter.argument] + parameter.mapOfArgument
                          : parameter.dim;
@@ -332,6 +334,14 @@ void Writer::writeParameters(llvm::raw_ostream &os, const NumberedKernel &number
   if (numbered.kernel.parameters.empty())
     os << "    {POINTER, -1, 0, 0, 0, 0},\n";
   os << "};\n";
+}
+
+void Writer::writeTickets(llvm::raw_ostream &os, const NumberedKernel &numbered) {
+  os << "static const TicketDim tickets" << numbered.number << "[] = {";
+  for (const TicketedView &view : numbered.kernel.ticketed)
+    for (auto [i, dim] : llvm::enumerate(view))
+      os << llvm::formatv("{{{0}, {1}, {2}}, ", spell(dim.extent), dim.divisor, int(i == 0));
+  os << "{{0, 0}, 0, 0}};\n";
 }
 
 void Writer::writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numbered) {
@@ -360,6 +370,7 @@ void Writer::writeTables(llvm::raw_ostream &os, const NumberedKernel &numbered) 
   writeArguments(os, numbered);
   writeMaps(os, numbered);
   writeParameters(os, numbered);
+  writeTickets(os, numbered);
   writeRequirements(os, numbered);
 }
 
@@ -380,13 +391,16 @@ void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) 
   StringRef target = bundle.target;
   target.consume_front("sm_");
   target.consumeInteger(10, number);
+  size_t ticketDims = 0;
+  for (const TicketedView &view : kernel.ticketed)
+    ticketDims += view.size();
   os << "{" << quote(kernel.kind) << ", " << quote(kernel.name) << ", "
      << (kernel.symbol.empty() ? "NULL" : quote(kernel.symbol))
      << llvm::formatv(", arguments{0}, {1}, dims{0}, {2}, requirements{0}, {3}, bounds{0}, {4}, "
-                      "maps{0}, parameters{0}, {5}, {6},\n     ",
+                      "maps{0}, parameters{0}, {5}, {6}, tickets{0}, {7},\n     ",
                       numbered.number, kernel.arguments.size(), kernel.dims.size(),
                       kernel.requirements.size(), kernel.bounds.size(), kernel.parameters.size(),
-                      kernel.workspaceBytes);
+                      kernel.workspaceBytes, ticketDims);
   writeGrid(os, kernel.grid);
   os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n     "
      << kernel.blocksPerMultiprocessor << ", " << triple(kernel.block) << ", "

@@ -36,6 +36,13 @@ typedef struct {
   unsigned bytes, offset;
 } ParameterInfo;
 
+/* The tiles along a dimension of a view whose tiles have tickets, of 4 bytes each. */
+typedef struct {
+  Extent extent;
+  int64_t divisor;
+  int isFirst; /* of the view */
+} TicketDim;
+
 /* `factor` times the extent of `divisor` divides that of `dividend`; without one (-1) `factor`
  * does. */
 typedef struct {
@@ -62,7 +69,9 @@ typedef struct {
   const MapInfo *maps;
   const ParameterInfo *parameters;
   int parameterCount;
-  uint64_t workspaceBytes;
+  uint64_t workspaceBytes; /* without the tickets, which lie behind the rest */
+  const TicketDim *tickets;
+  int ticketDimCount;
   Extent gridExtents[3];
   int64_t gridDivisors[3];
   int isPersistent, isPdl;

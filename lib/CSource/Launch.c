@@ -87,6 +87,28 @@ static int resolveArgument(Call call, Place *place, int index, const tessera_ten
   return 0;
 }
 
+/* The memory that a stream has for launches of these extents. */
+static int countWorkspaceBytes(Call call, const int64_t *dims, uint64_t *bytes) {
+  uint64_t tickets = 0, tiles = 0;
+  int i;
+  for (i = 0; i < call.kernel->ticketDimCount; ++i) {
+    const TicketDim *dim = &call.kernel->tickets[i];
+    uint64_t along = (uint64_t)((evaluate(dim->extent, dims) + dim->divisor - 1) / dim->divisor);
+    if (dim->isFirst) {
+      tickets += tiles;
+      tiles = 1;
+    }
+    tiles *= along;
+    if (tickets + tiles > INT32_MAX)
+      return fail(call, TESSERA_INVALID_ARGUMENT,
+                  "kernel '%s': the tiles that it adds to in a fixed order are 2^31 or more: split "
+                  "the call",
+                  call.kernel->name);
+  }
+  *bytes = call.kernel->workspaceBytes + 4 * (tickets + tiles);
+  return 0;
+}
+
 static int fillParameters(Call call, Place *place, void *stream, const Value *values,
                           const int64_t *dims, char *block, void **pointers) {
   Request request;
@@ -97,9 +119,9 @@ static int fillParameters(Call call, Place *place, void *stream, const Value *va
     if (call.kernel->arguments[i].isView &&
         (status = resolveArgument(call, place, i, values[i].view, dims, &slots[i])) != 0)
       return status;
-  request.bytes = call.kernel->workspaceBytes;
   request.isZeroed = 1;
-  if ((status = findWorkspace(call, place, stream, request, &workspace)) != 0)
+  if ((status = countWorkspaceBytes(call, dims, &request.bytes)) != 0 ||
+      (status = findWorkspace(call, place, stream, request, &workspace)) != 0)
     return status;
   for (i = 0; i < call.kernel->parameterCount; ++i) {
     const ParameterInfo *parameter = &call.kernel->parameters[i];

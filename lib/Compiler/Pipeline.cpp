@@ -35,6 +35,7 @@ void buildSchedulePhase(OpPassManager &pm) {
   kernels.addPass(createTileChooseSchedule());
   kernels.addPass(createTilePolynomialExp());
   kernels.addPass(createTileCompleteSpeculation());
+  kernels.addPass(createTileOrderSums());
   addCleanup(kernels);
   kernels.addPass(createTileEvenLoops());
   kernels.addPass(createTileOverlap());

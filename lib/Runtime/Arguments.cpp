@@ -252,3 +252,24 @@ tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> 
   return std::array<unsigned, 3>{static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
                                  static_cast<unsigned>(grid[2])};
 }
+
+llvm::Expected<uint64_t> tessera::runtime::countWorkspaceBytes(const KernelInfo &kernel,
+                                                               llvm::ArrayRef<int64_t> dims) {
+  constexpr uint64_t most = std::numeric_limits<int32_t>::max();
+  uint64_t tickets = 0;
+  for (const TicketedView &view : kernel.ticketed) {
+    uint64_t tiles = 1;
+    for (const GridDim &dim : view) {
+      tiles *= llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+      if (tiles > most)
+        break;
+    }
+    tickets += tiles;
+    if (tickets > most)
+      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
+                       "kernel '{0}': the tiles that it adds to in a fixed order are 2^31 or more: "
+                       "split the call",
+                       kernel.name);
+  }
+  return kernel.workspaceBytes + 4 * tickets;
+}

@@ -91,17 +91,18 @@ struct TensorMapRecipe {
   int swizzle = 0; ///< CUtensorMapSwizzle
 };
 
-enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace, Timeline };
+enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace, Tickets, Timeline };
 
 /// A parameter of the kernel's entry function.
 struct LaunchParameter {
   ParameterKind kind;
   unsigned argument = 0; ///< of TensorMap, Pointer, Stride and Scalar
   unsigned dim = 0;      ///< Dim: index into Signature::dims; Stride: dimension of the argument
-  unsigned mapOfArgument = 0;   ///< TensorMap: position in ArgumentInfo::tensorMaps
-  uint64_t workspaceOffset = 0; ///< Workspace, Timeline: where it begins in a stream's memory
-  unsigned bytes = 0;           ///< size of the value: 128, 8 or 4
-  unsigned offset = 0;          ///< where the value lies in the block that a launch fills
+  unsigned mapOfArgument = 0; ///< TensorMap: position in ArgumentInfo::tensorMaps
+  uint64_t workspaceOffset =
+      0;               ///< Workspace, Tickets, Timeline: where it begins in a stream's memory
+  unsigned bytes = 0;  ///< size of the value: 128, 8 or 4
+  unsigned offset = 0; ///< where the value lies in the block that a launch fills
 };
 
 /// ceil(extent / divisor) clusters, or of a persistent kernel what a cluster does at a time.
@@ -124,6 +125,9 @@ struct Signature {
   std::string description;
 };
 
+/// A view whose tiles have tickets of 4 bytes each: the tiles along each of its dimensions.
+using TicketedView = std::vector<GridDim>;
+
 struct KernelInfo : Signature {
   KernelInfo() : Signature("kernel") {}
 
@@ -131,8 +135,10 @@ struct KernelInfo : Signature {
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;
-  /// Device memory that a stream has for the kernel's workspaces and its timeline.
+  /// Device memory that a stream has for the kernel's workspaces and its timeline. Tickets lie
+  /// behind it, as many as a launch takes.
   uint64_t workspaceBytes = 0;
+  std::vector<TicketedView> ticketed;
   /// Where in it the kernel records its timeline; 0 bytes when it records none.
   uint64_t timelineOffset = 0, timelineBytes = 0;
   std::array<GridDim, 3> grid;

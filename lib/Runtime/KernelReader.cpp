@@ -44,6 +44,8 @@ private:
   bool readParameter(const json::Object &object, json::Path path, LaunchParameter &parameter);
   bool readWorkspace(const json::Object &object, json::Path path, ParameterKind kind,
                      LaunchParameter &parameter);
+  bool readTickets(const json::Object &object, json::Path path, LaunchParameter &parameter);
+  void placeTickets();
   bool readPersistent(const json::Object &object, json::Path path);
 
   KernelInfo &kernel;
@@ -241,6 +243,46 @@ bool KernelReader::readWorkspace(const json::Object &object, json::Path path, Pa
   return true;
 }
 
+bool KernelReader::readTickets(const json::Object &object, json::Path path,
+                               LaunchParameter &parameter) {
+  if (!kernel.ticketed.empty())
+    return fail(path, "a kernel has one array of tickets");
+  parameter.kind = ParameterKind::Tickets;
+  parameter.bytes = 8;
+  const json::Array *views = readArray(object, key::views, path);
+  if (!views)
+    return false;
+  if (views->empty())
+    return fail(path.field(key::views), "expected a view at least");
+  for (size_t i = 0; i < views->size(); ++i) {
+    json::Path ofViews = path.field(key::views),
+               at = ofViews.index(i); // a path refers to its parent
+    const json::Array *dims = (*views)[i].getAsArray();
+    if (!dims || dims->empty())
+      return fail(at, "expected an array of the dimensions of a view");
+    TicketedView &view = kernel.ticketed.emplace_back();
+    bool read = forEachObject(*dims, at, [&](const json::Object &dim, json::Path ofDim) {
+      GridDim &tiles = view.emplace_back();
+      return readExtent(dim, ofDim, tiles.extent) &&
+             readInteger(dim.get(key::divisor), ofDim.field(key::divisor), 1, kMaxExtent,
+                         "expected an integer from 1 to 2147483647", tiles.divisor);
+    });
+    if (!read)
+      return false;
+  }
+  return true;
+}
+
+/// Their number is a launch's: they come last.
+void KernelReader::placeTickets() {
+  for (LaunchParameter &parameter : kernel.parameters) {
+    if (parameter.kind != ParameterKind::Tickets)
+      continue;
+    kernel.workspaceBytes = llvm::alignTo(kernel.workspaceBytes, kWorkspaceAlignment);
+    parameter.workspaceOffset = kernel.workspaceBytes;
+  }
+}
+
 bool KernelReader::readParameter(const json::Object &object, json::Path path,
                                  LaunchParameter &parameter) {
   std::string kind, type;
@@ -274,12 +316,14 @@ bool KernelReader::readParameter(const json::Object &object, json::Path path,
 
   if (kind == kinds::workspace)
     return readWorkspace(object, path, ParameterKind::Workspace, parameter);
+  if (kind == kinds::tickets)
+    return readTickets(object, path, parameter);
   if (kind == kinds::timeline)
     return readWorkspace(object, path, ParameterKind::Timeline, parameter);
 
   if (kind != kinds::dim && kind != kinds::stride)
     return fail(path.field(key::kind), "expected \"tensor_map\", \"pointer\", \"dim\", \"stride\", "
-                                       "\"scalar\", \"workspace\" or \"timeline\"");
+                                       "\"scalar\", \"workspace\", \"tickets\" or \"timeline\"");
   if (!readString(object, key::type, path, type))
     return false;
   if (type != "i32" && type != "i64")
@@ -313,6 +357,7 @@ bool KernelReader::readParameters(const json::Array &array, json::Path path) {
     kernel.parameters.push_back(parameter);
     return true;
   });
+  placeTickets();
   if (read && kernel.parameterBytes > kMaxParameterBytes)
     return fail(path, "more than 4096 bytes of parameters, the most a kernel takes");
   return read;

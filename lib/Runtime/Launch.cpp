@@ -86,6 +86,7 @@ llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::Array
     switch (parameter.kind) {
     case ParameterKind::TensorMap:
     case ParameterKind::Workspace:
+    case ParameterKind::Tickets:
     case ParameterKind::Timeline:
       break;
     case ParameterKind::Pointer:
@@ -165,7 +166,9 @@ public:
   llvm::Error check(llvm::ArrayRef<Argument> arguments) {
     if (llvm::Error error = checkArguments(kernel, arguments, dims))
       return error;
-    return computeGrid(kernel, dims).moveInto(grid);
+    if (llvm::Error error = computeGrid(kernel, dims).moveInto(grid))
+      return error;
+    return countWorkspaceBytes(kernel, dims).moveInto(workspaceBytes);
   }
   bool isEmpty() const { return grid[0] == 0; }
   llvm::Error prepare(const Place &place, Stream stream, llvm::ArrayRef<Argument> arguments) {
@@ -185,6 +188,7 @@ private:
   unsigned index;
   DimValues dims;
   std::array<unsigned, 3> grid;
+  uint64_t workspaceBytes = 0;
   ParameterBlock block;
 };
 
@@ -212,14 +216,14 @@ llvm::Error Kernel::KernelLaunch::fillWorkspaces(const Place &place, Stream stre
   if (!graph)
     return graph.takeError();
   LoadedKernel &loaded = place.module.getKernel(index);
-  WorkspaceRequest request{kernel, kernel.workspaceBytes, /*zeroed=*/true};
+  WorkspaceRequest request{kernel, workspaceBytes, /*zeroed=*/true};
   DevicePointer ofGraph = 0, ofStream = 0;
   if (*graph)
     if (llvm::Error error =
             place.module.retainInGraph(*graph, request, loaded.workspaces).moveInto(ofGraph))
       return error;
   // Timelines are read by stream, so captured launches record where others of their stream do.
-  if (*graph ? kernel.timelineBytes : kernel.workspaceBytes) {
+  if (*graph ? kernel.timelineBytes : workspaceBytes) {
     std::lock_guard<std::mutex> lock(loaded.mutex);
     if (llvm::Error error =
             loaded.workspaces.resolve(place.driver, request, stream).moveInto(ofStream))

@@ -43,6 +43,11 @@ llvm::Error checkOverlap(const Signature &callee, llvm::ArrayRef<Argument> argum
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);
 
+/// The memory that a stream has for launches of these extents: workspaces, the timeline and
+/// tickets. Errors: INVALID_ARGUMENT when there are more tickets than a kernel numbers.
+llvm::Expected<uint64_t> countWorkspaceBytes(const KernelInfo &kernel,
+                                             llvm::ArrayRef<int64_t> dims);
+
 /// The values of a kernel's parameters, laid out as LaunchParameter::offset says. Not movable.
 class ParameterBlock {
 public:
@@ -61,7 +66,7 @@ public:
   /// Gives the workspaces their places in `workspace` and the timeline its place in `timeline`.
   void setWorkspaces(uint64_t workspace, uint64_t timeline) {
     for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::Workspace)
+      if (parameter.kind == ParameterKind::Workspace || parameter.kind == ParameterKind::Tickets)
         set(parameter, workspace + parameter.workspaceOffset);
       else if (parameter.kind == ParameterKind::Timeline)
         set(parameter, timeline + parameter.workspaceOffset);

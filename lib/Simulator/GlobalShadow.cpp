@@ -98,6 +98,13 @@ void GlobalShadow::addRead(Cell &cell, const GlobalAccess &a, const Clock &order
   cell.victim = (cell.victim + 1) % kReaders;
 }
 
+/// Whether the async proxy may not see a write that comes before. What one block hands on to
+/// another goes through the generic proxy, also where both copy (PTX ISA 8.2.2).
+static bool lacksFence(const GlobalAccess &earlier, const GlobalAccess &a, const Clock &order) {
+  bool isHandedOn = !earlier.async || earlier.cluster != a.cluster;
+  return a.async && isHandedOn && !fenced(earlier, a, order);
+}
+
 GlobalConflict GlobalShadow::read(const GlobalMemory::Buffer &buffer, uint64_t offset,
                                   uint32_t bytes, const GlobalAccess &access, const Clock &order) {
   GlobalConflict out;
@@ -128,7 +135,7 @@ GlobalConflict GlobalShadow::write(const GlobalMemory::Buffer &buffer, uint64_t 
       if (!ordered(cell.write, a, order)) {
         if (!unchanged && !leftAlone(cell.write, order))
           out = {GlobalConflict::Unordered, true, cell.write, at};
-      } else if (a.async && !cell.write.async && !fenced(cell.write, a, order)) {
+      } else if (lacksFence(cell.write, a, order)) {
         out = {GlobalConflict::Unfenced, true, cell.write, at};
       }
     }

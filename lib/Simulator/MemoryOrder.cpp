@@ -123,8 +123,8 @@ static void reportGlobal(Cluster &cluster, const GlobalMemory::Buffer &buffer,
                       describeSite(*cluster.run, c.other.site);
   if (c.kind == GlobalConflict::Unfenced) {
     addDiagnostic(cluster, DiagKind::MissingProxyFence, warp, inst, a.lane,
-                  describeAccess(a, isWrite) + " of " + where +
-                      " in global memory after a generic " + other +
+                  describeAccess(a, isWrite) + " of " + where + " in global memory after " +
+                      (c.other.async ? "an " : "a generic ") + other +
                       " without fence.proxy.async in between",
                   {place});
     return;
@@ -195,6 +195,7 @@ bool tessera::sim::detail::noteGlobal(Cluster &cluster, const AsyncOp &op,
   a.lane = op.lane;
   a.async = op.kind != AsyncOp::CpAsync;
   // Each reduction of a bulk copy is a relaxed operation of .gpu scope (PTX ISA 9.7.9.25.4).
-  a.strength = uint8_t(op.reduceOp >= 0 ? Strength::Device : Strength::Weak);
+  bool isAnyOrder = op.reduceOp >= 0 && !run.options->orderedSums;
+  a.strength = uint8_t(isAnyOrder ? Strength::Device : Strength::Weak);
   return check(cluster, buffer, offset, bytes, kind, a, op.order, false, op.warp, op.inst);
 }

@@ -209,6 +209,9 @@ struct Options {
   bool checkRegisters = true; ///< uninitialised and in-flight registers
   /// The seed, unless it is 0, moves each approximation within the error that the ISA documents.
   bool moveApproximations = false;
+  /// Bulk reductions of one element are to have the same order in each run: those that nothing
+  /// orders are races, and the proxy fence between blocks is asked for.
+  bool orderedSums = false;
   std::vector<SharedName> sharedNames;
   std::vector<RoleName> roleNames;
   std::vector<BarrierName> barrierNames;

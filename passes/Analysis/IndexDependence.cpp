@@ -53,6 +53,17 @@ void IndexDependence::follow(OpOperand &use) {
       markAll(block.getArguments());
 }
 
+Value IndexDependence::recompute(Value value, IRMapping &mapping, OpBuilder &builder) const {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  if (!contains(value))
+    return value;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    mapping.map(operand, recompute(operand, mapping, builder));
+  return builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+}
+
 /// Whether an operand that decides what `control` does depends on the index.
 bool IndexDependence::varies(Operation *control) const {
   if (!isa<scf::ForOp, scf::IfOp>(control))

@@ -10,6 +10,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
@@ -21,6 +22,11 @@ public:
   explicit IndexDependence(mlir::Value index);
 
   bool contains(mlir::Value value) const { return dependent.contains(value); }
+
+  /// `value` for the index that `mapping` has in place of this one. It comes from the index by
+  /// arithmetic.
+  mlir::Value recompute(mlir::Value value, mlir::IRMapping &mapping,
+                        mlir::OpBuilder &builder) const;
 
   /// The loop or conditional around `op` that may run otherwise (another number of times, or not
   /// at all) for another value of the index; the outermost of several, null when there is none.

@@ -310,7 +310,8 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     the other indices: as many of them as have `section` tiles for each thread block. Then blocks that load the same
     tensors run tiles of nearly the same length at the same time. In clusters a number stands for the tiles of a
     whole cluster, of which each block takes the one of its rank; with `dynamic` the first block of a cluster
-    fetches for all.
+    fetches for all. Where a role waits for tickets, which blocks with smaller numbers pass on, a block draws its first
+    number too (`hop.next_tile all`): whoever has a smaller one has started then.
 
     ```mlir
     hop.role @consumer warpgroups(2) {

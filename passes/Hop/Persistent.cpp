@@ -142,6 +142,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       kernel.emitError("has no grid over whose tiles a thread block could walk");
       return signalPassFailure();
     }
+    drawsFirst =
+        kernel.walk([](hop::TicketWaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
     Value numbers;
     if (schedule.persistent == PersistentKind::Dynamic) {
       if (failed(findFetcher(kernel)))
@@ -176,7 +178,9 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       program.push_back(&op);
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Location loc = role.getLoc();
-    scf::WhileOp loop = createWhile(kernel, builder, loc);
+    Value first = numbers && drawsFirst ? exchangeNumber(builder, role, numbers)
+                                        : perCluster<hop::BlockIndexOp>(kernel, builder, loc);
+    scf::WhileOp loop = createWhile(kernel, first, builder, loc);
     if (numbers && role == fetcher)
       hop::ResetTilesOp::create(builder, loc);
 
@@ -204,9 +208,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     scf::YieldOp::create(builder, loc, next);
   }
 
-  /// while (number < tiles), from the block's own number on; the body is still empty.
-  scf::WhileOp createWhile(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
-    Value first = perCluster<hop::BlockIndexOp>(kernel, builder, loc);
+  /// while (number < tiles), from `first` on; the body is still empty.
+  scf::WhileOp createWhile(hop::KernelOp kernel, Value first, OpBuilder &builder, Location loc) {
     return scf::WhileOp::create(
         builder, loc, TypeRange(builder.getIndexType()), ValueRange(first),
         [&](OpBuilder &b, Location l, ValueRange arguments) {
@@ -225,7 +228,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     Location loc = role.getLoc();
     Type i32 = builder.getI32Type();
     if (role == fetcher) {
-      Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType());
+      Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType(), drawsFirst);
       hop::PipePutOp::create(builder, loc, numbers,
                              arith::IndexCastOp::create(builder, loc, i32, fetched));
       if (!numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())
@@ -236,6 +239,8 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
   }
 
   hop::RoleOp fetcher;
+  /// A block draws its first number too: where it waits for smaller ones, these have started.
+  bool drawsFirst = false;
 };
 
 } // namespace

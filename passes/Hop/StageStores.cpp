@@ -6,6 +6,8 @@
 
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -257,6 +259,40 @@ LogicalResult stageLent(hop::RoleOp role, tile::StoreOp store, hop::SharedType p
   return success();
 }
 
+/// Lets the ticket of each step of a loop be passed in the next one, behind the start of its first
+/// product: the copies have been written by then, for which the product would wait before it. The
+/// last one is passed behind the loop.
+void passLate(hop::TicketPassOp pass) {
+  auto loop = dyn_cast<scf::ForOp>(pass->getParentOp());
+  auto waits = pass->getBlock()->getOps<hop::TicketWaitOp>();
+  bool isPaired = loop && llvm::range_size(waits) == 1 && (*waits.begin())->isBeforeInBlock(pass) &&
+                  llvm::range_size(pass->getBlock()->getOps<hop::TicketPassOp>()) == 1;
+  if (!isPaired)
+    return;
+  hop::TicketWaitOp wait = *waits.begin();
+  Location loc = pass.getLoc();
+  IRRewriter rewriter(loop);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value none = arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(false));
+  unsigned results = loop.getNumResults();
+  auto yield = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument>) {
+    Value pending = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+    return SmallVector<Value>{pass.getNumber(), pass.getValue(), pending};
+  };
+  auto replaced = loop.replaceWithAdditionalYields(rewriter, {zero, zero, none},
+                                                   /*replaceInitOperandUsesInLoop=*/false, yield);
+  auto carrying = cast<scf::ForOp>(replaced->getOperation());
+  auto passPending = [&](ValueRange pending) {
+    hop::TicketPassOp::create(rewriter, loc, pass.getView(), pending[0], pass.getTile(), pending[1],
+                              pending[2]);
+  };
+  rewriter.setInsertionPoint(wait);
+  passPending(carrying.getRegionIterArgs().drop_front(results));
+  rewriter.setInsertionPointAfter(carrying);
+  passPending(carrying.getResults().drop_front(results));
+  pass.erase();
+}
+
 struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
@@ -278,6 +314,9 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
       for (tile::StoreOp store : stores)
         if (failed(stage(role, store, own, isLent, sumsAlone)))
           return signalPassFailure();
+      SmallVector<hop::TicketPassOp> passes;
+      role.walk([&](hop::TicketPassOp pass) { passes.push_back(pass); });
+      llvm::for_each(passes, passLate);
       if (sumsAlone && !stores.empty()) {
         OpBuilder builder = OpBuilder::atBlockEnd(&role.getBody().front());
         hop::BulkReadWaitOp::create(builder, role.getLoc());

@@ -97,7 +97,8 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
 
     With `placement = apart` only stores that add go this way. Where a step of the loop makes an even number of them to a
     view, two places take turns: a copy reads one while the other is written (`in_flight 1`), and the role waits for all at
-    its end.
+    its end. A ticket that such sums have (`sums = fixed`) is passed on in the next step, behind the start of its first
+    product, when the copies have been written; the last one behind the loop.
 
     With `staging = own` the shared memory is the store's own. With `shared` it is that of slots of the pipe that the
     program reads last, of those that have room: as many as hold the rows of every warpgroup, of which none lies in
@@ -134,7 +135,7 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // TESSERA_PASSES_HOP_STAGINGPASSES_TD

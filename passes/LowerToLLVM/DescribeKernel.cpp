@@ -77,6 +77,26 @@ ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMa
   return b.getArrayAttr(llvm::map_to_vector(map.dims(), describe));
 }
 
+/// Of each view the tiles along its dimensions, as those of a grid.
+ArrayAttr LaunchParameters::describeTickets(hop::KernelOp kernel) const {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> views;
+  for (auto [argument, attribute] : ticketed) {
+    tile::ViewType view = viewOf(kernel, argument);
+    ArrayRef<int64_t> tile = cast<DenseI64ArrayAttr>(attribute);
+    int64_t first = view.getRank() - tile.size();
+    SmallVector<Attribute> dims;
+    for (int64_t dim = 0; dim < view.getRank(); ++dim) {
+      int64_t extent = dim < first ? 1 : tile[dim - first];
+      dims.push_back(
+          b.getDictionaryAttr({b.getNamedAttr(key::extent, describeExtent(b, view, dim)),
+                               b.getNamedAttr(key::divisor, b.getI64IntegerAttr(extent))}));
+    }
+    views.push_back(b.getArrayAttr(dims));
+  }
+  return b.getArrayAttr(views);
+}
+
 DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
                                                    const LaunchParameter &parameter) const {
   Builder b(kernel.getContext());
@@ -107,6 +127,10 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
   case LaunchParameter::Workspace:
     entry.set(key::kind, b.getStringAttr(kinds::workspace));
     entry.set(key::bytes, b.getI64IntegerAttr(8));
+    break;
+  case LaunchParameter::Tickets:
+    entry.set(key::kind, b.getStringAttr(kinds::tickets));
+    entry.set(key::views, describeTickets(kernel));
     break;
   case LaunchParameter::Timeline: {
     hop::TimelineOp timeline = kernel.getTimeline();

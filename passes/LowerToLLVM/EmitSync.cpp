@@ -67,6 +67,8 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
+      .Case<hop::TicketWaitOp, hop::TicketPassOp>(
+          [&](auto ticket) { return emitTicket(ticket), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
           [&](auto) { return emitTurn(op), success(); })
       .Default([](Operation *other) -> LogicalResult {
@@ -239,13 +241,30 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   }
 }
 
+/// Emits on the thread that starts the role's bulk stores, where the condition holds if there is
+/// one: the only thread of an elected role, or one of the warpgroup.
+void Emitter::onCopyingThread(Value condition, llvm::function_ref<void()> emit) {
+  Value runs = condition ? scalar(condition) : Value();
+  if (!role.isElected()) {
+    Value leads =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0));
+    runs = runs ? LLVM::AndOp::create(builder, loc, runs, leads).getResult() : leads;
+  }
+  Block *after = runs ? enterIf(runs) : nullptr;
+  emit();
+  if (!after)
+    return;
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
+}
+
 void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   const TensorMap &map = parameters.getMap(op);
   SharedPlace source = sharedTiles.find(op.getSource())->second;
-  Block *after = nullptr;
-  if (!role.isElected()) // one thread of the warpgroup
-    after = enterIf(
-        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, thread.isLeader, i32(0)));
+  onCopyingThread(/*condition=*/Value(), [&] { emitCopies(op, map, source); });
+}
+
+void Emitter::emitCopies(hop::BulkStoreOp op, const TensorMap &map, const SharedPlace &source) {
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
@@ -265,10 +284,6 @@ void Emitter::emitBulkStore(hop::BulkStoreOp op) {
   assembly("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read " + Twine(op.getInFlight()) +
                ";",
            "", {}, {});
-  if (!after)
-    return;
-  LLVM::BrOp::create(builder, loc, after);
-  builder.setInsertionPointToStart(after);
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,6 +364,8 @@ void Emitter::emitTileCounter(Operation *op) {
                            "@first atom.global.add.u32 $0, [$1], 1;\n}",
                            "=&r,l,r", {counter, clusterRank()}, TypeRange(builder.getI32Type()))
                       .front();
+    if (cast<hop::NextTileOp>(op).getAll())
+      return bind(op->getResult(0), {taken});
     Value clusters = LLVM::UDivOp::create(builder, loc, blocks, i32(kernel.getClusterSize()));
     return bind(op->getResult(0), {add(taken, clusters)});
   }
@@ -356,13 +373,43 @@ void Emitter::emitTileCounter(Operation *op) {
     Value taken = assembly("atom.global.add.u32 $0, [$1], 1;", "=r,l", {counter},
                            TypeRange(builder.getI32Type()))
                       .front();
-    return bind(op->getResult(0), {add(taken, blocks)});
+    bool all = cast<hop::NextTileOp>(op).getAll();
+    return bind(op->getResult(0), {all ? taken : add(taken, blocks)});
   }
   assembly(
       "{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
       "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
       "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
       "l,r", {counter, blocks}, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Tickets
+//===----------------------------------------------------------------------===//
+
+/// Copies of this thread that come later are made by the async proxy, which the proxy fence orders
+/// behind what has been acquired.
+void Emitter::emitTicket(hop::TicketWaitOp op) {
+  onCopyingThread(/*condition=*/Value(), [&] {
+    assembly("{\n.reg .pred mine;\n.reg .b32 ticket;\nagain:\nld.acquire.gpu.global.b32 ticket, "
+             "[$0];\nsetp.eq.u32 mine, ticket, $1;\n@!mine bra again;\n}\n"
+             "fence.proxy.async.global;",
+             "l,r", {ticketAddress(op.getNumber()), scalar(op.getValue())}, {});
+  });
+}
+
+/// A copy has been written when its group is complete, not when it has read shared memory.
+void Emitter::emitTicket(hop::TicketPassOp op) {
+  onCopyingThread(op.getCondition(), [&] {
+    assembly("cp.async.bulk.wait_group 0;\nst.release.gpu.global.b32 [$0], $1;", "l,r",
+             {ticketAddress(op.getNumber()), scalar(op.getValue())}, {});
+  });
+}
+
+Value Emitter::ticketAddress(Value number) {
+  Value tickets = function.getArgument(parameters.ticketsPosition());
+  return LLVM::GEPOp::create(builder, loc, tickets.getType(), builder.getI32Type(), tickets,
+                             ValueRange{scalar(number)});
 }
 
 //===----------------------------------------------------------------------===//

@@ -236,6 +236,8 @@ private:
   void emitStaging(hop::StagingOp op);
   void emitBulkLoad(hop::BulkLoadOp op);
   void emitBulkStore(hop::BulkStoreOp op);
+  void emitCopies(hop::BulkStoreOp op, const TensorMap &map, const SharedPlace &source);
+  void onCopyingThread(mlir::Value condition, llvm::function_ref<void()> emit);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
   void emitFlag(hop::FlagOp op);
@@ -244,6 +246,9 @@ private:
   void emitArrive(hop::BarrierArriveOp op);
   void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
+  void emitTicket(hop::TicketWaitOp op);
+  void emitTicket(hop::TicketPassOp op);
+  mlir::Value ticketAddress(mlir::Value number);
   /// i32: this block's index in its cluster.
   mlir::Value clusterRank() { return rank ? rank : i32(0); }
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);

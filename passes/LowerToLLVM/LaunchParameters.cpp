@@ -71,6 +71,12 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
       result.addAccess(store.getView(), store.getIndices(), store.getValue().getType());
     } else if (isa<hop::NextTileOp>(op)) {
       result.addUnique({LaunchParameter::Workspace});
+    } else if (auto ticket = dyn_cast<hop::TicketWaitOp>(op)) {
+      result.addUnique({LaunchParameter::Tickets});
+      result.ticketed.insert({argumentOf(ticket.getView()), Attribute(ticket.getTileAttr())});
+    } else if (auto ticket = dyn_cast<hop::TicketPassOp>(op)) {
+      result.addUnique({LaunchParameter::Tickets});
+      result.ticketed.insert({argumentOf(ticket.getView()), Attribute(ticket.getTileAttr())});
     } else if (isa<hop::TimelineOp>(op)) {
       result.addUnique({LaunchParameter::Timeline});
     } else if (auto dim = dyn_cast<tile::DimOp>(op)) {

@@ -68,8 +68,8 @@ struct TensorMap {
 
 /// One parameter of the machine kernel.
 struct LaunchParameter {
-  enum Kind { Map, Workspace, Timeline, Pointer, Dim, Stride, Scalar } kind;
-  unsigned argument = 0;     ///< of the source kernel (not for Dim, Workspace and Timeline)
+  enum Kind { Map, Workspace, Tickets, Timeline, Pointer, Dim, Stride, Scalar } kind;
+  unsigned argument = 0;     ///< of the source kernel (Map, Pointer, Stride, Scalar)
   unsigned index = 0;        ///< Map: into maps; Stride: dimension of the view
   mlir::StringRef name = {}; ///< Dim
 };
@@ -91,6 +91,8 @@ public:
   unsigned dimPosition(mlir::StringRef name) const;
   /// The counter of tiles: two 32-bit words, zero between launches.
   unsigned workspacePosition() const { return position(LaunchParameter::Workspace, 0); }
+  /// The tickets of tiles that are added to: 32-bit words, zero between launches.
+  unsigned ticketsPosition() const { return position(LaunchParameter::Tickets, 0); }
   /// The memory of hop.timeline.
   unsigned timelinePosition() const { return position(LaunchParameter::Timeline, 0); }
 
@@ -112,11 +114,15 @@ private:
   mlir::ArrayAttr describeMapDims(mlir::MLIRContext *context, const TensorMap &map,
                                   tile::ViewType view) const;
 
+  mlir::ArrayAttr describeTickets(hop::KernelOp kernel) const;
+
   mlir::SmallVector<LaunchParameter> parameters;
   mlir::SmallVector<TensorMap> maps;
   llvm::SmallDenseMap<mlir::Operation *, unsigned> mapOfCopy; ///< into maps
   llvm::SmallDenseMap<unsigned, unsigned> access;             ///< per view: 1 read, 2 written
   llvm::SmallDenseMap<unsigned, unsigned> alignment;
+  /// Views whose tiles have tickets, and the extents of these tiles.
+  llvm::SmallSetVector<std::pair<unsigned, mlir::Attribute>, 2> ticketed;
   /// Extents along which bulk stores write, and the elements that they write at a time.
   llvm::SmallSetVector<std::pair<mlir::StringRef, int64_t>, 2> storedRows;
 };

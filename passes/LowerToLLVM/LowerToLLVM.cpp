@@ -51,6 +51,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     case LaunchParameter::Map:
       return LLVM::LLVMPointerType::get(&getContext());
     case LaunchParameter::Workspace:
+    case LaunchParameter::Tickets:
     case LaunchParameter::Timeline:
     case LaunchParameter::Pointer:
       return LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/1);

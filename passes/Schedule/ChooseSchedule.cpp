@@ -324,6 +324,9 @@ private:
     if (failed(checkDots(kernel)))
       return failure();
     ScheduleAttr requested = getRequestedSchedule(kernel);
+    if (requested.getSums() == SumsKind::fixed)
+      if (OrderedSums sums = findOrderedSums(kernel); sums.refused)
+        return sums.refused->emitError(sums.refusal) << "; use sums = any";
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
     if (!speculation && speculate == true)

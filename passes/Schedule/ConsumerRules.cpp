@@ -156,6 +156,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     return reason;
   if (std::optional<std::string> reason = rejectStaging(candidate))
     return reason;
+  if (std::optional<std::string> reason = rejectSums(candidate))
+    return reason;
   if (candidate.fields.operands == OperandKind::shared)
     if (std::optional<std::string> reason =
             computedOperands(rotated(candidate), OperandKind::shared, placement).refusal)

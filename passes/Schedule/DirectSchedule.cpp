@@ -60,6 +60,10 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
   ScheduleFields fields = fixedWithoutDots();
   ScheduleAttr none = ScheduleFields().get(context);
   size_t before = rejections.size();
+  if (ordersSums(requested))
+    rejections.push_back({"sums = fixed",
+                          "sums in a fixed order wait for their tickets in a role that copies in "
+                          "bulk, and a kernel without a tile.dot has one role; use sums = any"});
   for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos()) {
     ScheduleAttr fixed = onlyField(fields, field, context),
                  asked = onlyField(requested, field, context);
@@ -77,6 +81,7 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
   fields.order = requested.order;
   fields.section = requested.section;
   fields.pdl = requested.pdl;
+  fields.sums = requested.sums;
   requested = fields;
   return rejections.size() == before;
 }

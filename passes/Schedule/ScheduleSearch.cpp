@@ -51,6 +51,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
   accumulators = DotDivision::countAccumulators(kernel);
+  ordered = findOrderedSums(kernel);
   converts = !findConversions(kernel).empty();
   gathers = !pipedGathers(kernel).empty();
   if (kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted())
@@ -156,8 +157,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
                    : fields.placement != PlacementKind::rows
                        ? (!sums.empty() && sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
-                   : writerPays(fields) ? StoreKind::writer
-                                        : StoreKind::direct;
+                   : writerPays(fields) || ordersSums(fields) ? StoreKind::writer
+                                                              : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   fields.consumerRegisters = split.consumer;
@@ -267,6 +268,8 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate, const Schedu
 
 /// Tiles of unequal work are handed out one by one, the longest first.
 void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
+  if (ordersSums(fields))
+    chooseOrderOfSums(fields);
   Trend trend = workTrend(kernel, 0);
   bool varies = trend != Trend::Constant;
   // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
@@ -285,6 +288,8 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
                    : shortFirst                               ? OrderKind::Descending
                    : trend == Trend::Decreasing               ? OrderKind::Ascending
                                                               : OrderKind::Linear;
+  if (!fields.section)
+    fields.section = 2;
 }
 
 void ScheduleSearch::chooseOuterStages(ScheduleFields &fields) const {
@@ -390,6 +395,10 @@ std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) co
 bool ScheduleSearch::admits(const ScheduleFields &requested) {
   sharesByProducer = false;
   evened.clear();
+  if (requested.sums == SumsKind::fixed && ordered.refused) {
+    rejections.push_back({"sums = fixed", "a store " + ordered.refusal + "; use sums = any"});
+    return false;
+  }
   int64_t cluster = *requested.cluster;
   if (cluster > 1)
     if (std::optional<std::string> reason = rejectCluster(cluster)) {

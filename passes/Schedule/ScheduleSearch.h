@@ -6,6 +6,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/DotDivision.h"
+#include "passes/Analysis/OrderedSums.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/RegisterModel.h"
@@ -107,6 +108,12 @@ private:
   static void leaveToConsumers(RegisterSplit &split, const tile::ScheduleFields &fields);
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
+  /// Whether grid points add to one tile, in an order that is asked for.
+  bool ordersSums(const tile::ScheduleFields &fields) const {
+    return fields.sums == tile::SumsKind::fixed && !ordered.sums.empty();
+  }
+  std::optional<std::string> rejectSums(const Candidate &candidate) const;
+  void chooseOrderOfSums(tile::ScheduleFields &fields) const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
   std::optional<std::string> rejectLead(const Candidate &candidate) const;
   bool hasReducer(tile::PlacementKind placement) const;
@@ -167,6 +174,8 @@ private:
   unsigned accumulators = 0;
   /// What a role of its own can sum up.
   llvm::SmallVector<ApartSum> sums;
+  /// What can have a fixed order (sums = fixed).
+  OrderedSums ordered;
   /// Of the loops that run first.
   CycleBudget budget;
   /// Cycles of the first dot of an iteration.

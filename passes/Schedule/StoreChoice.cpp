@@ -66,3 +66,46 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
            "or staging = own";
   return std::nullopt;
 }
+
+/// Why the sums of `candidate` cannot have the order that is asked for.
+std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate) const {
+  const ScheduleFields &fields = candidate.fields;
+  if (!ordersSums(fields))
+    return std::nullopt;
+  if (!candidate.isSpecialized() ||
+      fields.persistent.value_or(PersistentKind::Dynamic) != PersistentKind::Dynamic)
+    return "sums in a fixed order wait for thread blocks with smaller numbers, and one of these "
+           "may "
+           "not have started unless numbers are drawn at the start; use persistent = dynamic with "
+           "warp_specialize = true, or sums = any";
+  if (*fields.cluster > 1)
+    return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
+           "for each; use cluster = 1 or sums = any";
+  bool areApart = llvm::all_of(ordered.sums, [&](const OrderedSum &sum) {
+    return llvm::any_of(sums, [&](const ApartSum &apart) { return apart.store == sum.store; });
+  });
+  bool isApart =
+      candidate.hasReducer && areApart && fields.store == StoreKind::tma && sumsLeaveInBulk();
+  if (!isApart && fields.store != StoreKind::writer)
+    return "sums in a fixed order are added by copies of one thread, which waits for their "
+           "tickets; use store = writer, placement = apart with store = tma, or sums = any";
+  return std::nullopt;
+}
+
+/// Tiles begin with the grid point that comes to them first, where each walks up: so the one whose
+/// loop begins last goes first, and nobody waits for one that has further to go. Where all begin
+/// alike, those of other indices come in between, so that neighbours do not start together. Where
+/// they do not, the longest of a section come last and wait for each other at its end; a smaller
+/// section has fewer of them.
+void ScheduleSearch::chooseOrderOfSums(ScheduleFields &fields) const {
+  if (!fields.persistent)
+    fields.persistent = PersistentKind::Dynamic;
+  Trend begin = Trend::Constant;
+  for (const OrderedSum &sum : ordered.sums)
+    if (sum.dim == 0 && begin == Trend::Constant)
+      begin = beginTrend(kernel, sum);
+  if (!fields.order)
+    fields.order = begin == Trend::Increasing ? OrderKind::Descending : OrderKind::Ascending;
+  if (!fields.section)
+    fields.section = begin == Trend::Constant ? 2 : 1;
+}

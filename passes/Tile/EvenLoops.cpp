@@ -35,7 +35,7 @@ public:
     Trend trend = trendOf(own, kernel.getGridIndex(0));
     IRMapping mapping;
     mapping.map(kernel.getGridIndex(0), longestTile(trend, builder));
-    Value most = recompute(own, mapping, builder);
+    Value most = dependence.recompute(own, mapping, builder);
     loop.setUpperBound(CommonBoundOp::create(builder, own, most));
 
     builder.setInsertionPointAfter(loop);
@@ -66,18 +66,6 @@ private:
     Value count = countTiles(kernel.getGridDim(0), builder, builder.getLoc());
     return arith::MinUIOp::create(builder, last,
                                   arith::SubIOp::create(builder, count, constant(1, builder)));
-  }
-
-  /// `value` for the grid index of `mapping`.
-  Value recompute(Value value, IRMapping &mapping, ImplicitLocOpBuilder &builder) {
-    if (Value known = mapping.lookupOrNull(value))
-      return known;
-    if (!dependence.contains(value))
-      return value;
-    Operation *op = value.getDefiningOp();
-    for (Value operand : op->getOperands())
-      mapping.map(operand, recompute(operand, mapping, builder));
-    return builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
   }
 
   static Value iterations(scf::ForOp loop, Value upper, ImplicitLocOpBuilder &builder) {

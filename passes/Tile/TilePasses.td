@@ -205,6 +205,35 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
   let dependentDialects = ["::tessera::hop::HopDialect", "::tessera::tile::TileDialect"];
 }
 
+def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Gives each tile that grid points add to a ticket, which they pass on in a fixed order";
+  let description = [{
+    For `sums = fixed`. The grid points that add to a tile of a view are those that differ in the one grid index on which
+    its place does not depend, and whose loops come to the tile. Each waits for the one before it, and passes the ticket of
+    the tile on to the one behind it (`tile.store`, `ticket`). With `order = descending`, along the first grid dimension,
+    the one before has the next higher index, else the next lower one: it has a smaller number, so that it has started.
+
+    Whether a neighbour comes to a tile is asked of the bounds of the loops, computed for the neighbour's index. The bounds
+    move in one direction as the index grows, so that no one is beyond a neighbour that does not come. `X` of a ticket
+    is 1 more than the index of who added last, or 0.
+
+    ```mlir
+    scf.for %j = %first to %blocks step %c1 {          // %first grows with grid index %n
+      tile.store %t, %S[%row, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    // becomes, with order = descending
+    %next = arith.addi %n, %c1 : index
+    %first_of_next = arith.divui %next, %c2 : index
+    scf.for %j = %first to %blocks step %c1 {
+      %comes = arith.cmpi sle, %first_of_next, %j : index
+      %x = arith.select %comes, %n_plus_2, %c0 : index
+      tile.store %t, %S[%row, %c0] add ticket %j from %x to %y : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::tessera::tile::KernelOp"> {
   let summary = "Makes each region of a speculation the whole program of a grid point";
   let description = [{

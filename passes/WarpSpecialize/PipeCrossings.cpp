@@ -269,6 +269,22 @@ SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilde
   return indices;
 }
 
+void Slicer::writeTicketWait(tile::StoreOp store, OpBuilder &builder) {
+  if (store.getTicket())
+    hop::TicketWaitOp::create(builder, store.getLoc(), whole.lookup(store.getView()),
+                              whole.lookupOrDefault(store.getTicket()),
+                              cast<RankedTensorType>(store.getValue().getType()).getShape(),
+                              whole.lookupOrDefault(store.getFrom()));
+}
+
+void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
+  if (store.getTicket())
+    hop::TicketPassOp::create(builder, store.getLoc(), whole.lookup(store.getView()),
+                              whole.lookupOrDefault(store.getTicket()),
+                              cast<RankedTensorType>(store.getValue().getType()).getShape(),
+                              whole.lookupOrDefault(store.getTo()), /*condition=*/Value());
+}
+
 /// Makes the parts of a sum one after the other, and adds each to memory.
 void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
   tile::DotOp dot = sum.dot;
@@ -284,16 +300,21 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
       right = partOf(right, !b.transposed, parts.count, number, loc, builder);
     Value part = hop::MmaOp::create(builder, loc, parts.tile, left, right, /*acc=*/Value(),
                                     a.transposed, b.transposed);
+    if (i == 0)
+      writeTicketWait(store, builder);
     tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
                           placeOf(sum, i, builder), store.getBoxAttr(), store.getAdd());
   }
+  writeTicketPass(store, builder);
 }
 
 void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
   Location loc = store.getLoc();
   auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
+  writeTicketWait(store, builder);
   hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
                            wholeOf(store.getIndices()), store.getBoxAttr(), store.getAdd());
+  writeTicketPass(store, builder);
   waits.push_back(wait);
 }
 

@@ -18,10 +18,9 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     if (!plan.isPiped(op) || plan.isHandedOver(op))
       return success();
     const PipeInfo &pipe = plan.pipeOf(op);
-    if (auto store = dyn_cast<tile::StoreOp>(op))
-      return assignment.assignCopy(op, store.getIndices(), pipe.writer);
-    // The indices, and the numbers of gathered rows.
-    return assignment.assignCopy(op, op->getOperands().drop_front(), pipe.filler);
+    // The indices, and the ticket or the numbers of gathered rows; not the tile.
+    return assignment.assignCopy(op, op->getOperands().drop_front(),
+                                 isa<tile::StoreOp>(op) ? pipe.writer : pipe.filler);
   });
   if (walk.wasInterrupted())
     return failure();

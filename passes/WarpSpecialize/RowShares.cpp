@@ -78,8 +78,10 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
   }
   Value value = lookup(store.getValueMutable());
   auto [indices, box] = shareOf(builder, store, store.getValue().getType());
+  writeTicketWait(store, builder);
   tile::StoreOp::create(builder, store.getLoc(), value, whole.lookup(store.getView()), indices, box,
                         store.getAdd());
+  writeTicketPass(store, builder);
 }
 
 /// Loaded tiles are transposed by the dot that reads them.

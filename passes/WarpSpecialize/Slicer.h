@@ -92,6 +92,9 @@ private:
   void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);
   Value partOfNumbers(Value value, int64_t rows, const mlir::IRMapping &part, OpBuilder &builder);
   void writePart(const Conversion &conversion, Value source, Value target, OpBuilder &builder);
+  /// What goes before and behind the copies of a sum that has a ticket.
+  void writeTicketWait(tile::StoreOp store, mlir::OpBuilder &builder);
+  void writeTicketPass(tile::StoreOp store, mlir::OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
   /// The indices from which `number`, one of the parts of a sum, is stored.
   llvm::SmallVector<Value> placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder);

@@ -7,6 +7,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ResourceModel.h"
@@ -59,7 +60,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                           apartOperations(kernel, *schedule.placement));
     if (failed(rows))
       return failure();
-    if (failed(checkResults(*plan, *rows)))
+    if (failed(checkResults(*plan, *rows)) || failed(checkTickets(kernel, schedule, *plan)))
       return failure();
     SmallVector<RoleSpec> roles = planRoles(schedule, *plan);
     FailureOr<RoleAssignment> assignment =
@@ -211,6 +212,22 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
             "a writer takes one tile for all of them; use store = direct, or "
             "consumers = 1");
     return success();
+  }
+
+  /// Refuses tickets of sums that are not added by copies of one thread, which waits for them.
+  LogicalResult checkTickets(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
+                             const PipePlan &plan) {
+    WalkResult walk = kernel.walk([&](tile::StoreOp store) -> WalkResult {
+      bool isCopied =
+          plan.isPiped(store) || (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
+                                  !whyNoBulkStore(store, partsOf(*plan.sumOf(store)).tile));
+      if (!store.getTicket() || isCopied)
+        return success();
+      return store.emitError("waits for its ticket (sums = fixed), which one thread does that "
+                             "copies in bulk; use store = writer, placement = apart with store = "
+                             "tma, or sums = any");
+    });
+    return failure(walk.wasInterrupted());
   }
 
   /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go

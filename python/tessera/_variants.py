@@ -239,8 +239,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
     widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
         # Above that width its seven products take no longer than the five, whose sums go through memory.
-        form = "_deterministic" if fixed or widest > WIDEST_OF_BOTH else ""
-        return _library.find_source("attention_bwd" + form), parameters, []
+        if widest > WIDEST_OF_BOTH:
+            return _library.find_source("attention_bwd_deterministic"), parameters, []
+        return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
     fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
     return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))

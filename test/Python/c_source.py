@@ -37,6 +37,7 @@ CASES = (
 )
 SEQUENCES = (
     ("attention_bwd", {}, ATTENTION),
+    ("attention_bwd", {"FIXED": "true"}, ATTENTION),
     ("attention_bwd", {"CAUSAL": "true", "T": "f16", "D": "64", "DLSE": "true"}, ATTENTION),
     ("attention_bwd_deterministic", {"D": "256"}, ATTENTION),
     ("gemm_split", {}, {**MATRIX, "K": 4504}),
@@ -180,8 +181,8 @@ class Kernel:
         parameters, addresses = [], []
         for index, (kind, entry) in enumerate(zip(types, entries)):
             value = fake_cuda.last_parameter(index, kind)
-            # Tensor maps hold the number of their record, and a kernel's own workspaces are anywhere.
-            if entry["kind"] not in ("tensor_map", "workspace"):
+            # Tensor maps hold the number of their record, and the memory of a kernel alone is anywhere.
+            if entry["kind"] not in ("tensor_map", "workspace", "tickets"):
                 parameters.append(getattr(value, "value", value))
             if entry["kind"] == "pointer" and self._is_own(parameters[-1]):
                 addresses.append(parameters[-1])

@@ -19,7 +19,7 @@ struct Arguments {
   unsigned threads = 0, maxDiagnostics = 20;
   uint64_t limit = 0;
   bool stats = false, noRaces = false, noRegisters = false, moveApproximations = false,
-       parseOnly = false;
+       orderedSums = false, parseOnly = false;
 };
 
 int fail(llvm::Error e) {
@@ -56,6 +56,7 @@ llvm::Error prepare(const Arguments &a, const Module &module, uint64_t seed, uns
   o.checkRaces = !a.noRaces;
   o.checkRegisters = !a.noRegisters;
   o.moveApproximations = a.moveApproximations;
+  o.orderedSums = a.orderedSums;
   if (a.limit)
     o.maxWarpInstructions = a.limit;
   return llvm::Error::success();
@@ -154,6 +155,8 @@ int main(int argc, char **argv) {
                "do not look for uninitialised and in-flight registers");
   app.add_flag("--move-approximations", a.moveApproximations,
                "let each seed but 0 move approximations within their documented error");
+  app.add_flag("--ordered-sums", a.orderedSums,
+               "report bulk reductions of one element that nothing orders");
   app.add_flag("--parse-only", a.parseOnly, "only parse, and list the kernels");
   CLI11_PARSE(app, argc, argv);
   if (a.launch.empty() && !a.parseOnly) {

@@ -182,15 +182,15 @@ Error SimRunner::fillParameters(const runtime::KernelInfo &info,
 }
 
 /// Takes the timeline out of a workspace, and says whether the rest is as the next launch needs it.
-Error SimRunner::checkWorkspace(const runtime::KernelInfo &info, Trial &trial,
-                                uint64_t address) const {
-  std::vector<uint8_t> contents(info.workspaceBytes);
+Error SimRunner::checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address,
+                                uint64_t bytes) const {
+  std::vector<uint8_t> contents(bytes);
   if (Error error = trial.memory.read(address, contents))
     return error;
   auto timeline = contents.begin() + info.timelineOffset;
   trial.recorded.assign(timeline, timeline + info.timelineBytes);
   std::fill_n(timeline, info.timelineBytes, 0);
-  for (uint64_t i = 0; i < info.workspaceBytes; ++i)
+  for (uint64_t i = 0; i < bytes; ++i)
     if (contents[i])
       return makeError("the kernel leaves byte " + llvm::Twine(i) +
                        " of its workspace other than zero, which the next launch needs");
@@ -232,8 +232,11 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   launch.dynamicSharedBytes = info.sharedMemory;
   launch.registersPerThread = names[index].registers;
   uint64_t workspace = 0;
-  if (info.workspaceBytes) {
-    Expected<uint64_t> address = trial.memory.allocate(info.workspaceBytes, "workspace");
+  Expected<uint64_t> bytes = runtime::countWorkspaceBytes(info, dims);
+  if (!bytes)
+    return bytes.takeError();
+  if (*bytes) {
+    Expected<uint64_t> address = trial.memory.allocate(*bytes, "workspace");
     if (!address)
       return address.takeError();
     workspace = *address;
@@ -244,6 +247,7 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   options.sharedNames = names[index].shared;
   options.roleNames = names[index].roles;
   options.barrierNames = names[index].barriers;
+  options.orderedSums = !info.ticketed.empty();
   Expected<sim::Report> result = sim::run(module, launch, options);
   if (!result)
     return result.takeError();
@@ -252,7 +256,7 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
     return makeError("the simulator found a hazard with --sim-seed " +
                      llvm::Twine(trial.options.seed) + " --threads " +
                      llvm::Twine(trial.options.threads) + "; PTX lines are those of --emit ptx");
-  return workspace ? checkWorkspace(info, trial, workspace) : Error::success();
+  return workspace ? checkWorkspace(info, trial, workspace, *bytes) : Error::success();
 }
 
 Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const {

@@ -80,7 +80,8 @@ private:
   llvm::Error executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const;
   llvm::Error executeKernel(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,
                             Trial &trial) const;
-  llvm::Error checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address) const;
+  llvm::Error checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address,
+                             uint64_t bytes) const;
   llvm::Error fillParameters(const runtime::KernelInfo &info,
                              llvm::ArrayRef<runtime::Argument> arguments,
                              llvm::ArrayRef<int64_t> dims, uint64_t workspace,

@@ -259,7 +259,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any>
 
 // -----
 
@@ -654,7 +654,7 @@ tile.kernel @stores_no_view(%x: i64, %y: !tile.view<[M], f32>) grid(%m = M ceild
     tile.yield %t : tensor<64xf32>
   }
   // expected-error@+1 {{'tile.store' op operand #1 must be A strided tensor in global memory, but got 'i64'}}
-  "tile.store"(%r, %x, %m) : (tensor<64xf32>, i64, index) -> ()
+  "tile.store"(%r, %x, %m) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> : (tensor<64xf32>, i64, index) -> ()
 }
 
 // -----

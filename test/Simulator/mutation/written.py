@@ -98,6 +98,17 @@ def read_late(text):
     return changed
 
 
+def replaced(old, new):
+    """The same with other text in one place at least."""
+
+    def damage(text):
+        changed = re.sub(old, new, text)
+        assert changed != text, old
+        return changed
+
+    return damage
+
+
 def each_for_itself(text):
     """What all threads decide together each of them decides alone."""
     changed = re.sub(r"barrier\.cta\.red\.aligned\.or\.pred q, %r\d+, \d+, p;", "mov.pred q, p;", text)
@@ -363,6 +374,36 @@ CASES = {
             "read": (give_back_unread, {"race", "slot-overwritten"}),
         },
     },
+    # The same sums in a fixed order: of four grid points, by two blocks.
+    "tickets": {
+        "defines": ["-DFORM=1"],
+        "schedule": "placement=apart,sums=fixed,consumers=2,stages=2",
+        "options": ["--ordered-sums", "--max-instructions", "4000000"],
+        "blocks": 2,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [512, 128], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
+            "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
+            "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
+            "counter": {"type": "s32", "shape": [2], "fill": "zero"},
+            "tickets": {"type": "s32", "shape": [KEYS // 64], "fill": "zero"},
+            "o": {"type": "bf16", "shape": [512, 128], "fill": "nan"},
+        },
+        "params": [
+            chunks("a", 512, 128), chunks("b", KEYS, 64), row("r", KEYS, 64), chunks("columns", KEYS, 64, 4),
+            {"buffer": "counter"}, {"buffer": "tickets"}, {"buffer": "o"}, {"value": 512}, {"value": KEYS}, {"value": 128},
+        ],
+        "damages": {
+            "wait": (replaced("@!mine bra again;", ""), {"race"}),
+            "early wait": (replaced("setp.eq.u32 mine, ticket", "setp.le.u32 mine, ticket"), {"race"}),
+            "pass": (replaced(r"st\.release\.gpu\.global\.b32[^;]*;", ""), {"livelock", "deadlock"}),
+            "relaxed pass": (replaced(r"st\.release\.gpu", "st.relaxed.gpu"), {"race"}),
+            "relaxed wait": (replaced(r"ld\.acquire\.gpu", "ld.relaxed.gpu"), {"race"}),
+            "narrow pass": (replaced(r"st\.release\.gpu", "st.release.cta"), {"race"}),
+            "fence": (replaced(r"fence\.proxy\.async\.global;", ""), {"missing-proxy-fence"}),
+            "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
+        },
+    },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
     "writer": {
         "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],
@@ -477,8 +518,8 @@ CASES = {
 }  # fmt: skip
 
 
-def simulate(ptx, directory):
-    command = ["tessera-sim", ptx, "--launch", os.path.join(directory, "launch.json"), "--seeds", "8", "--threads", "1"]
+def simulate(ptx, directory, options):
+    command = ["tessera-sim", ptx, "--launch", os.path.join(directory, "launch.json"), "--seeds", "8", "--threads", "1", *options]
     run = subprocess.run([*command, "--max-diagnostics", "50"], capture_output=True, text=True, timeout=600)
     return run.returncode, set(re.findall(r"error: \[([a-z-]+)\]", run.stderr)), run.stdout + run.stderr
 
@@ -488,14 +529,15 @@ def main(source, name, directory):
     os.makedirs(directory, exist_ok=True)
     text, shared = compile_kernel(source, case, directory)
     write_launch(case, directory, shared)
-    code, _, output = simulate(os.path.join(directory, "kernel.ptx"), directory)
+    options = case.get("options", [])
+    code, _, output = simulate(os.path.join(directory, "kernel.ptx"), directory, options)
     failures = code != 0
     print(output if failures else "ok   undamaged")
     for name, (damage, expected) in case["damages"].items():
         ptx = os.path.join(directory, name + ".ptx")
         with open(ptx, "w") as f:
             f.write(damage(text))
-        code, kinds, output = simulate(ptx, directory)
+        code, kinds, output = simulate(ptx, directory, options)
         ok = code == 1 and kinds & expected
         failures += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {name}: {', '.join(sorted(kinds)) or 'nothing'}")

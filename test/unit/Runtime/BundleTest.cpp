@@ -211,6 +211,33 @@ TEST(BundleTest, ChecksPersistentKernelsAndWorkspaces) {
               "bundle.kernels[0].launch_parameters[7].bytes");
 }
 
+TEST(BundleTest, ChecksTickets) {
+  auto readWith = [](json::Value views, int count = 1) {
+    return readChanged([&](json::Object &kernel) {
+      for (int i = 0; i < count; ++i)
+        kernel.getArray("launch_parameters")
+            ->push_back(json::Object{{"kind", "tickets"}, {"views", views}});
+    });
+  };
+  const std::string prefix = "damaged bundle: ", place = " at bundle.kernels[0].launch_parameters";
+  json::Object tiles{{"extent", "SQ"}, {"divisor", 1}};
+  // Without braces: json::Array{array} would be a copy.
+  auto inArray = [](json::Value value) {
+    json::Array array;
+    array.push_back(std::move(value));
+    return array;
+  };
+  EXPECT_EQ(readWith(json::Array()), prefix + "expected a view at least" + place + "[8].views");
+  EXPECT_EQ(readWith(inArray(json::Array())),
+            prefix + "expected an array of the dimensions of a view" + place + "[8].views[0]");
+  EXPECT_EQ(readWith(inArray(inArray(json::Object(tiles))), 2),
+            prefix + "a kernel has one array of tickets" + place + "[9]");
+  tiles["divisor"] = 0;
+  EXPECT_EQ(readWith(inArray(inArray(json::Object(tiles)))),
+            prefix + "expected an integer from 1 to 2147483647" + place +
+                "[8].views[0][0].divisor");
+}
+
 TEST(BundleTest, RefusesTooManyParameters) {
   EXPECT_EQ(readChanged([](json::Object &kernel) {
               json::Array &parameters = *kernel.getArray("launch_parameters");

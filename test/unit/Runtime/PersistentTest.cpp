@@ -142,6 +142,45 @@ TEST_F(PersistentTest, SeveralWorkspacesAreApart) {
   EXPECT_EQ(fake::getState().memory.at(lastWorkspace()), 1256u);
 }
 
+/// Their number is a launch's, and more of them take other memory.
+TEST_F(PersistentTest, TicketsLieBehindWorkspaces) {
+  auto tiles = [](json::Value extent, int64_t divisor) {
+    return json::Object{{"extent", std::move(extent)}, {"divisor", divisor}};
+  };
+  json::Array views{json::Array{tiles("B", 1), tiles("SQ", 16)}, json::Array{tiles(5, 2)}};
+  json::Array &parameters = *kernel().getArray("launch_parameters");
+  parameters.push_back(json::Object{{"kind", "tickets"}, {"views", std::move(views)}});
+  parameters.push_back(json::Object{{"kind", "workspace"}, {"bytes", 300}});
+  for (int i = 0; i < 2; ++i)
+    fake::getState().parameterSizes.push_back(8);
+  std::unique_ptr<Bundle> bundle = load();
+  const KernelInfo &info = bundle->getInfo().kernels[0];
+  EXPECT_EQ(info.parameters[kWorkspace + 1].workspaceOffset, 768u);
+  EXPECT_EQ(info.workspaceBytes, 768u);
+  ASSERT_EQ(launch(*bundle), "");
+  const fake::LaunchRecord &record = fake::getState().launches.back();
+  EXPECT_EQ(record.get<uint64_t>(kWorkspace + 1), lastWorkspace() + 768);
+  EXPECT_EQ(record.get<uint64_t>(kWorkspace + 2), lastWorkspace() + 256);
+  DimValues dims;
+  llvm::cantFail(checkArguments(info, arguments.arguments, dims));
+  auto extentOf = [&](llvm::StringRef name) {
+    return dims[llvm::find(info.dims, name) - info.dims.begin()];
+  };
+  uint64_t tickets = extentOf("B") * llvm::divideCeil(extentOf("SQ"), 16) + 3;
+  EXPECT_EQ(fake::getState().memory.at(lastWorkspace()), 768 + 4 * tickets);
+  EXPECT_EQ(fake::getState().zeroed.count(lastWorkspace()), 1u);
+}
+
+TEST_F(PersistentTest, TooManyTickets) {
+  json::Array views{json::Array{json::Object{{"extent", 2147483647}, {"divisor", 1}}},
+                    json::Array{json::Object{{"extent", 1}, {"divisor", 1}}}};
+  kernel()
+      .getArray("launch_parameters")
+      ->push_back(json::Object{{"kind", "tickets"}, {"views", std::move(views)}});
+  EXPECT_EQ(launch(*load()), "kernel 'attend': the tiles that it adds to in a fixed order are 2^31 "
+                             "or more: split the call");
+}
+
 TEST_F(PersistentTest, ThreadsDoNotShareTheStreamOfEachThread) {
   std::unique_ptr<Bundle> bundle = load();
   constexpr uintptr_t kPerThread = 2;

@@ -172,7 +172,6 @@ TEST(ScheduleFieldsTest, FixedDefaultsLeaveWhatIsSet) {
   fields.split = false;
   fields.setFixedDefaults();
   EXPECT_EQ(fields.split, false);
-  EXPECT_EQ(fields.section, 2);
   EXPECT_EQ(fields.cluster, tile::ScheduleFields::usualCluster);
   EXPECT_EQ(fields.operands, tile::OperandKind::registers);
   EXPECT_EQ(fields.consumers, std::nullopt) << "the search decides";

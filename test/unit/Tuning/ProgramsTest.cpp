@@ -66,6 +66,16 @@ TEST(ProgramsTest, OtherProgramsDiffer) {
             program);
 }
 
+TEST(ProgramsTest, ATicketIsPartOfAProgram) {
+  std::string source = edit(edit(kSource, "f16", "f32"), "%y[%row, %c0]", "%y[%row, %c0] add");
+  std::string program = identify(source);
+  std::string ticketed = edit(source, "add", "add ticket %m from %c0 to %c64");
+  EXPECT_EQ(program.size(), 16u) << program;
+  EXPECT_EQ(identify(ticketed).size(), 16u) << identify(ticketed);
+  EXPECT_NE(identify(ticketed), program);
+  EXPECT_NE(identify(edit(source, "add", "add ticket %m from %c64 to %c0")), identify(ticketed));
+}
+
 TEST(ProgramsTest, Errors) {
   EXPECT_EQ(identify(kSource, "other"), "error: the source has no kernel 'other'");
   EXPECT_NE(identify(kSource, "copy", {{"N", "many"}}).find("error: "), std::string::npos);

@@ -233,6 +233,18 @@ def attention_bwd():
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
 
 
+def attention_sums():
+    """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
+    each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing."""
+    shapes = [attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300)]
+    for d, causal, blocks in itertools.product((64, 96, 128), ("false", "true"), ("1", "2", "8")):
+        defines = [f"-DD={d}", f"-DCAUSAL={causal}", f"-DT={'f16' if d == 96 else 'bf16'}", "-DFIXED=true"]
+        arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        yield [*arguments, "--sim-blocks", blocks, "--seeds", "2"], False
+
+
 def attention_gradients():
     """Masks, scores, head dimensions, odd lengths, groups of heads, queries that see nothing and gradients of LSE, of the
     templates; and windows of all kinds."""
@@ -270,5 +282,5 @@ def attention_gradients():
 GROUPS = (
     attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
     attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
-    attention_bwd, attention_gradients,
+    attention_bwd, attention_gradients, attention_sums,
 )  # fmt: skip

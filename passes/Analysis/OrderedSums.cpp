@@ -1,0 +1,212 @@
+//===- OrderedSums.cpp - Grid points that add to one tile -----------------===//
+
+#include "passes/Analysis/OrderedSums.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IndexDependence.h"
+#include "passes/Analysis/IndexFacts.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+/// Finds the grid indices and iterations that a place determines.
+class Place {
+public:
+  explicit Place(tile::KernelOp kernel) : kernel(kernel), arguments(kernel.getNumArguments()) {}
+
+  /// Whether different values of what `index` is made of make different indices.
+  bool add(Value index);
+  bool determines(Value variable) const { return variables.contains(variable); }
+
+private:
+  bool addSum(Value a, Value b);
+  bool isVariable(Value value) const;
+  bool isFixed(Value value) const;
+
+  Operation *kernel;
+  unsigned arguments; ///< behind them come the grid indices
+  llvm::SmallSetVector<Value, 8> variables;
+};
+
+} // namespace
+
+/// A grid index or the iteration of a loop.
+bool Place::isVariable(Value value) const {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return false;
+  Operation *owner = argument.getOwner()->getParentOp();
+  if (auto loop = dyn_cast<scf::ForOp>(owner))
+    return argument == loop.getInductionVar();
+  return owner == kernel && argument.getArgNumber() >= arguments;
+}
+
+/// Whether `value` is the same everywhere in the grid.
+bool Place::isFixed(Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return cast<BlockArgument>(value).getOwner()->getParentOp() == kernel && !isVariable(value);
+  return isa<tile::DimOp>(op) ||
+         (isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+          llvm::all_of(op->getOperands(), [&](Value operand) { return isFixed(operand); }));
+}
+
+bool Place::add(Value index) {
+  if (isVariable(index))
+    return variables.insert(index), true;
+  if (isFixed(index))
+    return true;
+  Operation *op = index.getDefiningOp();
+  if (isa_and_nonnull<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return add(op->getOperand(0));
+  if (auto sum = dyn_cast_or_null<arith::AddIOp>(op))
+    return addSum(sum.getLhs(), sum.getRhs());
+  if (auto difference = dyn_cast_or_null<arith::SubIOp>(op))
+    return isFixed(difference.getRhs()) && add(difference.getLhs());
+  if (auto product = dyn_cast_or_null<arith::MulIOp>(op))
+    for (unsigned factor : {0, 1}) {
+      APInt constant;
+      if (matchPattern(product->getOperand(factor), m_ConstantInt(&constant)) &&
+          constant.isStrictlyPositive())
+        return add(product->getOperand(1 - factor));
+    }
+  return false;
+}
+
+/// A sum with what is fixed, or of two digits: n times a number, and an iteration from 0 up to n.
+bool Place::addSum(Value a, Value b) {
+  for (auto [moved, other] : {std::pair(a, b), std::pair(b, a)}) {
+    if (isFixed(other))
+      return add(moved);
+    auto argument = dyn_cast<BlockArgument>(other);
+    auto product = moved.getDefiningOp<arith::MulIOp>();
+    if (!argument || !product || !isVariable(argument))
+      continue;
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || !matchPattern(loop.getLowerBound(), m_Zero()))
+      continue;
+    for (unsigned factor : {0, 1})
+      if (product->getOperand(factor) == loop.getUpperBound() && isFixed(loop.getUpperBound()))
+        return variables.insert(other), add(product->getOperand(1 - factor));
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of a kernel
+//===----------------------------------------------------------------------===//
+
+/// Why the tiles that `store` adds are no tiles of a grid over the view, each added as a whole.
+static std::optional<std::string> whyNoTiles(tile::StoreOp store) {
+  auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+  if (!type || type.getRank() != 2)
+    return "adds no tile of rank 2, and a ticket is for a tile that one copy adds";
+  if (store.getBox())
+    return "adds a tile whose rows run over several dimensions of the view, and a ticket is for "
+           "rows and columns of the last two";
+  ValueRange indices = store.getIndices().take_back(2);
+  for (auto [i, extent] : llvm::enumerate(type.getShape()))
+    if (!matchPattern(indices[i], m_Zero()) && !isMultipleOf(indices[i], extent))
+      return llvm::formatv("adds tiles that are not known to begin at multiples of their {0} {1}, "
+                           "so that two may overlap",
+                           extent, i == 0 ? "rows" : "columns")
+          .str();
+  unsigned stores = llvm::range_size(store.getView().getUsers());
+  if (stores > 1)
+    return "is not the only store to its view, and a tile has one ticket";
+  return std::nullopt;
+}
+
+/// Whether a bound moves with `index` in one direction or not at all.
+static bool isMonotone(Value bound, Value index, const IndexDependence &dependence) {
+  if (!dependence.contains(bound))
+    return true;
+  Trend trend = trendOf(bound, index);
+  return trend == Trend::Increasing || trend == Trend::Decreasing;
+}
+
+/// Adds the loops around the sum that decide who adds; returns why they do not leave grid points
+/// without a gap between them.
+static std::optional<std::string> findLoops(tile::KernelOp kernel, const Place &place,
+                                            OrderedSum &sum) {
+  Value index = kernel.getGridIndex(sum.dim);
+  IndexDependence dependence(index);
+  for (Operation *op = sum.store->getParentOp(); op != kernel; op = op->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (!loop) {
+      auto conditional = dyn_cast<scf::IfOp>(op);
+      if (!conditional || dependence.contains(conditional.getCondition()))
+        return "stands where a condition decides which grid points add; move the sum out, or let "
+               "the bounds of a loop decide";
+      continue;
+    }
+    if (!place.determines(loop.getInductionVar()))
+      return "adds to the same tile in each iteration of a loop around it; add up there, and store "
+             "the sum behind the loop";
+    if (!dependence.contains(loop.getLowerBound()) && !dependence.contains(loop.getUpperBound()))
+      continue;
+    if (!isMonotone(loop.getLowerBound(), index, dependence) ||
+        !isMonotone(loop.getUpperBound(), index, dependence))
+      return "stands in a loop whose bounds are not known to move in one direction as the grid "
+             "index grows, so that the grid point before another at a tile is not known";
+    if (dependence.contains(loop.getLowerBound()) && !matchPattern(loop.getStep(), m_One()))
+      return "stands in a loop that begins elsewhere for each grid point and has another step than "
+             "1, so that the grid point before another at a tile is not known";
+    sum.loops.push_back(loop);
+  }
+  return std::nullopt;
+}
+
+/// Adds `store` to `found`; returns why there is no order for it.
+static std::optional<std::string> addSum(tile::KernelOp kernel, tile::StoreOp store,
+                                         OrderedSums &found) {
+  if (std::optional<std::string> why = whyNoTiles(store))
+    return why;
+  Place place(kernel);
+  for (Value index : store.getIndices())
+    if (!place.add(index))
+      return "adds at an index that is not known to be another one for each grid point and "
+             "iteration: a sum of those times constants, or n a + b with b from 0 up to n";
+  SmallVector<unsigned> free;
+  for (unsigned dim = 0; dim < kernel.getGridRank(); ++dim)
+    if (!place.determines(kernel.getGridIndex(dim)))
+      free.push_back(dim);
+  if (free.size() > 1)
+    return "is added to by grid points that differ in several grid indices, and an order follows "
+           "one";
+  OrderedSum sum{store, free.empty() ? 0 : free.front(), {}};
+  if (std::optional<std::string> why = findLoops(kernel, place, sum))
+    return why;
+  if (!free.empty())
+    found.sums.push_back(std::move(sum));
+  return std::nullopt;
+}
+
+OrderedSums tessera::findOrderedSums(tile::KernelOp kernel) {
+  OrderedSums found;
+  kernel.walk([&](Operation *op) -> WalkResult {
+    std::optional<std::string> why;
+    if (isa<tile::ScatterAddOp>(op))
+      why = "adds element by element, and a ticket is for a tile that one copy adds";
+    else if (auto store = dyn_cast<tile::StoreOp>(op); store && store.getAdd())
+      why = addSum(kernel, store, found);
+    if (!why)
+      return success();
+    found.refused = op;
+    found.refusal = *why;
+    return failure();
+  });
+  return found;
+}
+
+Trend tessera::beginTrend(tile::KernelOp kernel, const OrderedSum &sum) {
+  for (scf::ForOp loop : sum.loops)
+    if (Trend trend = trendOf(loop.getLowerBound(), kernel.getGridIndex(sum.dim));
+        trend != Trend::Constant)
+      return trend;
+  return Trend::Constant;
+}

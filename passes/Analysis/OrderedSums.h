@@ -1,0 +1,43 @@
+//===- OrderedSums.h - Grid points that add to one tile ---------*- C++ -*-===//
+//
+// Which grid points add to a tile of a view, and which of them is before and behind another when
+// they follow each other along a grid index.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H
+#define TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/GridOrder.h"
+
+namespace tessera {
+
+/// A store that adds tiles to a view. The grid points that add to one tile differ in grid index
+/// `dim` alone, and their numbers follow each other without a gap.
+struct OrderedSum {
+  tile::StoreOp store;
+  unsigned dim;
+  /// The loops around the store whose bounds depend on that index: a grid point adds to the tiles
+  /// within their bounds.
+  llvm::SmallVector<mlir::scf::ForOp> loops;
+};
+
+struct OrderedSums {
+  /// Those to which several grid points add.
+  llvm::SmallVector<OrderedSum> sums;
+  /// Where no order can be found, and why.
+  mlir::Operation *refused = nullptr;
+  std::string refusal;
+};
+
+OrderedSums findOrderedSums(tile::KernelOp kernel);
+
+/// The side on which a loop around `sum` begins later as the index grows: of two grid points the
+/// one that begins later is to add first, as it is where the other one comes.
+Trend beginTrend(tile::KernelOp kernel, const OrderedSum &sum);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H

@@ -1,0 +1,165 @@
+// Sums for which no order is found, and grids whose blocks could wait for ever.
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-order-sums))' -split-input-file -verify-diagnostics
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = static, order = linear, sums = fixed>
+// expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started; use persistent = dynamic, with which a block draws its number when it starts, or sums = any}}
+tile.kernel @not_drawn(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = none, order = linear, sums = fixed>
+// expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started}}
+tile.kernel @not_resident(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @rows(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64xf32>
+  // expected-error@+1 {{adds no tile of rank 2, and a ticket is for a tile that one copy adds; use sums = any}}
+  tile.store %t, %s[%c0] add : tensor<64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @elements(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64xf32>
+  // expected-error@+1 {{adds element by element, and a ticket is for a tile that one copy adds; use sums = any}}
+  tile.scatter_add %t, %s[%c0] : tensor<64xf32>, !S, index
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @overlapping(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 32) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %row = arith.muli %m, %c32 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{adds tiles that are not known to begin at multiples of their 64 rows, so that two may overlap; use sums = any}}
+  tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{is not the only store to its view, and a tile has one ticket; use sums = any}}
+  tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+  tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+// Two heads may be one.
+!S = !tile.view<[H, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @mixed(%s: !S, %x: !tile.view<[N, A, B], f32>) grid(%n = N ceildiv 64, %a = A, %b = B) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %both = arith.addi %a, %b : index
+  %row = arith.muli %both, %c64 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{adds at an index that is not known to be another one for each grid point and iteration: a sum of those times constants, or n a + b with b from 0 up to n; use sums = any}}
+  tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @several(%s: !S, %x: !tile.view<[N, B], f32>) grid(%n = N ceildiv 64, %b = B) schedule #s {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  // expected-error@+1 {{is added to by grid points that differ in several grid indices, and an order follows one; use sums = any}}
+  tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %j = %c0 to %m step %c1 {
+    // expected-error@+1 {{adds to the same tile in each iteration of a loop around it; add up there, and store the sum behind the loop; use sums = any}}
+    tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+  }
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %rest = arith.remui %n, %c2 : index
+  %even = arith.cmpi eq, %rest, %c0 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.if %even {
+    // expected-error@+1 {{stands where a condition decides which grid points add; move the sum out, or let the bounds of a loop decide; use sums = any}}
+    tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
+  }
+}
+
+// -----
+
+// Grid points 0 and 2 come to a tile, and 1 does not.
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %first = arith.remui %n, %c2 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %j = %first to %m step %c1 {
+    %row = arith.muli %j, %c64 : index
+    // expected-error@+1 {{stands in a loop whose bounds are not known to move in one direction as the grid index grows, so that the grid point before another at a tile is not known; use sums = any}}
+    tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+  }
+}
+
+// -----
+
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %j = %n to %m step %c2 {
+    %row = arith.muli %j, %c64 : index
+    // expected-error@+1 {{stands in a loop that begins elsewhere for each grid point and has another step than 1, so that the grid point before another at a tile is not known; use sums = any}}
+    tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+  }
+}
