@@ -23,6 +23,10 @@ constexpr int64_t slotsOfNumbers = 2;
 /// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
 /// filled.
 constexpr int64_t slotsOfSums = 2;
+
+/// Slots of the pipe in which a role that makes sums hands parts of them to a writer: it fills one
+/// while a copy reads the other.
+constexpr int64_t slotsOfSumParts = 2;
 /// And of those between consumers of different programs (placement = divided).
 constexpr int64_t slotsOfCrossings = 2;
 /// Slots of the pipes of a role that transposes (transpose = apart), likewise.

@@ -15,6 +15,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// Of the warpgroup in which the producer and a writer of sums run: with 24 a thread that also waits
+/// for tickets spills. The reducer needs no addresses then, and has as many less.
+constexpr int64_t registersOfWriter = 32;
+
 /// The placements to try, the preferred one first: a sum apart waits for its memory while the other
 /// dots go on.
 SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requested,
@@ -149,11 +153,16 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
     fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
     return;
   }
+  bool writes = fields.placement == PlacementKind::apart &&
+                fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
-  if (!sumsApart)
+  if (writes)
+    split.producer = fields.producerRegisters.value_or(registersOfWriter);
+  else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters =
-      fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model)
+      fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model) -
+                                                       (writes ? hopper::roleRegisterStep : 0)
                                        : transposes ? model.transposerRegisters
                                                     : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
@@ -216,9 +225,11 @@ std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &cand
   if (!candidate.isSpecialized())
     return who + " get" + s +
            " tiles from a producer; use warp_specialize = true or placement = rows";
-  if (candidate.fields.store == StoreKind::writer)
-    return who + (isDivided ? " store their results themselves" : " adds its sums itself") +
-           "; use store = tma or direct, or placement = rows";
+  if (candidate.fields.store == StoreKind::writer && isDivided)
+    return who + " store their results themselves; use store = tma or direct, or placement = rows";
+  if (candidate.fields.store == StoreKind::writer && !sumsLeaveInBulk())
+    return who + " has sums that cannot leave in bulk, which a writer takes; use store = direct or "
+                 "placement = rows";
   if (candidate.shape.stages != 1)
     return who + " take" + s + " the operands of " + own +
            " dots in their own steps; use overlap = 1 or placement = rows";

@@ -178,11 +178,15 @@ static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
     SumParts own = partsOf(sum);
     parts[{sum.store.getView(), own.tile}][sum.store->getBlock()] += own.count;
   }
-  for (auto &[place, counts] : parts)
-    if (store == StoreKind::tma)
-      use.staging +=
-          (llvm::any_of(counts, [](auto &count) { return count.second % 2 == 0; }) ? 2 : 1) *
-          llvm::alignTo(tileBytes(place.second), hopper::tileAlignment);
+  for (auto &[place, counts] : parts) {
+    bool takesTurns = llvm::any_of(counts, [](auto &count) { return count.second % 2 == 0; });
+    int64_t places = store == StoreKind::writer ? slotsOfSumParts
+                     : store == StoreKind::tma  ? (takesTurns ? 2 : 1)
+                                                : 0;
+    use.staging += places * llvm::alignTo(tileBytes(place.second), hopper::tileAlignment);
+    if (store == StoreKind::writer)
+      use.barriers += places * 2 * hopper::mbarrierBytes;
+  }
   for (auto [view, type] : operands) {
     use.operands += slotsOfSums * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
     use.barriers += slotsOfSums * 2 * hopper::mbarrierBytes;

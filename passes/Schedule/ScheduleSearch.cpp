@@ -156,7 +156,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
                    : fields.placement != PlacementKind::rows
-                       ? (!sums.empty() && sumsLeaveInBulk() ? StoreKind::tma : StoreKind::direct)
+                       ? chooseStoreOfSums(fields)
                    : writerPays(fields) || ordersSums(fields) ? StoreKind::writer
                                                               : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;

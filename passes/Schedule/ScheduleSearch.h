@@ -108,6 +108,7 @@ private:
   static void leaveToConsumers(RegisterSplit &split, const tile::ScheduleFields &fields);
   void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
   bool sumsLeaveInBulk() const;
+  tile::StoreKind chooseStoreOfSums(const tile::ScheduleFields &fields) const;
   /// Whether grid points add to one tile, in an order that is asked for.
   bool ordersSums(const tile::ScheduleFields &fields) const {
     return fields.sums == tile::SumsKind::fixed && !ordered.sums.empty();

@@ -67,6 +67,18 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
   return std::nullopt;
 }
 
+/// How the sums of a reducer leave. A thread waits for tickets longer than it copies, and a writer
+/// waits while the reducer goes on. Where it has to know whether a neighbour comes to a tile, its
+/// registers do not suffice.
+StoreKind ScheduleSearch::chooseStoreOfSums(const ScheduleFields &fields) const {
+  if (sums.empty() || !sumsLeaveInBulk())
+    return StoreKind::direct;
+  bool allCome =
+      llvm::all_of(ordered.sums, [](const OrderedSum &sum) { return sum.loops.empty(); });
+  bool waits = ordersSums(fields) && fields.placement == PlacementKind::apart;
+  return waits && allCome ? StoreKind::writer : StoreKind::tma;
+}
+
 /// Why the sums of `candidate` cannot have the order that is asked for.
 std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate) const {
   const ScheduleFields &fields = candidate.fields;
@@ -85,8 +97,8 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
     return llvm::any_of(sums, [&](const ApartSum &apart) { return apart.store == sum.store; });
   });
   bool isApart =
-      candidate.hasReducer && areApart && fields.store == StoreKind::tma && sumsLeaveInBulk();
-  if (!isApart && fields.store != StoreKind::writer)
+      candidate.hasReducer && areApart && fields.store != StoreKind::direct && sumsLeaveInBulk();
+  if (!isApart && (candidate.hasReducer || fields.store != StoreKind::writer))
     return "sums in a fixed order are added by copies of one thread, which waits for their "
            "tickets; use store = writer, placement = apart with store = tma, or sums = any";
   return std::nullopt;

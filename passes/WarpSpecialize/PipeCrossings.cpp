@@ -256,12 +256,12 @@ Value Slicer::partOfNumbers(Value value, int64_t rows, const IRMapping &part, Op
   return arith::ConstantOp::create(builder, loc, dense.resizeSplat(type));
 }
 
-SmallVector<Value> Slicer::placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder) {
-  tile::StoreOp store = sum.store;
-  SumParts parts = partsOf(sum);
+SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
+                                   OpBuilder &builder) {
   SmallVector<Value> indices = wholeOf(store.getIndices());
   if (number == 0)
     return indices;
+  SumParts parts = partsOf(*sum);
   Value &moved = indices[indices.size() - (parts.ofRows ? 2 : 1)];
   Value offset = arith::ConstantIndexOp::create(builder, store.getLoc(),
                                                 number * parts.tile.getDimSize(!parts.ofRows));
@@ -300,22 +300,31 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
       right = partOf(right, !b.transposed, parts.count, number, loc, builder);
     Value part = hop::MmaOp::create(builder, loc, parts.tile, left, right, /*acc=*/Value(),
                                     a.transposed, b.transposed);
+    if (plan.isPiped(store)) {
+      writeTile(store.getLoc(), part, plan.pipeOf(store), builder);
+      continue;
+    }
     if (i == 0)
       writeTicketWait(store, builder);
     tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
-                          placeOf(sum, i, builder), store.getBoxAttr(), store.getAdd());
+                          placeOf(store, &sum, i, builder), store.getBoxAttr(), store.getAdd());
   }
-  writeTicketPass(store, builder);
+  if (!plan.isPiped(store))
+    writeTicketPass(store, builder);
 }
 
 void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
   Location loc = store.getLoc();
-  auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
-  writeTicketWait(store, builder);
-  hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
-                           wholeOf(store.getIndices()), store.getBoxAttr(), store.getAdd());
+  const ApartSum *sum = plan.sumOf(store);
+  for (int64_t i = 0, count = sum ? partsOf(*sum).count : 1; i < count; ++i) {
+    auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
+    if (i == 0)
+      writeTicketWait(store, builder);
+    hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
+                             placeOf(store, sum, i, builder), store.getBoxAttr(), store.getAdd());
+    waits.push_back(wait);
+  }
   writeTicketPass(store, builder);
-  waits.push_back(wait);
 }
 
 /// Takes tiles that other grid points need from their pipes. The warps of the warpgroup meet for

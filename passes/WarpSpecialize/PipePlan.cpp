@@ -388,6 +388,28 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
   return checkOrder(kernel, plan);
 }
 
+LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
+  llvm::DenseMap<std::pair<Value, Type>, PipeKey> known;
+  for (const ApartSum &sum : plan.sums) {
+    tile::StoreOp store = sum.store;
+    RankedTensorType tile = partsOf(sum).tile;
+    if (std::optional<std::string> why = whyNoBulkStore(store, tile))
+      return store.emitError(*why);
+    PipeKey key = known.try_emplace({store.getView(), tile}, PipeKey(store, 0)).first->second;
+    plan.accesses[store] = key;
+    PipeInfo &info = plan.pipes[key];
+    if (info.tile)
+      continue;
+    info.tile = tile;
+    info.label = plan.makeLabel(kernel, store.getView());
+    info.isStored = info.isSum = true;
+    info.slots = slotsOfSumParts;
+    store.emitRemark("a writer adds it, of which the reducer makes parts of ")
+        << tile << " in " << slotsOfSumParts << " slots";
+  }
+  return checkOrder(kernel, plan);
+}
+
 LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
   SmallVector<tile::LoadOpInterface> loads = loadsToTranspose(kernel);
   if (loads.empty())

@@ -30,6 +30,8 @@ struct PipeInfo {
   unsigned filler = 0;
   /// Results go through it, which a role of its own stores: that one, by number.
   bool isStored = false;
+  /// These results are sums, of which a reducer fills in the parts.
+  bool isSum = false;
   unsigned writer = 0;
   /// Computed tiles go through it: to the role that makes sums of them, or from the role that
   /// converts what is loaded, or between consumers of different programs.
@@ -118,6 +120,10 @@ mlir::LogicalResult planDivision(tile::KernelOp kernel, unsigned consumers, Pipe
 
 /// Adds the pipes of the operands of the sums that a role of its own makes.
 mlir::LogicalResult planSums(tile::KernelOp kernel, PipePlan &plan);
+
+/// Adds the pipes of the parts of these sums, which another role stores in bulk; reports sums of
+/// which none can.
+mlir::LogicalResult planSumStores(tile::KernelOp kernel, PipePlan &plan);
 
 } // namespace tessera
 

@@ -133,7 +133,8 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     // Where another role reads the tiles, this one does if it needs them.
     if (isa<tile::LoadOpInterface>(op) && plan->isPiped(op))
       return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);
-    if (auto store = dyn_cast<tile::StoreOp>(op); store && plan->isPiped(store))
+    if (auto store = dyn_cast<tile::StoreOp>(op);
+        store && plan->isPiped(store) && !plan->pipeOf(store).isSum)
       return assignResult(store, role);
     bool isAssigned = operations.contains(op);
     if (isa<tile::ReduceRangeOp>(op)) // with what is in it

@@ -96,8 +96,9 @@ private:
   void writeTicketWait(tile::StoreOp store, mlir::OpBuilder &builder);
   void writeTicketPass(tile::StoreOp store, mlir::OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
-  /// The indices from which `number`, one of the parts of a sum, is stored.
-  llvm::SmallVector<Value> placeOf(const ApartSum &sum, int64_t number, OpBuilder &builder);
+  /// The indices from which a result is stored, or `number`, one of the parts of a sum.
+  llvm::SmallVector<Value> placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
+                                   OpBuilder &builder);
   void writeSum(const ApartSum &sum, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void writeCrossing(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);

@@ -94,8 +94,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
       return failure();
     if (schedule.placement == tile::PlacementKind::apart)
-      return success(succeeded(checkPlacement(kernel, schedule)) &&
-                     succeeded(planSums(kernel, plan)));
+      return success(
+          succeeded(checkPlacement(kernel, schedule)) && succeeded(planSums(kernel, plan)) &&
+          (schedule.store != tile::StoreKind::writer || succeeded(planSumStores(kernel, plan))));
     if (schedule.placement == tile::PlacementKind::divided)
       return success(succeeded(checkPlacement(kernel, schedule)) &&
                      (findApartSums(kernel).empty() || succeeded(planSums(kernel, plan))) &&
@@ -132,10 +133,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return kernel.emitError("speculates, and ")
              << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
              << " come again; use placement = rows or speculate = false";
-    if (schedule.store == tile::StoreKind::writer)
-      return kernel.emitError("has ")
-             << who << ", which " << (isDivided ? "store their results" : "adds its sums itself")
-             << "; use store = tma or direct, or placement = rows";
+    if (isDivided && schedule.store == tile::StoreKind::writer)
+      return kernel.emitError("has ") << who << ", which store their results; use store = tma or "
+                                                "direct, or placement = rows";
     if (*schedule.overlap != 1)
       return kernel.emitError("has rotated loops, and ")
              << who
@@ -258,6 +258,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     unsigned writer = roles.size();
     if (llvm::any_of(plan.pipes, isStored))
       roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
+    unsigned reducer = roles.size();
     if (!plan.sums.empty())
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
     unsigned transposer = roles.size();
@@ -271,7 +272,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       pipe.transposer = transposer;
       pipe.writer = writer;
       if (pipe.isStored || pipe.isComputed)
-        pipe.filler = pipe.isConverted ? converter : roles.size() + pipe.maker;
+        pipe.filler = pipe.isConverted ? converter
+                      : pipe.isSum     ? reducer
+                                       : roles.size() + pipe.maker;
     }
     if (!plan.division)
       roles.push_back(consumer);

@@ -1,6 +1,7 @@
 // Tickets go with the copies of a reducer; sums that leave from registers cannot wait for theirs.
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file | FileCheck %s
 // RUN: sed 's/store = tma/store = direct/' %s | not tessera-opt --tile-warp-specialize 2>&1 | FileCheck %s --check-prefix=DIRECT
+// RUN: sed 's/store = tma/store = writer/' %s | tessera-opt --tile-warp-specialize | FileCheck %s --check-prefix=WRITER
 // DIRECT: error: waits for its ticket (sums = fixed), which one thread does that copies in bulk; use store = writer, placement = apart with store = tma, or sums = any
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, staging = own, persistent = dynamic, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = fixed>
@@ -37,3 +38,28 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // CHECK: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 128] to %
 // CHECK: hop.role @consumer
 // CHECK-NOT: hop.ticket
+
+// A writer waits for the ticket and adds the parts that the reducer hands it.
+// WRITER: %[[PIPE:.*]] = hop.pipe.create "y.1" : !hop.pipe<tensor<64x64xf32>, 2>
+// WRITER: hop.role @writer
+// WRITER: scf.for %[[J:.*]] =
+// WRITER: %[[FIRST:.*]] = hop.pipe.wait %[[PIPE]]
+// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[J]]] tile [64, 128] is %{{.*}} : !tile.view
+// WRITER-NEXT: hop.bulk_store %[[FIRST]], %{{.*}}[%[[J]], %{{.*}}] add
+// WRITER-NEXT: hop.pipe.release %[[PIPE]], %[[FIRST]]
+// WRITER: %[[SECOND:.*]] = hop.pipe.wait %[[PIPE]]
+// WRITER: hop.bulk_store %[[SECOND]], %{{.*}}[%[[J]], %{{.*}}] add
+// WRITER-NEXT: hop.pipe.release %[[PIPE]], %[[SECOND]]
+// WRITER-NEXT: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 128] to %
+// WRITER: hop.role @reducer
+// WRITER-NOT: hop.ticket
+// WRITER: %[[PART:.*]] = hop.mma
+// WRITER: %[[SLOT:.*]] = hop.pipe.acquire %[[PIPE]]
+// WRITER-NEXT: hop.stage %[[PART]], %[[SLOT]]
+// WRITER-NEXT: hop.warpgroup_sync
+// WRITER-NEXT: hop.pipe.commit %[[PIPE]], %[[SLOT]]
+// WRITER: hop.mma
+// WRITER: hop.pipe.commit %[[PIPE]]
+// WRITER: hop.role @consumer
+// WRITER-NOT: hop.ticket
+// WRITER-NOT: hop.pipe.acquire %[[PIPE]]

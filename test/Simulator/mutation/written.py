@@ -229,6 +229,34 @@ DIVIDED = {
         *({"buffer": name} for name in "uwx"), {"value": 64}, {"value": KEYS}, *([{"value": 64}] * 3),
     ],
 }  # fmt: skip
+TICKETS = {
+    "defines": ["-DFORM=1"],
+    "options": ["--ordered-sums", "--max-instructions", "4000000"],
+    "blocks": 2,
+    "buffers": {
+        "a": {"type": "bf16", "shape": [512, 128], "fill": "random", "seed": 1},
+        "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
+        "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
+        "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
+        "counter": {"type": "s32", "shape": [2], "fill": "zero"},
+        "tickets": {"type": "s32", "shape": [KEYS // 64], "fill": "zero"},
+        "o": {"type": "bf16", "shape": [512, 128], "fill": "nan"},
+    },
+    "params": [
+        chunks("a", 512, 128), chunks("b", KEYS, 64), row("r", KEYS, 64), chunks("columns", KEYS, 64, 4),
+        {"buffer": "counter"}, {"buffer": "tickets"}, {"buffer": "o"}, {"value": 512}, {"value": KEYS}, {"value": 128},
+    ],
+    "damages": {
+        "wait": (replaced("@!mine bra again;", ""), {"race"}),
+        "early wait": (replaced("setp.eq.u32 mine, ticket", "setp.le.u32 mine, ticket"), {"race"}),
+        "pass": (replaced(r"st\.release\.gpu\.global\.b32[^;]*;", ""), {"livelock", "deadlock"}),
+        "relaxed pass": (replaced(r"st\.release\.gpu", "st.relaxed.gpu"), {"race"}),
+        "relaxed wait": (replaced(r"ld\.acquire\.gpu", "ld.relaxed.gpu"), {"race"}),
+        "narrow pass": (replaced(r"st\.release\.gpu", "st.release.cta"), {"race"}),
+        "fence": (replaced(r"fence\.proxy\.async\.global;", ""), {"missing-proxy-fence"}),
+        "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
+    },
+}  # fmt: skip
 CASES = {
     # A computed operand.
     "operand": {
@@ -375,35 +403,8 @@ CASES = {
         },
     },
     # The same sums in a fixed order: of four grid points, by two blocks.
-    "tickets": {
-        "defines": ["-DFORM=1"],
-        "schedule": "placement=apart,sums=fixed,consumers=2,stages=2",
-        "options": ["--ordered-sums", "--max-instructions", "4000000"],
-        "blocks": 2,
-        "buffers": {
-            "a": {"type": "bf16", "shape": [512, 128], "fill": "random", "seed": 1},
-            "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
-            "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
-            "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
-            "counter": {"type": "s32", "shape": [2], "fill": "zero"},
-            "tickets": {"type": "s32", "shape": [KEYS // 64], "fill": "zero"},
-            "o": {"type": "bf16", "shape": [512, 128], "fill": "nan"},
-        },
-        "params": [
-            chunks("a", 512, 128), chunks("b", KEYS, 64), row("r", KEYS, 64), chunks("columns", KEYS, 64, 4),
-            {"buffer": "counter"}, {"buffer": "tickets"}, {"buffer": "o"}, {"value": 512}, {"value": KEYS}, {"value": 128},
-        ],
-        "damages": {
-            "wait": (replaced("@!mine bra again;", ""), {"race"}),
-            "early wait": (replaced("setp.eq.u32 mine, ticket", "setp.le.u32 mine, ticket"), {"race"}),
-            "pass": (replaced(r"st\.release\.gpu\.global\.b32[^;]*;", ""), {"livelock", "deadlock"}),
-            "relaxed pass": (replaced(r"st\.release\.gpu", "st.relaxed.gpu"), {"race"}),
-            "relaxed wait": (replaced(r"ld\.acquire\.gpu", "ld.relaxed.gpu"), {"race"}),
-            "narrow pass": (replaced(r"st\.release\.gpu", "st.release.cta"), {"race"}),
-            "fence": (replaced(r"fence\.proxy\.async\.global;", ""), {"missing-proxy-fence"}),
-            "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
-        },
-    },
+    "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
+    "tickets-writer": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2"},
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
     "writer": {
         "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],
