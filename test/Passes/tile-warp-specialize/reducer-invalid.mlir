@@ -97,6 +97,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
     %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xbf16>
     %new = tile.dot %p, %b, %old : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
     %p_t = tile.transpose %p : tensor<128x64xbf16> -> tensor<64x128xbf16>
+    // expected-remark@+1 {{runs in a role of its own, a reducer}}
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, tensor<128x128xbf16> -> tensor<64x128xf32>
     // expected-error@+1 {{stores from a column on that is not known to be a multiple of 4, where no bulk store can start; use store = direct}}
     tile.store %c, %y[%j, %m] add : tensor<64x128xf32>, !Sums
