@@ -82,7 +82,7 @@ ArrayAttr LaunchParameters::describeTickets(hop::KernelOp kernel) const {
   Builder b(kernel.getContext());
   SmallVector<Attribute> views;
   for (auto [argument, attribute] : ticketed) {
-    tile::ViewType view = viewOf(kernel, argument);
+    auto view = cast<tile::ViewType>(kernel.getArgument(argument).getType());
     ArrayRef<int64_t> tile = cast<DenseI64ArrayAttr>(attribute);
     int64_t first = view.getRank() - tile.size();
     SmallVector<Attribute> dims;
