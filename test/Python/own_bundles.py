@@ -1,6 +1,6 @@
 # REQUIRES: ptxas
 # RUN: rm -rf %t && env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'"
-# RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DLSE': 'false', 'DV': '64', 'PADDED': 'false', 'T': 'bf16'"
+# RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DLSE': 'false', 'DV': '64', 'FIXED': 'false', 'PADDED': 'false', 'T': 'bf16'"
 # RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %t
 """Bundles that a wheel has: a first call takes them and compiles nothing."""
 
