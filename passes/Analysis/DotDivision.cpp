@@ -7,6 +7,7 @@
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -108,11 +109,8 @@ static SmallVector<unsigned> cutIntoRuns(ArrayRef<int64_t> sizes, unsigned count
     }
     return runs;
   };
-  int64_t most = *llvm::max_element(sizes);
-  SmallVector<unsigned> runs = fill(most);
-  while (runs.empty())
-    runs = fill(++most);
-  return runs;
+  auto range = llvm::seq_inclusive<int64_t>(*llvm::max_element(sizes), llvm::sum_of(sizes));
+  return fill(*llvm::partition_point(range, [&](int64_t most) { return fill(most).empty(); }));
 }
 
 //===----------------------------------------------------------------------===//
