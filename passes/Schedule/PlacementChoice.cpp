@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Of the warpgroup in which the producer and a writer of sums run: with 24 a thread that also waits
-/// for tickets spills. The reducer needs no addresses then, and has as many less.
+/// Of the warpgroup in which the producer and a writer of sums run: with 24 a thread that also
+/// waits for tickets spills. The reducer needs no addresses then, and has as many less.
 constexpr int64_t registersOfWriter = 32;
 
 /// The placements to try, the preferred one first: a sum apart waits for its memory while the other
@@ -160,11 +160,10 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
     split.producer = fields.producerRegisters.value_or(registersOfWriter);
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
-  fields.reducerRegisters =
-      fields.reducerRegisters.value_or(sumsApart    ? reducerRegisters(kernel, model) -
-                                                       (writes ? hopper::roleRegisterStep : 0)
-                                       : transposes ? model.transposerRegisters
-                                                    : model.converterRegisters);
+  fields.reducerRegisters = fields.reducerRegisters.value_or(
+      sumsApart    ? reducerRegisters(kernel, model) - (writes ? hopper::roleRegisterStep : 0)
+      : transposes ? model.transposerRegisters
+                   : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
   int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
   split.consumer =

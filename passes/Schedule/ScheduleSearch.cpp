@@ -154,9 +154,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                       fields.placement == PlacementKind::rows &&
                       fields.transpose == TransposeKind::own && turnsPay;
   if (!fields.store)
-    fields.store = fields.staging == StagingKind::shared ? StoreKind::tma
-                   : fields.placement != PlacementKind::rows
-                       ? chooseStoreOfSums(fields)
+    fields.store = fields.staging == StagingKind::shared      ? StoreKind::tma
+                   : fields.placement != PlacementKind::rows  ? chooseStoreOfSums(fields)
                    : writerPays(fields) || ordersSums(fields) ? StoreKind::writer
                                                               : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;

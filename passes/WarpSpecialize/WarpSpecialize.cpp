@@ -134,8 +134,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
              << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
              << " come again; use placement = rows or speculate = false";
     if (isDivided && schedule.store == tile::StoreKind::writer)
-      return kernel.emitError("has ") << who << ", which store their results; use store = tma or "
-                                                "direct, or placement = rows";
+      return kernel.emitError("has ") << who
+                                      << ", which store their results; use store = tma or "
+                                         "direct, or placement = rows";
     if (*schedule.overlap != 1)
       return kernel.emitError("has rotated loops, and ")
              << who
