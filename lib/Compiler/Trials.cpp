@@ -12,7 +12,7 @@ using tile::KernelOp;
 using tile::ScheduleAttr;
 
 /// The most schedules of a kernel that are tried: a trial may take as long as a compilation.
-static constexpr size_t kMostTrials = 8;
+static constexpr size_t kMostTrials = 10;
 
 const mlir::Diagnostic *Trials::Trial::findError() const {
   auto error = llvm::find_if(diagnostics, [](const mlir::Diagnostic &diagnostic) {
@@ -61,6 +61,8 @@ static std::string describe(ScheduleAttr schedule) {
   varied.overlap = all.overlap;
   varied.polynomialExp = all.polynomialExp;
   varied.pingpong = all.pingpong;
+  varied.placement = all.placement;
+  varied.producerRegisters = all.producerRegisters;
   return tile::printScheduleFields(varied.get(schedule.getContext()));
 }
 
@@ -69,6 +71,17 @@ void Trials::reportGivenUp(KernelOp kernel, ScheduleAttr schedule, const Trial &
   InFlightDiagnostic remark = kernel.emitRemark("schedule given up: ") << describe(schedule);
   if (error)
     remark.attachNote(error->getLocation()) << error->str();
+}
+
+/// What compiles without a producer only is right and may be much slower than it has to be.
+void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
+  InFlightDiagnostic warning =
+      kernel.emitWarning("no schedule with a producer compiles, and without "
+                         "one each load waits for its memory");
+  if (const mlir::Diagnostic *error = preferred.findError())
+    warning.attachNote(error->getLocation()) << "preferred, and refused: " << error->str();
+  warning.attachNote() << "smaller tiles may leave more registers; warp_specialize = false in the "
+                          "schedule takes this one without a warning";
 }
 
 CompileStatus Trials::reportFailure(KernelOp kernel, ArrayRef<ScheduleAttr> schedules,
@@ -195,6 +208,8 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
     reportGivenUp(findKernel(source, name), schedule, trial);
   if (!schedules.empty())
     found = schedules[trials.size() - 1];
+  if (found && schedules.front().getWarpSpecialize() == true && found.getWarpSpecialize() == false)
+    reportLostProducer(findKernel(source, name), trials.front());
   replay(trials.back());
   return trials.back().status;
 }

@@ -52,6 +52,7 @@ private:
   llvm::SmallVector<tile::ScheduleAttr> list(tile::KernelOp kernel);
   void leaveOut(tile::KernelOp kernel, TunedKernel &tuned, const Trial &trial);
   void reportGivenUp(tile::KernelOp kernel, tile::ScheduleAttr schedule, const Trial &trial);
+  void reportLostProducer(tile::KernelOp kernel, const Trial &preferred);
   CompileStatus reportFailure(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> schedules,
                               std::vector<Trial> &trials);
 

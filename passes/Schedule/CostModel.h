@@ -160,6 +160,13 @@ struct CostModel {
   /// two of a speculation: kernels/variants/packed.tile spills within 24, and within 32 where it
   /// speculates.
   int64_t boundingRegisters = 32, boundingRegistersOfTwo = 56;
+  /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
+  /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).
+  int64_t writerRegisters = 32;
+  /// What a producer is given more, one after the other, where the schedule that is preferred does
+  /// not compile: ptxas does not say whose registers spill, and without a producer loads wait. The
+  /// model had been wrong by 8 to 32 (docs/lab/variants.md).
+  std::array<int64_t, 2> moreForProducer = {16, 32};
 };
 
 /// What the passes ask when nobody gives them another one.

@@ -15,10 +15,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Of the warpgroup in which the producer and a writer of sums run: with 24 a thread that also
-/// waits for tickets spills. The reducer needs no addresses then, and has as many less.
-constexpr int64_t registersOfWriter = 32;
-
 /// The placements to try, the preferred one first: a sum apart waits for its memory while the other
 /// dots go on.
 SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requested,
@@ -155,9 +151,10 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   }
   bool writes = fields.placement == PlacementKind::apart &&
                 fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
-  // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
+  // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least. With
+  // a writer the reducer needs no addresses, and has as many less.
   if (writes)
-    split.producer = fields.producerRegisters.value_or(registersOfWriter);
+    split.producer = fields.producerRegisters.value_or(model.writerRegisters);
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters = fields.reducerRegisters.value_or(

@@ -535,7 +535,31 @@ SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t mo
       add(candidate, true, false);
     }
     add(candidate, false, false);
+    if (isFirst)
+      for (const Candidate &more : withMoreForProducer(candidate, requested.getFields()))
+        add(more, true, true);
     return found.size() < most;
   });
+  return found;
+}
+
+/// `candidate` with more registers for its producer, where those are a choice and consumers can do
+/// with what is left.
+std::vector<ScheduleSearch::Candidate>
+ScheduleSearch::withMoreForProducer(const Candidate &candidate, const ScheduleFields &requested) {
+  std::vector<Candidate> found;
+  if (!candidate.isSpecialized() || requested.producerRegisters)
+    return found;
+  for (int64_t more : model.moreForProducer) {
+    ScheduleFields fields = candidate.fields;
+    fields.producerRegisters = *fields.producerRegisters + more;
+    fields.consumerRegisters = requested.consumerRegisters;
+    fields.reducerRegisters = requested.reducerRegisters;
+    Candidate given = makeCandidate(fields, true, candidate.shape, candidate.consumers());
+    given.choosesLoads = candidate.choosesLoads;
+    given.registersNeeded = candidate.registersNeeded;
+    if (!rejectConsumers(given))
+      found.push_back(given);
+  }
   return found;
 }

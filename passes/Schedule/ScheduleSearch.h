@@ -129,6 +129,8 @@ private:
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
   Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers) const;
+  std::vector<Candidate> withMoreForProducer(const Candidate &candidate,
+                                             const tile::ScheduleFields &requested);
   int64_t indivisibleRows(int64_t consumers, tile::PlacementKind placement) const;
   bool cutsBox(int64_t consumers, tile::PlacementKind placement) const;
   const std::optional<std::string> &rejectDivision(int64_t consumers,
