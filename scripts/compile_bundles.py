@@ -67,7 +67,7 @@ def find_needed(source, wanted):
 def drop_maps(bundle):
     """A bundle without the lists of what lies where in shared memory, most of its text, which no launch reads."""
     for kernel in bundle["kernels"]:
-        del kernel["shared_map"], kernel["barriers"], kernel["report"]["shared_memory"]
+        del kernel["shared_map"], kernel["barriers"]
     return bundle
 
 

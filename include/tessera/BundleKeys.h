@@ -54,7 +54,6 @@ inline constexpr char label[] = "label";
 inline constexpr char launchParameters[] = "launch_parameters";
 inline constexpr char launches[] = "launches";
 inline constexpr char line[] = "line";
-inline constexpr char map[] = "map";
 inline constexpr char model[] = "model";
 inline constexpr char name[] = "name";
 inline constexpr char namedBarriers[] = "named_barriers";

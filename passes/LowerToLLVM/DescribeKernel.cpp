@@ -165,10 +165,9 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
   return entry.getDictionary(kernel.getContext());
 }
 
-/// What people ask of a compiled kernel: who has which registers, and what lies where in shared
-/// memory.
-static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, ArrayAttr sharedMap,
-                                     ArrayAttr barriers) {
+/// What people ask of a compiled kernel beside what a launch needs: who has which registers, and
+/// how many slots pipes have.
+static DictionaryAttr describeReport(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> roles;
   SmallVector<NamedAttribute> stages;
@@ -185,15 +184,9 @@ static DictionaryAttr describeReport(hop::KernelOp kernel, StringRef schedule, A
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>())
     stages.push_back(b.getNamedAttr(buffer.getLabel(),
                                     b.getI64IntegerAttr(buffer.getBuffer().getType().getSlots())));
-  NamedAttrList shared;
-  shared.set(key::bytes, b.getI64IntegerAttr(*kernel.getSharedBytes()));
-  shared.set(key::map, sharedMap);
-  shared.set(key::barriers, barriers);
   NamedAttrList report;
-  report.set(key::schedule, b.getStringAttr(schedule));
   report.set(key::roles, b.getArrayAttr(roles));
   report.set(key::stages, b.getDictionaryAttr(stages));
-  report.set(key::sharedMemory, shared.getDictionary(b.getContext()));
   return report.getDictionary(b.getContext());
 }
 
@@ -348,7 +341,6 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
     arguments.push_back(describeArgument(kernel, i));
   for (const LaunchParameter &parameter : parameters)
     launch.push_back(describeParameter(kernel, parameter));
-  ArrayAttr sharedMap = describeBuffers(kernel), mbarriers = describeMbarriers(kernel);
 
   NamedAttrList entry;
   entry.set(key::name, kernel.getSymNameAttr());
@@ -367,14 +359,14 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
             b.getI64ArrayAttr({hopper::warpgroupThreads * kernel.getNumWarpgroups(), 1, 1}));
   entry.set(key::cluster, b.getI64ArrayAttr({kernel.getClusterSize(), 1, 1}));
   entry.set(key::sharedMemory, b.getI64IntegerAttr(*kernel.getSharedBytes()));
-  entry.set(key::sharedMap, sharedMap);
-  entry.set(key::barriers, mbarriers);
+  entry.set(key::sharedMap, describeBuffers(kernel));
+  entry.set(key::barriers, describeMbarriers(kernel));
   describeRoles(kernel, barriers, entry);
   if (hop::TimelineOp timeline = kernel.getTimeline())
     entry.set(key::timeline, describeTimeline(timeline));
   std::string schedule;
   llvm::raw_string_ostream(schedule) << kernel.getSchedule();
   entry.set(key::schedule, b.getStringAttr(schedule));
-  entry.set(key::report, describeReport(kernel, schedule, sharedMap, mbarriers));
+  entry.set(key::report, describeReport(kernel));
   return entry.getDictionary(b.getContext());
 }

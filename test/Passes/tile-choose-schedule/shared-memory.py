@@ -22,7 +22,7 @@ SOURCES = {
 SCHEDULES = ("", "persistent=dynamic", "store=tma", "staging=shared")
 # The remark of the pass, and the kernel's entry of the bundle.
 COUNTED = re.compile(r"remark: schedule chosen: .*registers per consumer thread and (\d+) bytes of shared memory")
-ALLOCATED = re.compile(r'shared_memory = \{.*?\], bytes = (\d+)')
+ALLOCATED = re.compile(r'shared_memory = (\d+)')
 
 
 def measure(tessera, source, defines, schedule):

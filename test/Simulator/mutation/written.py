@@ -22,7 +22,7 @@ def compile_kernel(source, case, directory):
     subprocess.run([*command, "ptx", "-o", ptx], check=True)
     hop = subprocess.run([*command, "llvm", "-o", "-"], check=True, capture_output=True, text=True).stdout
     with open(ptx) as f:
-        return f.read(), int(re.search(r"shared_memory = .*?\], bytes = (\d+)", hop)[1])
+        return f.read(), int(re.search(r"shared_memory = (\d+)", hop)[1])
 
 
 def tensor(name, rows, columns=64, extents=(64, KEYS, 1), element=2):
