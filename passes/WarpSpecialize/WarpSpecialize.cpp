@@ -1,7 +1,7 @@
 //===- WarpSpecialize.cpp - A kernel as roles joined by pipes -------------===//
 //
 // Implements tile-warp-specialize: each role is a slice of the kernel's program,
-// joined by pipes. See HopPasses.td.
+// joined by pipes. See WarpSpecialize.td.
 //
 //===----------------------------------------------------------------------===//
 
