@@ -348,6 +348,57 @@ static bool decodeHalves(Decoder &d, StringRef opcode) {
   return finish(d, ty == Ty::S16x2 ? pick(int16_t()) : pick(uint16_t()));
 }
 
+/// mul24 and mad24 (PTX ISA 9.7.1).
+static bool decodeMul24(Decoder &d, bool mad) {
+  if (!d.take("lo"))
+    return d.refuse("only .lo is modelled");
+  Ty ty = d.takeType();
+  if (tyBits(ty) != 32 || !sources(d, ty, mad ? 3 : 2))
+    return d.refuse("with this type is not modelled");
+  return finish(d, mad ? ternaryOf<Mad24>(ty) : binaryOf<Mul24>(ty));
+}
+
+/// add and sub, which may saturate or write the carry.
+static bool decodeSum(Decoder &d, bool add) {
+  bool cc = d.take("cc"), sat = d.take("sat");
+  Ty ty = d.takeType();
+  if (!sources(d, ty, 2))
+    return false;
+  if (sat) {
+    if (ty != Ty::S32)
+      return d.refuse(".sat needs .s32");
+    return finish(d, add ? Handler(&binary<int32_t, int32_t, int32_t, AddSat>)
+                         : Handler(&binary<int32_t, int32_t, int32_t, SubSat>));
+  }
+  if (cc) {
+    d.inst.select = 2;
+    return finish(d, add ? extendedOf<ExtAdd>(ty) : extendedOf<ExtSub>(ty));
+  }
+  return finish(d, add ? binaryOf<Add>(ty) : binaryOf<Sub>(ty));
+}
+
+/// addc, subc and madc, which read the carry (PTX ISA 9.7.2).
+static bool decodeWithCarry(Decoder &d, StringRef opcode) {
+  bool cc = d.take("cc"), lo = d.take("lo");
+  d.take("hi");
+  Ty ty = d.takeType();
+  if (!sources(d, ty, opcode == "madc" ? 3 : 2))
+    return false;
+  d.inst.select = 1 | (cc ? 2 : 0);
+  if (opcode == "madc")
+    return finish(d, lo ? extendedOf<ExtMadLo>(ty) : extendedOf<ExtMadHi>(ty));
+  return finish(d, opcode == "addc" ? extendedOf<ExtAdd>(ty) : extendedOf<ExtSub>(ty));
+}
+
+/// min and max that clamp at zero.
+static bool decodeClamped(Decoder &d, StringRef opcode) {
+  if ((opcode != "min" && opcode != "max") || d.takeType() != Ty::S32)
+    return d.refuse("modifier .relu is not modelled here");
+  return sources(d, Ty::S32, 2) &&
+         finish(d, opcode == "min" ? &binary<int32_t, int32_t, int32_t, MinMaxRelu<false>>
+                                   : &binary<int32_t, int32_t, int32_t, MinMaxRelu<true>>);
+}
+
 bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
   if (isFloatType(d))
     return false;
@@ -357,44 +408,12 @@ bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
     return decodeMul(d, opcode);
   if (opcode == "dp4a" || opcode == "dp2a")
     return decodeDot(d, opcode);
-  if (opcode == "mul24" || opcode == "mad24") {
-    if (!d.take("lo"))
-      return d.refuse("only .lo is modelled");
-    Ty ty = d.takeType();
-    bool mad = opcode == "mad24";
-    if (tyBits(ty) != 32 || !sources(d, ty, mad ? 3 : 2))
-      return d.refuse("with this type is not modelled");
-    return finish(d, mad ? ternaryOf<Mad24>(ty) : binaryOf<Mul24>(ty));
-  }
-  if (opcode == "add" || opcode == "sub") {
-    bool cc = d.take("cc"), sat = d.take("sat");
-    Ty ty = d.takeType();
-    if (!sources(d, ty, 2))
-      return false;
-    bool add = opcode == "add";
-    if (sat) {
-      if (ty != Ty::S32)
-        return d.refuse(".sat needs .s32");
-      return finish(d, add ? Handler(&binary<int32_t, int32_t, int32_t, AddSat>)
-                           : Handler(&binary<int32_t, int32_t, int32_t, SubSat>));
-    }
-    if (cc) {
-      d.inst.select = 2;
-      return finish(d, add ? extendedOf<ExtAdd>(ty) : extendedOf<ExtSub>(ty));
-    }
-    return finish(d, add ? binaryOf<Add>(ty) : binaryOf<Sub>(ty));
-  }
-  if (opcode == "addc" || opcode == "subc" || opcode == "madc") {
-    bool cc = d.take("cc"), lo = d.take("lo");
-    d.take("hi");
-    Ty ty = d.takeType();
-    if (!sources(d, ty, opcode == "madc" ? 3 : 2))
-      return false;
-    d.inst.select = 1 | (cc ? 2 : 0);
-    if (opcode == "madc")
-      return finish(d, lo ? extendedOf<ExtMadLo>(ty) : extendedOf<ExtMadHi>(ty));
-    return finish(d, opcode == "addc" ? extendedOf<ExtAdd>(ty) : extendedOf<ExtSub>(ty));
-  }
+  if (opcode == "mul24" || opcode == "mad24")
+    return decodeMul24(d, opcode == "mad24");
+  if (opcode == "add" || opcode == "sub")
+    return decodeSum(d, opcode == "add");
+  if (opcode == "addc" || opcode == "subc" || opcode == "madc")
+    return decodeWithCarry(d, opcode);
   struct Entry {
     const char *name;
     unsigned sources;
@@ -407,13 +426,8 @@ bool tessera::sim::detail::decodeInteger(Decoder &d, StringRef opcode) {
   };
   for (const Entry &entry : table)
     if (opcode == entry.name) {
-      if (d.take("relu")) {
-        if ((opcode != "min" && opcode != "max") || d.takeType() != Ty::S32)
-          return d.refuse("modifier .relu is not modelled here");
-        return sources(d, Ty::S32, 2) &&
-               finish(d, opcode == "min" ? &binary<int32_t, int32_t, int32_t, MinMaxRelu<false>>
-                                         : &binary<int32_t, int32_t, int32_t, MinMaxRelu<true>>);
-      }
+      if (d.take("relu"))
+        return decodeClamped(d, opcode);
       Ty ty = d.takeType();
       return sources(d, ty, entry.sources) && finish(d, entry.pick(ty));
     }

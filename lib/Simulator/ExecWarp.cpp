@@ -171,6 +171,56 @@ Step warpSync(Exec &exec, const Inst &inst) {
 
 } // namespace
 
+/// Takes the modifier of `names` that the instruction has, as what its handler selects by.
+static void takeOneOf(Decoder &d, llvm::ArrayRef<const char *> names) {
+  for (auto [k, name] : llvm::enumerate(names))
+    if (d.take(name))
+      d.inst.select = k;
+}
+
+static bool decodeShuffle(Decoder &d, unsigned dsts) {
+  const auto &o = d.s->operands;
+  takeOneOf(d, {"up", "down", "bfly", "idx"});
+  if (d.takeType() != Ty::B32 || !d.count(dsts + 4))
+    return d.refuse("in this form is not modelled");
+  d.inst.fn = &shfl;
+  if (!d.dst(o[0], Ty::B32) || (dsts == 2 && !d.dstPred(o[1])))
+    return false;
+  for (unsigned k = 0; k < 4; ++k)
+    if (!d.src(o[dsts + k], Ty::B32))
+      return false;
+  return true;
+}
+
+static bool decodeVote(Decoder &d) {
+  const auto &o = d.s->operands;
+  takeOneOf(d, {"all", "any", "uni", "ballot"});
+  Ty ty = d.takeType();
+  d.inst.fn = &vote;
+  return d.count(3) && (ty == Ty::Pred ? d.dstPred(o[0]) : d.dst(o[0], Ty::B32)) &&
+         d.srcPred(o[1]) && d.src(o[2], Ty::B32);
+}
+
+static bool decodeMatch(Decoder &d, unsigned dsts) {
+  const auto &o = d.s->operands;
+  d.inst.select = d.take("all") ? All : Any;
+  d.take("any");
+  Ty ty = d.takeType();
+  d.inst.fn = tyBits(ty) == 64 ? &match<uint64_t> : &match<uint32_t>;
+  return d.count(dsts + 2) && d.dst(o[0], Ty::B32) && (dsts == 1 || d.dstPred(o[1])) &&
+         d.src(o[dsts], ty) && d.src(o[dsts + 1], Ty::B32);
+}
+
+static bool decodeReduction(Decoder &d) {
+  const auto &o = d.s->operands;
+  takeOneOf(d, {"add", "min", "max", "and", "or", "xor"});
+  Ty ty = d.takeType();
+  if (tyBits(ty) != 32 || ty == Ty::F32)
+    return d.refuse("with this type is not modelled");
+  d.inst.fn = ty == Ty::S32 ? &redux<int32_t> : &redux<uint32_t>;
+  return d.count(3) && d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], Ty::B32);
+}
+
 bool tessera::sim::detail::decodeWarp(Decoder &d, StringRef opcode) {
   const auto &o = d.s->operands;
   if (opcode == "bar" && d.has("warp")) {
@@ -189,50 +239,15 @@ bool tessera::sim::detail::decodeWarp(Decoder &d, StringRef opcode) {
   if (!d.take("sync"))
     return d.refuse("only the .sync form is modelled");
   unsigned dsts = d.s->pairedFirst ? 2 : 1;
-  if (opcode == "shfl") {
-    static const char *names[] = {"up", "down", "bfly", "idx"};
-    for (unsigned k = 0; k < 4; ++k)
-      if (d.take(names[k]))
-        d.inst.select = k;
-    if (d.takeType() != Ty::B32 || !d.count(dsts + 4))
-      return d.refuse("in this form is not modelled");
-    d.inst.fn = &shfl;
-    if (!d.dst(o[0], Ty::B32) || (dsts == 2 && !d.dstPred(o[1])))
-      return false;
-    for (unsigned k = 0; k < 4; ++k)
-      if (!d.src(o[dsts + k], Ty::B32))
-        return false;
-    return true;
-  }
-  if (opcode == "vote") {
-    static const char *names[] = {"all", "any", "uni", "ballot"};
-    for (unsigned k = 0; k < 4; ++k)
-      if (d.take(names[k]))
-        d.inst.select = k;
-    Ty ty = d.takeType();
-    d.inst.fn = &vote;
-    return d.count(3) && (ty == Ty::Pred ? d.dstPred(o[0]) : d.dst(o[0], Ty::B32)) &&
-           d.srcPred(o[1]) && d.src(o[2], Ty::B32);
-  }
-  if (opcode == "match") {
-    d.inst.select = d.take("all") ? All : Any;
-    d.take("any");
-    Ty ty = d.takeType();
-    d.inst.fn = tyBits(ty) == 64 ? &match<uint64_t> : &match<uint32_t>;
-    return d.count(dsts + 2) && d.dst(o[0], Ty::B32) && (dsts == 1 || d.dstPred(o[1])) &&
-           d.src(o[dsts], ty) && d.src(o[dsts + 1], Ty::B32);
-  }
+  if (opcode == "shfl")
+    return decodeShuffle(d, dsts);
+  if (opcode == "vote")
+    return decodeVote(d);
+  if (opcode == "match")
+    return decodeMatch(d, dsts);
   if (opcode == "elect") {
     d.inst.fn = &elect;
     return d.count(3) && d.dst(o[0], Ty::B32) && d.dstPred(o[1]) && d.src(o[2], Ty::B32);
   }
-  static const char *names[] = {"add", "min", "max", "and", "or", "xor"};
-  for (unsigned k = 0; k < 6; ++k)
-    if (d.take(names[k]))
-      d.inst.select = k;
-  Ty ty = d.takeType();
-  if (tyBits(ty) != 32 || ty == Ty::F32)
-    return d.refuse("with this type is not modelled");
-  d.inst.fn = ty == Ty::S32 ? &redux<int32_t> : &redux<uint32_t>;
-  return d.count(3) && d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], Ty::B32);
+  return decodeReduction(d);
 }

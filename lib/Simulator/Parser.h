@@ -131,6 +131,8 @@ private:
   llvm::Error registers();
   llvm::Error variable(Space space, bool isExtern, std::vector<Variable> &list);
   llvm::Error initialiser(Variable &v, uint32_t elementSize, bool isFloat);
+  llvm::Error elements(Operand &o, unsigned depth);
+  llvm::Error name(Operand &o);
   llvm::Error operand(Operand &o, unsigned depth = 0);
   llvm::Error address(Operand &o, unsigned depth);
   llvm::Error operandList(Statement &s);

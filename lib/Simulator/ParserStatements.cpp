@@ -30,26 +30,58 @@ Error Parser::address(Operand &o, unsigned depth) { // after '['
   return expect(']');
 }
 
+/// The elements of "{a, b}" or "(a, b)".
+Error Parser::elements(Operand &o, unsigned depth) {
+  char close = tok.is('{') ? '}' : ')';
+  o.kind = tok.is('{') ? Operand::Vector : Operand::Paren;
+  advance();
+  while (!accept(close)) {
+    Operand element;
+    if (Error e = operand(element, depth + 1))
+      return e;
+    o.elems.push_back(std::move(element));
+    if (!tok.is(close) && !tok.is(','))
+      return expected("',' in a list");
+    accept(',');
+  }
+  return Error::success();
+}
+
+/// A register, a special register, or a symbol with an offset.
+Error Parser::name(Operand &o) {
+  if (tok.text == "_") {
+    o.kind = Operand::Sink;
+  } else if (tok.text == "WARP_SZ") {
+    o.kind = Operand::Int;
+    o.bits = 32;
+  } else if (int r = lookup(tok.text); r >= 0) {
+    o.kind = Operand::Reg;
+    o.reg = r;
+  } else if (tok.text.starts_with("%")) {
+    o.kind = Operand::Special;
+    o.name = tok.text;
+  } else {
+    o.kind = Operand::Symbol;
+    o.name = tok.text;
+    advance();
+    uint64_t offset = 0;
+    if (accept('+') || tok.is('-'))
+      if (Error e = integer(offset))
+        return e;
+    o.offset = int64_t(offset);
+    return Error::success();
+  }
+  advance();
+  return Error::success();
+}
+
 Error Parser::operand(Operand &o, unsigned depth) {
   if (depth > kMaxDepth)
     return fail("operands are nested too deeply");
   if (accept('['))
     return address(o, depth + 1);
-  if (tok.is('{') || tok.is('(')) {
-    char close = tok.is('{') ? '}' : ')';
-    o.kind = tok.is('{') ? Operand::Vector : Operand::Paren;
-    advance();
-    while (!accept(close)) {
-      Operand element;
-      if (Error e = operand(element, depth + 1))
-        return e;
-      o.elems.push_back(std::move(element));
-      if (!tok.is(close) && !tok.is(','))
-        return expected("',' in a list");
-      accept(',');
-    }
-    return Error::success();
-  }
+  if (tok.is('{') || tok.is('('))
+    return elements(o, depth);
   if (accept('!'))
     o.negated = true;
   bool minus = accept('-');
@@ -67,32 +99,7 @@ Error Parser::operand(Operand &o, unsigned depth) {
     o.bits = minus ? tok.bits ^ (1ull << 63) : tok.bits;
     break;
   case Token::Ident:
-    if (minus)
-      return expected("a literal after '-'");
-    if (tok.text == "_") {
-      o.kind = Operand::Sink;
-    } else if (tok.text == "WARP_SZ") {
-      o.kind = Operand::Int;
-      o.bits = 32;
-    } else if (int r = lookup(tok.text); r >= 0) {
-      o.kind = Operand::Reg;
-      o.reg = r;
-    } else if (tok.text.starts_with("%")) {
-      o.kind = Operand::Special;
-      o.name = tok.text;
-    } else {
-      o.kind = Operand::Symbol;
-      o.name = tok.text;
-      advance();
-      if (accept('+') || tok.is('-')) {
-        uint64_t v = 0;
-        if (Error e = integer(v))
-          return e;
-        o.offset = int64_t(v);
-      }
-      return Error::success();
-    }
-    break;
+    return minus ? expected("a literal after '-'") : name(o);
   default:
     return expected("an operand");
   }

@@ -263,18 +263,39 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
   return true;
 }
 
-/// Runs a split for at most `quantum` instructions; returns how many it executed.
-static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uint64_t quantum) {
+/// The lanes of a split that execute `inst`: those for which its guard holds.
+static uint32_t guardedLanes(Exec &exec, const Inst &inst, bool checks) {
+  uint32_t lanes = exec.split->mask;
+  if (inst.guard.reg < 0)
+    return lanes;
+  uint32_t &written = exec.warp->meta[inst.guard.reg].init;
+  if (checks && (written & lanes) != lanes) {
+    exec.active = lanes;
+    exec.report(DiagKind::UninitialisedRegister, inst,
+                "the guard " + exec.p->regName(inst.guard.reg) + " has not been written");
+    written |= lanes;
+  }
+  uint32_t g = exec.regs[inst.guard.offset];
+  return lanes & (inst.guard.negated ? ~g : g);
+}
+
+static Exec makeExec(Cluster &c, Warp &w, Split &s) {
   Exec exec;
   exec.run = c.run;
   exec.cluster = &c;
   exec.cta = w.cta;
   exec.warp = &w;
-  exec.split = &*it;
+  exec.split = &s;
   exec.p = c.run->program;
   exec.regs = w.regs.data();
   exec.consts = exec.p->constants.data();
+  return exec;
+}
+
+/// Runs a split for at most `quantum` instructions; returns how many it executed.
+static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uint64_t quantum) {
   Split &s = *it;
+  Exec exec = makeExec(c, w, s);
   s.polling = false;
   const Inst *insts = exec.p->insts.data();
   bool checks = c.run->options->checkRegisters;
@@ -285,16 +306,7 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
       return n;
     }
     const Inst &inst = insts[s.pc];
-    exec.active = s.mask;
-    if (inst.guard.reg >= 0) {
-      uint32_t g = exec.regs[inst.guard.offset];
-      if (checks && (w.meta[inst.guard.reg].init & s.mask) != s.mask) {
-        exec.report(DiagKind::UninitialisedRegister, inst,
-                    "the guard " + exec.p->regName(inst.guard.reg) + " has not been written");
-        w.meta[inst.guard.reg].init |= s.mask;
-      }
-      exec.active &= inst.guard.negated ? ~g : g;
-    }
+    exec.active = guardedLanes(exec, inst, checks);
     ++c.instructions;
     ++c.opcodeCounts[inst.opcode];
     if (!exec.active) {

@@ -48,6 +48,35 @@ static bool wakeMbarrier(Cluster &cluster, Warp &w, Split &s, const Inst &i) {
   return true;
 }
 
+/// Lets a split go on whose named barrier is complete: with what the warps before it did, and with
+/// the result of a barrier.red.
+static bool wakeNamedBarrier(Cluster &cluster, Warp &w, Split &s, const Inst &i) {
+  NamedBarrier &b = w.cta->barriers[s.wait.id];
+  if (b.generation == s.wait.value)
+    return false;
+  w.clock.join(b.done);
+  if (!i.dstCount)
+    return true;
+  const Op &o = cluster.run->program->ops[i.opBegin];
+  if (o.cls == RegClass::Pred)
+    w.regs[o.offset] = b.reduction ? ~0u : 0;
+  else
+    std::fill_n(&w.regs[o.offset], kLanes, b.reduction);
+  if (o.reg >= 0)
+    w.meta[o.reg].init = kAllLanes;
+  return true;
+}
+
+/// Takes the registers that a setmaxnreg.inc waits for, once the pool of the CTA has them.
+static bool wakeRegisters(Warp &w, uint64_t wanted) {
+  int64_t need = int64_t(wanted - w.registers) * kLanes;
+  if (w.cta->registerPool < need)
+    return false;
+  w.cta->registerPool -= need;
+  w.registers = uint32_t(wanted);
+  return true;
+}
+
 bool tessera::sim::detail::tryWake(Cluster &cluster, Warp &w, Split &s) {
   const Inst &i = cluster.run->program->insts[s.pc];
   switch (s.wait.kind) {
@@ -58,22 +87,10 @@ bool tessera::sim::detail::tryWake(Cluster &cluster, Warp &w, Split &s) {
     if (!wakeMbarrier(cluster, w, s, i))
       return false;
     break;
-  case Wait::NamedBarrier: {
-    NamedBarrier &b = w.cta->barriers[s.wait.id];
-    if (b.generation == s.wait.value)
+  case Wait::NamedBarrier:
+    if (!wakeNamedBarrier(cluster, w, s, i))
       return false;
-    w.clock.join(b.done);
-    if (i.dstCount) { // barrier.red
-      const Op &o = cluster.run->program->ops[i.opBegin];
-      if (o.cls == RegClass::Pred)
-        w.regs[o.offset] = b.reduction ? ~0u : 0;
-      else
-        std::fill_n(&w.regs[o.offset], kLanes, b.reduction);
-      if (o.reg >= 0)
-        w.meta[o.reg].init = kAllLanes;
-    }
     break;
-  }
   case Wait::ClusterBarrier:
     if (w.clusterArrived && w.clusterGeneration == cluster.clusterGeneration)
       return false;
@@ -104,14 +121,10 @@ bool tessera::sim::detail::tryWake(Cluster &cluster, Warp &w, Split &s) {
       return false;
     w.clock.see(w.cpAsync.agent, uint32_t(s.wait.value));
     break;
-  case Wait::Registers: {
-    int64_t need = int64_t(s.wait.value - w.registers) * kLanes;
-    if (w.cta->registerPool < need)
+  case Wait::Registers:
+    if (!wakeRegisters(w, s.wait.value))
       return false;
-    w.cta->registerPool -= need;
-    w.registers = uint32_t(s.wait.value);
     break;
-  }
   }
   s.wait.kind = Wait::None;
   ++s.pc;

@@ -431,6 +431,25 @@ Value Emitter::reduceAngle(Value x) {
   return fma(turns, f32(-rest), fma(turns, f32(-turn), x));
 }
 
+/// 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
+Value Emitter::emitExactTanh(Value exponential, LLVM::FastmathFlagsAttr contract) {
+  Type type = exponential.getType();
+  Value denominator = LLVM::FAddOp::create(builder, loc, type, exponential, f32(1.0), contract);
+  // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
+  Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", type, denominator);
+  Value twice = LLVM::FMulOp::create(builder, loc, type, reciprocal, f32(2.0), contract);
+  return LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
+}
+
+/// Fused with the product that it is, a value less itself would be that product's rounding error.
+/// An addition with a rounding mode is not fused (PTX ISA 9.7.3.3).
+Value Emitter::emitDifference(Value a, Value b, LLVM::FastmathFlagsAttr contract) {
+  if (a == b)
+    return intrinsic("llvm.nvvm.add.rn.ftz.f", a.getType(),
+                     {a, LLVM::FNegOp::create(builder, loc, a)});
+  return LLVM::FSubOp::create(builder, loc, a.getType(), a, b, contract);
+}
+
 Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   if (v.empty() || !v[0].getType().isF32())
     return {};
@@ -461,14 +480,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
-      .Case([&](arith::SubFOp) -> Value {
-        // Fused with the product that it is, a value less itself would be that product's rounding
-        // error. An addition with a rounding mode is not fused (PTX ISA 9.7.3.3).
-        if (v[0] == v[1])
-          return intrinsic("llvm.nvvm.add.rn.ftz.f", v[0].getType(),
-                           {v[0], LLVM::FNegOp::create(builder, loc, v[0])});
-        return binary(LLVM::FSubOp());
-      })
+      .Case([&](arith::SubFOp) { return emitDifference(v[0], v[1], contract); })
       .Case([&](arith::MulFOp) { return binary(LLVM::FMulOp()); })
       .Case([&](arith::DivFOp div) { return emitDivision(div, v[0], v[1]); })
       .Case([&](arith::NegFOp) { return Value(LLVM::FNegOp::create(builder, loc, v[0])); })
@@ -495,13 +507,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::TanhOp tanh) -> Value {
         if (arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
           return unary(LLVM::TanhOp()); // tanh.approx.f32, relative error 2^-11
-        // 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
-        Value denominator = LLVM::FAddOp::create(builder, loc, v[0].getType(),
-                                                 exp2(times(v[0], 2 * log2e)), f32(1.0), contract);
-        // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
-        Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", v[0].getType(), denominator);
-        return LLVM::FSubOp::create(builder, loc, v[0].getType(), f32(1.0), times(reciprocal, 2.0),
-                                    contract);
+        return emitExactTanh(exp2(times(v[0], 2 * log2e)), contract);
       })
       .Default([](Operation *) { return Value(); });
 }

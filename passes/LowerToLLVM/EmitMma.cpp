@@ -75,40 +75,14 @@ static StringRef nameOfOperands(Type element) {
   return element.isBF16() ? "bf16" : "f16";
 }
 
-Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
-  int64_t count = product.n / 2, bits = product.elementType.getIntOrFloatBitWidth();
+/// The wgmma instructions of a product along K, whose operands A and B begin at `firstA` and
+/// `firstB` of an assembly text (PTX ISA 9.7.15.5.2).
+void Emitter::printSteps(llvm::raw_ostream &os, const Product &product, int64_t firstA,
+                         int64_t firstB) {
+  int64_t bits = product.elementType.getIntOrFloatBitWidth();
   std::string registers;
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < product.n / 2; ++i)
     registers += llvm::formatv("{0}${1}", i ? ", " : "", i).str();
-  // Operands after the outputs: tied accumulators, then A's registers or descriptor, then B's.
-  int64_t next = 2 * count;
-  SmallVector<Type> types(count, builder.getF32Type());
-  Values operands = product.accumulator;
-  if (operands.empty())
-    operands.assign(count, undef(builder.getF32Type()));
-  std::string constraints;
-  for (int64_t i = 0; i < count; ++i)
-    constraints += i ? ",=f" : "=f";
-  for (int64_t i = 0; i < count; ++i)
-    constraints += llvm::formatv(",{0}", i).str();
-  int64_t firstA = next;
-  for (Value value : product.registersA)
-    operands.push_back(value), constraints += ",r", ++next;
-  if (product.a)
-    operands.push_back(product.a->low), constraints += ",r", ++next;
-  int64_t firstB = next;
-  operands.push_back(product.b->low);
-  constraints += ",r";
-
-  std::string text = "{\n.reg .pred none, all;\n.reg .b32 zero, low, high;\n.reg .b64 da, db;\n"
-                     "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n";
-  llvm::raw_string_ostream os(text);
-  if (product.copiesA) {
-    os << llvm::formatv(".reg .b32 a<{0}>;\n", product.registersA.size());
-    for (size_t i = 0; i < product.registersA.size(); ++i)
-      os << llvm::formatv("mov.b32 a{0}, ${1};\n", i, firstA + i);
-  }
-  os << "wgmma.fence.sync.aligned;\n";
   auto descriptor = [&](StringRef name, int64_t operand, const Operand &shared, int64_t k,
                         int64_t other) {
     os << llvm::formatv("add.u32 low, ${0}, {1};\nmov.b32 high, {2};\nmov.b64 {3}, {{low, high};\n",
@@ -139,6 +113,40 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
       os << (product.b->kMajor ? ", 0" : ", 1");
     os << ";\n";
   }
+}
+
+Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
+  int64_t count = product.n / 2;
+  // Operands after the outputs: tied accumulators, then A's registers or descriptor, then B's.
+  int64_t next = 2 * count;
+  SmallVector<Type> types(count, builder.getF32Type());
+  Values operands = product.accumulator;
+  if (operands.empty())
+    operands.assign(count, undef(builder.getF32Type()));
+  std::string constraints;
+  for (int64_t i = 0; i < count; ++i)
+    constraints += i ? ",=f" : "=f";
+  for (int64_t i = 0; i < count; ++i)
+    constraints += llvm::formatv(",{0}", i).str();
+  int64_t firstA = next;
+  for (Value value : product.registersA)
+    operands.push_back(value), constraints += ",r", ++next;
+  if (product.a)
+    operands.push_back(product.a->low), constraints += ",r", ++next;
+  int64_t firstB = next;
+  operands.push_back(product.b->low);
+  constraints += ",r";
+
+  std::string text = "{\n.reg .pred none, all;\n.reg .b32 zero, low, high;\n.reg .b64 da, db;\n"
+                     "mov.b32 zero, 0;\nsetp.ne.b32 none, zero, 0;\nsetp.eq.b32 all, zero, 0;\n";
+  llvm::raw_string_ostream os(text);
+  if (product.copiesA) {
+    os << llvm::formatv(".reg .b32 a<{0}>;\n", product.registersA.size());
+    for (size_t i = 0; i < product.registersA.size(); ++i)
+      os << llvm::formatv("mov.b32 a{0}, ${1};\n", i, firstA + i);
+  }
+  os << "wgmma.fence.sync.aligned;\n";
+  printSteps(os, product, firstA, firstB);
   if (commit)
     os << "wgmma.commit_group.sync.aligned;\n";
   os << "}";

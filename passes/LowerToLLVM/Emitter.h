@@ -112,6 +112,8 @@ private:
   mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
+  mlir::Value emitExactTanh(mlir::Value exponential, mlir::LLVM::FastmathFlagsAttr contract);
+  mlir::Value emitDifference(mlir::Value a, mlir::Value b, mlir::LLVM::FastmathFlagsAttr contract);
   mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
   mlir::Value reduceAngle(mlir::Value x);
   mlir::Value clampTo32Bits(mlir::Value wide);
@@ -226,6 +228,8 @@ private:
   struct Operand;
   Operand sharedOperand(mlir::Value value, bool kMajor);
   struct Product;
+  static void printSteps(llvm::raw_ostream &os, const Product &product, int64_t firstA,
+                         int64_t firstB);
   Values emitProduct(const Product &product, bool commit);
 
   // Barriers, copies and turns: EmitSync.cpp.

@@ -297,28 +297,32 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
   return f.memory.write(b.address, data);
 }
 
+static std::optional<TensorElement> findTensorElement(StringRef type) {
+  return llvm::StringSwitch<std::optional<TensorElement>>(type)
+      .Cases({"u8", "b8", "e4m3", "e5m2"}, TensorElement::U8)
+      .Cases({"u16", "b16"}, TensorElement::U16)
+      .Cases({"u32", "b32"}, TensorElement::U32)
+      .Case("s32", TensorElement::S32)
+      .Cases({"u64", "b64"}, TensorElement::U64)
+      .Case("s64", TensorElement::S64)
+      .Case("f16", TensorElement::F16)
+      .Case("f32", TensorElement::F32)
+      .Case("f64", TensorElement::F64)
+      .Case("bf16", TensorElement::BF16)
+      .Case("tf32", TensorElement::TF32)
+      .Default(std::nullopt);
+}
+
 Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
   TensorMapDesc d;
   FileBuffer *b = find(o.getString("buffer").value_or(""));
   if (!b)
     return bad("tensor map over unknown buffer '" + o.getString("buffer").value_or("") + "'");
   StringRef type = o.getString("type").value_or(b->type);
-  int t = llvm::StringSwitch<int>(type)
-              .Cases({"u8", "b8", "e4m3", "e5m2"}, int(TensorElement::U8))
-              .Cases({"u16", "b16"}, int(TensorElement::U16))
-              .Cases({"u32", "b32"}, int(TensorElement::U32))
-              .Case("s32", int(TensorElement::S32))
-              .Cases({"u64", "b64"}, int(TensorElement::U64))
-              .Case("s64", int(TensorElement::S64))
-              .Case("f16", int(TensorElement::F16))
-              .Case("f32", int(TensorElement::F32))
-              .Case("f64", int(TensorElement::F64))
-              .Case("bf16", int(TensorElement::BF16))
-              .Case("tf32", int(TensorElement::TF32))
-              .Default(-1);
-  if (t < 0)
+  std::optional<TensorElement> element = findTensorElement(type);
+  if (!element)
     return bad("tensor map of unknown type '" + type + "'");
-  d.type = TensorElement(t);
+  d.type = *element;
   uint64_t offset = 0;
   if (Error e = readNumber(o, "offset", offset, 0, b->bytes))
     return e;
@@ -340,21 +344,11 @@ Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
       return e;
   if (Error e = readNumber(o, "interleave", d.interleave))
     return e;
-  switch (o.getInteger("swizzle").value_or(0)) {
-  case 0:
-    break;
-  case 32:
-    d.swizzle = 1;
-    break;
-  case 64:
-    d.swizzle = 2;
-    break;
-  case 128:
-    d.swizzle = 3;
-    break;
-  default:
+  constexpr std::array<int64_t, 4> swizzles = {0, 32, 64, 128};
+  const auto *swizzle = llvm::find(swizzles, o.getInteger("swizzle").value_or(0));
+  if (swizzle == swizzles.end())
     return bad("swizzle must be 0, 32, 64 or 128");
-  }
+  d.swizzle = swizzle - swizzles.begin();
   d.oobNan = o.getString("oob").value_or("zero") == "nan";
   auto map = encodeTensorMap(d);
   if (!map)
