@@ -105,11 +105,21 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
                            *candidate.fields.operands, *candidate.fields.placement, model);
 }
 
-SharedMemoryUse ScheduleSearch::sharedUse(const StageCounts &stages, int64_t outerStages,
-                                          const ScheduleFields &fields) const {
-  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, fields);
-  use.operands += operandBytes;
+SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const StageCounts &stages,
+                                          int64_t outerStages) const {
+  SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, candidate.fields);
+  use.operands += candidate.operandBytes;
   return use;
+}
+
+int64_t ScheduleSearch::operandBytes(const Candidate &candidate) {
+  const ScheduleFields &fields = candidate.fields;
+  int64_t bytes =
+      computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes +
+      transposedBytes(kernel, candidate.consumers(), *fields.transpose) + convertedBytes(kernel);
+  if (candidate.isDivided())
+    bytes += crossingBytes(kernel, *divide(candidate.consumers()));
+  return bytes;
 }
 
 /// `split` with `wanted` for the producer: what more it takes, the consumers have less.
@@ -242,7 +252,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
         rejections.push_back({text, *reason});
         continue;
       }
-    SharedMemoryUse shared = sharedUse(stages, outer, fields);
+    SharedMemoryUse shared = sharedUse(candidate, stages, outer);
     if (shared.total() <= hopper::sharedMemoryOfBlock)
       return stages;
     rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
@@ -256,11 +266,11 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
 }
 
 /// What the schedule that was found takes, for a remark.
-std::string ScheduleSearch::describeUse(const Candidate &candidate, const ScheduleFields &fields) {
+std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
                        candidate.registersNeeded,
                        usableRegisters(candidate.registers.consumer, model),
-                       describe(sharedUse(*fields.stages, *fields.outerStages, fields)),
+                       describe(sharedUse(candidate)),
                        hopper::sharedMemoryOfBlock)
       .str();
 }
@@ -291,14 +301,15 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
     fields.section = 2;
 }
 
-void ScheduleSearch::chooseOuterStages(ScheduleFields &fields) const {
+void ScheduleSearch::chooseOuterStages(Candidate &candidate) const {
+  ScheduleFields &fields = candidate.fields;
   if (fields.outerStages)
     return;
   // A second slot lets the next tile's loads start before this tile's last reader is done.
   bool loadsOutside =
       llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits = sharedUse(*fields.stages, 2, fields).total() <= hopper::sharedMemoryOfBlock;
+  bool fits = sharedUse(candidate, *fields.stages, 2).total() <= hopper::sharedMemoryOfBlock;
   fields.outerStages = pays && fits ? 2 : 1;
 }
 
@@ -306,13 +317,13 @@ void ScheduleSearch::chooseOuterStages(ScheduleFields &fields) const {
 /// multiplies, works and stores. Other blocks fill its waits, so that consumers get no more
 /// registers than leave room for as many as shared memory holds. Returns how many blocks share a
 /// multiprocessor then.
-int64_t ScheduleSearch::makeRoomForOthers(const Candidate &candidate,
-                                          ScheduleFields &fields) const {
+int64_t ScheduleSearch::makeRoomForOthers(Candidate &candidate) const {
+  ScheduleFields &fields = candidate.fields;
   if (!candidate.choosesRegisters || !multiplies || multipliesInLoops || candidate.hasHelper() ||
       *fields.persistent == PersistentKind::Dynamic || fields.cluster.value_or(1) > 1)
     return 1;
   int64_t warpgroups = candidate.warpgroups(), threads = warpgroups * hopper::warpgroupThreads;
-  int64_t bytes = sharedUse(*fields.stages, *fields.outerStages, fields).total();
+  int64_t bytes = sharedUse(candidate).total();
   int64_t blocks =
       std::min(hopper::sharedMemoryOfMultiprocessor / (bytes + hopper::sharedMemoryOfSystem),
                hopper::threadsOfMultiprocessor / threads);
@@ -336,11 +347,7 @@ int64_t ScheduleSearch::makeRoomForOthers(const Candidate &candidate,
 std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   ScheduleFields &fields = candidate.fields;
   chooseWalk(fields);
-  operandBytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes;
-  operandBytes += transposedBytes(kernel, candidate.consumers(), *fields.transpose);
-  operandBytes += convertedBytes(kernel);
-  if (candidate.isDivided())
-    operandBytes += crossingBytes(kernel, *divide(candidate.consumers()));
+  candidate.operandBytes = operandBytes(candidate);
   std::optional<StageCounts> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.
@@ -357,9 +364,9 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   }
   if (!fields.stages)
     return std::nullopt;
-  chooseOuterStages(fields);
-  int64_t blocks = makeRoomForOthers(candidate, fields);
-  use = describeUse(candidate, fields);
+  chooseOuterStages(candidate);
+  int64_t blocks = makeRoomForOthers(candidate);
+  use = describeUse(candidate);
   if (blocks > 1)
     use += llvm::formatv("; {0} thread blocks share a multiprocessor", blocks).str();
   return fields.get(kernel.getContext());

@@ -58,6 +58,8 @@ public:
     bool hasConverter = false, hasReducer = false;
     /// Of a thread that computes.
     int64_t registersNeeded = 0;
+    /// Shared memory of tiles that the kernel computes, transposes or converts for its dots.
+    int64_t operandBytes = 0;
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     bool isDivided() const { return fields.placement == tile::PlacementKind::divided; }
@@ -94,8 +96,12 @@ private:
                                          const OverlapShape &shape);
   OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
-  SharedMemoryUse sharedUse(const tile::StageCounts &stages, int64_t outerStages,
-                            const tile::ScheduleFields &fields) const;
+  SharedMemoryUse sharedUse(const Candidate &candidate, const tile::StageCounts &stages,
+                            int64_t outerStages) const;
+  SharedMemoryUse sharedUse(const Candidate &candidate) const {
+    return sharedUse(candidate, *candidate.fields.stages, *candidate.fields.outerStages);
+  }
+  int64_t operandBytes(const Candidate &candidate);
   llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
                                                     bool warpSpecialize) const;
   bool isDividedLast(const tile::ScheduleFields &requested, std::optional<bool> specialized) const;
@@ -149,10 +155,10 @@ private:
   llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
   bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
   std::optional<tile::StageCounts> findStages(const Candidate &candidate);
-  std::string describeUse(const Candidate &candidate, const tile::ScheduleFields &fields);
+  std::string describeUse(const Candidate &candidate) const;
   void chooseWalk(tile::ScheduleFields &fields) const;
-  void chooseOuterStages(tile::ScheduleFields &fields) const;
-  int64_t makeRoomForOthers(const Candidate &candidate, tile::ScheduleFields &fields) const;
+  void chooseOuterStages(Candidate &candidate) const;
+  int64_t makeRoomForOthers(Candidate &candidate) const;
   std::optional<tile::ScheduleAttr> complete(Candidate candidate);
   std::optional<std::string> rejectCluster(int64_t cluster);
   void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
@@ -190,8 +196,6 @@ private:
   /// tiles that are loaded in loops are loaded for other blocks too.
   bool sharesByProducer = false;
   llvm::SmallVector<size_t> evened;
-  /// Of the candidate that is being completed.
-  int64_t operandBytes = 0;
 };
 
 } // namespace tessera

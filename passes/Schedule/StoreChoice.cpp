@@ -18,9 +18,9 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   ScheduleFields withWriter = fields;
   withWriter.store = StoreKind::writer;
   withWriter.staging = StagingKind::own;
-  bool fits =
-      sharedUse(fields.stages.value_or(StageCounts(2)), fields.outerStages.value_or(1), withWriter)
-          .total() <= hopper::sharedMemoryOfBlock;
+  SharedMemoryUse use = sharedMemoryUse(kernel, fields.stages.value_or(StageCounts(2)),
+                                        fields.outerStages.value_or(1), withWriter);
+  bool fits = use.total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {
     return llvm::none_of(tile.stores,
