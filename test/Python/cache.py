@@ -1,6 +1,7 @@
 # RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/test/fake-tessera %python %s
 """The cache of the package on disk, whatever lies in its place, with a compiler that returns its input."""
 
+import base64
 import ctypes
 import os
 import pathlib
@@ -100,9 +101,29 @@ class Entries(CacheCase):
         self.entry().unlink()
         self.assertRepairs(lambda path: path.write_bytes(foreign))
 
+    def test_machine_code(self):
+        """It is kept as bytes, and what is read is what was written, whatever that has for it."""
+        image = bytes(range(256)) * 10
+        text = b'{"image":{"kind":"cubin","base64":"%s"},"x":1}'
+        for code in (base64.b64encode(image), b"", b"QQ==", b"QR==", b"QQ", b"no base64", base64.b64encode(image) + b"\\n"):
+            _cache.write(str(self.place), "key", text % code)
+            self.assertEqual(_cache.read(str(self.place), "key"), text % code)
+            path = self.entry()
+            good = path.read_bytes()
+            header, _, rest = good.partition(b"\n")
+            self.assertEqual(image in good, code == base64.b64encode(image))
+            for place, length in ((0, 0), (-1, 3), (10**9, 1), (1, 10**9)):
+                changed = b" ".join((*header.split()[:-2], b"%d %d" % (place, length)))
+                if changed != header:
+                    path.write_bytes(changed + b"\n" + rest)
+                    self.assertIsNone(_cache.read(str(self.place), "key"))
+        for nothing in (b"", b"{}", b'"base64":"', b'"base64":"QQ=='):
+            _cache.write(str(self.place), "key", nothing)
+            self.assertEqual(_cache.read(str(self.place), "key"), nothing)
+
     def test_what_is_no_bundle(self):
         def forge(path):
-            path.write_bytes(_cache._header(path.stem, b"{}") + b"{}")
+            path.write_bytes(_cache._make_entry(path.stem, b"{}"))
 
         self.assertRepairs(forge)
 
