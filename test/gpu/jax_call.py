@@ -2,7 +2,7 @@
 """tessera.jax on the GPU: agreement with f64, also of gradients, compiled, mapped, exported, in command buffers, and the
 host's time.
 
-    python3 test/gpu/jax_call.py [--quick]
+    python3 test/gpu/jax_call.py [--quick] [--only TEXT]
 
 Needs libtessera and ptxas, as each kernel is compiled when a program first needs it. The last line reads "N passed,
 N failed".
@@ -62,37 +62,65 @@ def check_meaning(quick):
                         raise AssertionError(f"{what}: without the LSE the output differs")
 
 
-def check_gradients(quick):
-    """Of masks, soft caps and functions with what they capture, in both forms."""
+ROWS, KEYS = 501, 703
+
+
+def see_causal(b, h, q, k):
+    return k <= q + KEYS - ROWS
+
+
+def see_window(b, h, q, k):
+    return (k >= q + KEYS - ROWS - 100) & (k <= q + KEYS - ROWS + 3)
+
+
+def assert_gradients(quick, named, score=None, mask=None):
+    """Of attention with `named`, which `score` and `mask` define, at all widths, and in both forms."""
+    for d, deterministic in ((64, False), (64, True), (128, False), (128, True), (256, False), (256, True))[: 1 if quick else 6]:
+        tensors = problems.make(heads=8, rows=ROWS, keys=KEYS, d=d)
+
+        def run(*tensors):
+            return attention(*tensors, return_lse=True, deterministic=deterministic, **named)
+
+        def plain(*tensors):
+            return problems.define(*tensors, score, mask)
+
+        what = f"d={d} {list(named)} deterministic={deterministic}"
+        doubles = [tensor.astype(jnp.float64) for tensor in tensors]
+        pulled = jax.jit(lambda *tensors: problems.pull(run, tensors, True))
+        found, again = pulled(*tensors), pulled(*tensors)
+        exact, rounded = (jax.jit(lambda *tensors: problems.pull(plain, tensors, True))(*some) for some in (doubles, tensors))
+        for arrays in zip(found, exact, rounded):
+            problems.assert_within_twice(*arrays, what)
+        if deterministic and not all((one == other).all() for one, other in zip(found, again)):
+            raise AssertionError(f"{what}: two runs differ")
+
+
+def check_gradients_without_a_mask(quick):
+    assert_gradients(quick, {})
+
+
+def check_gradients_of_causal_masks(quick):
+    assert_gradients(quick, {"causal": True}, mask=see_causal)
+
+
+def check_gradients_of_windows(quick):
+    assert_gradients(quick, {"window": (100, 3)}, mask=see_window)
+
+
+def check_gradients_of_soft_caps(quick):
+    assert_gradients(quick, {"causal": True, "softcap": 5.0}, lambda s, b, h, q, k: 5 * jnp.tanh(s / 5), see_causal)
+
+
+def check_gradients_of_functions(quick):
+    """With what they capture."""
     slopes, lengths = jnp.asarray([2.0**-i for i in range(1, 9)], jnp.float32), jnp.asarray([500, 311], jnp.int32)
-
-    def causal(b, h, q, k):
-        return k <= q + 703 - 501
-
-    for named, score, mask in (
-        ({}, None, None),
-        ({"causal": True}, None, causal),
-        ({"causal": True, "softcap": 5.0}, lambda s, b, h, q, k: 5 * jnp.tanh(s / 5), causal),
-        ({"score_mod": lambda s, b, h, q, k: 5 * tessera.tanh(s / 5) - slopes[h] * abs(q - k),
-          "mask_mod": lambda b, h, q, k: k < lengths[b]},
-         lambda s, b, h, q, k: 5 * jnp.tanh(s / 5) - slopes[h] * abs(q - k), lambda b, h, q, k: k < lengths[b]),
-    ):  # fmt: skip
-        for d, deterministic in ((64, False), (64, True), (128, False), (256, True))[: 1 if quick else 4]:
-            tensors = problems.make(heads=8, rows=501, keys=703, d=d)
-
-            def run(*tensors):
-                return attention(*tensors, return_lse=True, deterministic=deterministic, **named)
-
-            def plain(*tensors):
-                return problems.define(*tensors, score, mask)
-
-            what = f"d={d} {list(named)} deterministic={deterministic}"
-            doubles = [tensor.astype(jnp.float64) for tensor in tensors]
-            found, again = (jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*tensors) for _ in range(2))
-            for arrays in zip(found, problems.pull(plain, doubles, True), problems.pull(plain, tensors, True)):
-                problems.assert_within_twice(*arrays, what)
-            if deterministic and not all((one == other).all() for one, other in zip(found, again)):
-                raise AssertionError(f"{what}: two runs differ")
+    named = {
+        "score_mod": lambda s, b, h, q, k: 5 * tessera.tanh(s / 5) - slopes[h] * abs(q - k),
+        "mask_mod": lambda b, h, q, k: k < lengths[b],
+    }
+    assert_gradients(
+        quick, named, lambda s, b, h, q, k: 5 * jnp.tanh(s / 5) - slopes[h] * abs(q - k), lambda b, h, q, k: k < lengths[b]
+    )
 
 
 def check_vmap(quick):
@@ -147,10 +175,16 @@ def check_host_time(quick):
         print(f"         {best * 1e6:6.1f} us  {name}", flush=True)
 
 
-CHECKS = [check_meaning, check_gradients, check_vmap, check_many_calls, check_exported_programs, check_host_time]
+CHECKS = [
+    check_meaning, check_gradients_without_a_mask, check_gradients_of_causal_masks, check_gradients_of_windows,
+    check_gradients_of_soft_caps, check_gradients_of_functions, check_vmap, check_many_calls, check_exported_programs,
+    check_host_time,
+]  # fmt: skip
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes")
-    checks.run(CHECKS, parser.parse_args().quick)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only checks whose name has TEXT")
+    options = parser.parse_args()
+    checks.run([check for check in CHECKS if options.only in check.__name__], options.quick)
