@@ -18,7 +18,6 @@ than the default are those of attention_bwd, as
 
 import ctypes
 import dataclasses
-import json
 import os
 
 import common
@@ -73,7 +72,7 @@ def parse_arguments():
     parser.add_argument("--groups", default=",".join(GROUPS), help="of points (default: all)")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     parser.add_argument("--templates", action="store_true", help="measure the kernels with functions of scores too")
     parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
     return parser.parse_args()
@@ -260,23 +259,17 @@ def main():
     options = parse_arguments()
     if options.list:
         schedules = common.wanted_schedules(options)
-        with open(options.list, "w") as file:
-            wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules, options.templates))]
-            json.dump(wanted, file, indent=1)
-        return
+        wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules, options.templates))]
+        return common.write_list(options, wanted)
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = (
         "Gradients of attention, bf16, TFLOP/s of 2.5 times the forward's FLOPs (medians of CUDA-event times of the whole "
         "call, L2 flushed, contestants in turns)."
     )
-    results, records = common.Results(options, "backward", common.describe_gpu(), method), []
+    results = common.Results(options, "backward", common.describe_gpu(), method)
     for point in points(options):
-        measured = measure(point, source, options, stopwatch)
-        for record in measured:
-            common.print_row(to_row(record))
-        records += measured
-        results.write([to_row(record) for record in records], records)
+        results.add(measure(point, source, options, stopwatch), to_row)
     results.finish()
 
 

@@ -14,7 +14,6 @@ test/gpu/build_bundles.py --groups= --extra FILE makes of the list that --list w
 """
 import dataclasses
 import itertools
-import json
 
 import common
 import fp8_peers
@@ -80,7 +79,7 @@ def parse_arguments():
     parser.add_argument("--dims", default="64,128,256", help="head dimensions")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="sequence lengths")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -396,9 +395,7 @@ def wanted_configurations(options):
 def main():
     options = parse_arguments()
     if options.list:
-        with open(options.list, "w") as file:
-            json.dump(wanted_configurations(options), file, indent=1)
-        return
+        return common.write_list(options, wanted_configurations(options))
     source = common.kernels.open_source(options.bundles)
     parts = options.parts.split(",")
     if "accuracy" in parts:

@@ -10,7 +10,6 @@ test/gpu/build_bundles.py --groups= --extra FILE. FlexAttention takes seconds to
 
 import dataclasses
 import itertools
-import json
 
 import attention
 import common
@@ -134,7 +133,7 @@ def parse_arguments():
     parser.add_argument("--seqlens", default="2048,8192,16384", help="multiples of 1024")
     parser.add_argument("--d", default="64,128", help="head dimensions")
     parser.add_argument("--cases", help="names of cases, separated by commas; all of them when not given")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -252,18 +251,16 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        with open(options.list, "w") as file:
-            found = [item for point in points(options) for item in configurations(*point).items()]
-            wanted = {c["name"]: c for name, c in found if is_wanted(name.partition(",")[0], options)}
-            json.dump(list(wanted.values()), file, indent=1)
-        return
+        found = [item for point in points(options) for item in configurations(*point).items()]
+        wanted = {c["name"]: c for name, c in found if is_wanted(name.partition(",")[0], options)}
+        return common.write_list(options, wanted.values())
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = (
         "Attention with functions of scores and masks, bf16, TFLOP/s of the pairs that the mask leaves (medians of "
         "CUDA-event times, L2 flushed, contestants in turns)."
     )
-    results, records = common.Results(options, "functions", common.describe_gpu(), method), []
+    results = common.Results(options, "functions", common.describe_gpu(), method)
     for d, seqlen in points(options):
         wanted = {name: c for name, c in configurations(d, seqlen).items() if is_wanted(name.partition(",")[0], options)}
         loaded = {name: common.load_kernel(source, c) for name, c in wanted.items()}
@@ -275,10 +272,7 @@ def main():
             if loaded.get(f"{case.name}, short") is not None:
                 short = time_short(problem, loaded[f"{case.name}, short"], stopwatch)
                 measured = [{**record, "short_tflops": short} for record in measured]
-            for record in measured:
-                common.print_row(to_row(record))
-            records += measured
-            results.write([to_row(record) for record in records], records)
+            results.add(measured, to_row)
     results.finish()
 
 

@@ -10,7 +10,6 @@ test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
 import itertools
-import json
 
 import attention
 import common
@@ -27,7 +26,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="of attention, multiples of 128")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -129,8 +128,7 @@ def main():
     if options.list:
         wanted = [*product_kernels(), *(c for n in seqlens(options) for c in attention_kernels(n).values())]
         listed = {configuration["name"]: configuration for configuration in wanted}
-        common.replace_file(options.list, json.dumps(list(listed.values()), indent=1) + "\n")
-        return
+        return common.write_list(options, listed.values())
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Gathered rows, bf16, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."

@@ -43,7 +43,7 @@ def parse_arguments():
     parser.add_argument("--seqlens", default="2048,8192,16384")
     parser.add_argument("--d", default="64,128", help="head dimensions, of those in variants.json")
     parser.add_argument("--compile-seconds", type=float, default=90, help="for FlexAttention in all")
-    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    common.add_list_option(parser)
     return parser.parse_args()
 
 
@@ -59,12 +59,6 @@ def configurations(d, seqlen):
     for variant in read_variants(d):
         configuration = cases.configuration(variant["kernel"], variant["parameters"], variant["schedule"], shape)
         yield dict(configuration, variant=variant["variant"])
-
-
-def write_list(options):
-    wanted = [configuration for point in points(options) for configuration in configurations(*point)]
-    with open(options.list, "w") as file:
-        json.dump(wanted, file, indent=1)
 
 
 def read_variants(d):
@@ -297,7 +291,7 @@ def to_row(record, records):
 def main():
     options = parse_arguments()
     if options.list:
-        return write_list(options)
+        return common.write_list(options, (c for point in points(options) for c in configurations(*point)))
     import torch
 
     source = common.kernels.open_source(options.bundles)

@@ -114,9 +114,9 @@ SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const Stag
 
 int64_t ScheduleSearch::operandBytes(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
-  int64_t bytes =
-      computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes +
-      transposedBytes(kernel, candidate.consumers(), *fields.transpose) + convertedBytes(kernel);
+  int64_t bytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes +
+                  transposedBytes(kernel, candidate.consumers(), *fields.transpose) +
+                  convertedBytes(kernel);
   if (candidate.isDivided())
     bytes += crossingBytes(kernel, *divide(candidate.consumers()));
   return bytes;
@@ -270,8 +270,7 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
                        candidate.registersNeeded,
                        usableRegisters(candidate.registers.consumer, model),
-                       describe(sharedUse(candidate)),
-                       hopper::sharedMemoryOfBlock)
+                       describe(sharedUse(candidate)), hopper::sharedMemoryOfBlock)
       .str();
 }
 
