@@ -404,6 +404,11 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
     rejections.push_back({"sums = fixed", "a store " + ordered.refusal + "; use sums = any"});
     return false;
   }
+  if (requested.placement == PlacementKind::divided && accumulators < 2) {
+    divide(2);
+    rejections.push_back({"placement = divided", dotDivisions[2].second});
+    return false;
+  }
   int64_t cluster = *requested.cluster;
   if (cluster > 1)
     if (std::optional<std::string> reason = rejectCluster(cluster)) {
