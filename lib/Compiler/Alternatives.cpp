@@ -129,12 +129,23 @@ static const json::Object *findByName(const json::Array &entries, StringRef name
   return nullptr;
 }
 
+static const TunedKernel *findByName(const TunedForm &tuned, StringRef name) {
+  auto found =
+      llvm::find_if(tuned.kernels, [&](const TunedKernel &kernel) { return kernel.name == name; });
+  return found == tuned.kernels.end() ? nullptr : &*found;
+}
+
 FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
                                                const TunedForm &tuned) const {
   std::vector<LaunchTimes> times;
   const LaunchTimes *measured = nullptr;
   times.reserve(alternatives.size());
   SmallVector<bool> isMeasured;
+  // Times of runs of their own, at other clocks, do not go with those of one run.
+  bool areTogether = llvm::any_of(alternatives, [&](const Alternative &alternative) {
+    const TunedKernel *known = findByName(tuned, alternative.name);
+    return known && known->times;
+  });
   for (const Alternative &alternative : alternatives) {
     MLIRContext *context = alternative.parameters.getContext();
     LaunchTimes &own = times.emplace_back(alternative.times);
@@ -142,10 +153,11 @@ FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
                     alternative.tuned.multiprocessors ? alternative.tuned.multiprocessors
                                                       : h200CostModel.multiprocessors,
                     context);
-    auto known = llvm::find_if(tuned.kernels, [&](const TunedKernel &candidate) {
-      return candidate.name == alternative.name;
-    });
-    isMeasured.push_back(known != tuned.kernels.end() && own.fit(known->measured));
+    const TunedKernel *known = findByName(tuned, alternative.name);
+    bool hasTimes = known && known->times;
+    if (hasTimes)
+      own.take(*known->times);
+    isMeasured.push_back(hasTimes || (known && !areTogether && own.fit(known->measured)));
     if (isMeasured.back() && !measured)
       measured = &own;
   }

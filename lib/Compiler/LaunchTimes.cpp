@@ -234,6 +234,12 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
   return runtime::predictTime(&complete, values.data(), tiles);
 }
 
+void LaunchTimes::take(const tuning::TileTimes &times) {
+  model.iterationTime = times.iteration;
+  model.endsTime = times.ends;
+  isMeasured = true;
+}
+
 bool LaunchTimes::fit(ArrayRef<const tuning::Entry *> entries) {
   std::vector<std::pair<const tuning::Extents *, double>> measured;
   for (const tuning::Entry *entry : entries)

@@ -31,6 +31,8 @@ public:
   /// Takes what is known of the kernel as it was compiled: its entry of the bundle.
   void setCompiled(const llvm::json::Object &kernel, int64_t multiprocessors,
                    mlir::MLIRContext *context);
+  /// Takes the times that were fitted to all alternatives together.
+  void take(const tuning::TileTimes &times);
   /// Fits the time of an iteration and of the ends to measurements: false, and nothing changed,
   /// where these are of less than two shapes that differ.
   bool fit(llvm::ArrayRef<const tuning::Entry *> entries);

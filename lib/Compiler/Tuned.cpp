@@ -353,8 +353,10 @@ bool Lookup::hasSameProgram(ModuleOp form) const {
   return tuning::getFingerprint(form.lookupSymbol<KernelOp>(tuned.name)) == tuned.program;
 }
 
-/// Lists the entries of a program. Times of a whole sequence say nothing of a launch of the kernel.
+/// Lists what was measured of a program. Times of a whole sequence say nothing of a launch of the
+/// kernel.
 void Lookup::listMeasured(StringRef measured) {
+  tuned.times = wanted.database->findTimes(measured, wanted.gpu);
   for (const Entry &entry : wanted.database->getEntries())
     if (entry.getMeasuredProgram() == measured && entry.gpu == wanted.gpu && entry.fixed.empty() &&
         entry.measured.sequence.empty())

@@ -21,6 +21,9 @@ struct TunedKernel {
   const tuning::Entry *entry = nullptr;
   /// What was measured of the program that is compiled, for any class of shapes.
   std::vector<const tuning::Entry *> measured;
+  /// What its tiles take beside those of the others among which a launch chooses; null where nobody
+  /// timed them together.
+  const tuning::TileTimes *times = nullptr;
   std::string note;
   /// Whether the entry has other tiles than the source.
   bool isChanged = false;

@@ -163,6 +163,30 @@ static bool fromJSON(const json::Value &value, Entry &entry, json::Path path) {
   return areParameters(entry.tuned, "tuned") && areParameters(entry.given, "given");
 }
 
+static json::Value toJSON(const TileTimes &times) {
+  return json::Object{{"program", times.program},
+                      {"kernel", times.kernel},
+                      {"parameters", toValue(times.parameters)},
+                      {"gpu", times.gpu},
+                      {"iteration_us", times.iteration},
+                      {"ends_us", times.ends},
+                      {"shapes", times.shapes},
+                      {"records", toValue(times.records)}};
+}
+
+static bool fromJSON(const json::Value &value, TileTimes &times, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("program", times.program) || !map.map("kernel", times.kernel) ||
+      !map.map("parameters", times.parameters) || !map.map("gpu", times.gpu) ||
+      !map.map("iteration_us", times.iteration) || !map.map("ends_us", times.ends) ||
+      !map.map("shapes", times.shapes) || !map.map("records", times.records))
+    return false;
+  if (times.iteration > 0 && times.ends >= 0)
+    return true;
+  path.report("needs an \"iteration_us\" above 0 and an \"ends_us\" that is not below");
+  return false;
+}
+
 static json::Value toJSON(const Gpu &gpu) {
   return json::Object{{"multiprocessors", gpu.multiprocessors}};
 }
@@ -175,7 +199,7 @@ static bool fromJSON(const json::Value &value, Gpu &gpu, json::Path path) {
 bool fromJSON(const json::Value &value, Database &database, json::Path path) {
   json::ObjectMapper map(value, path);
   if (!map || !map.map("default_gpu", database.defaultGpu) || !map.map("gpus", database.gpus) ||
-      !map.map("entries", database.entries))
+      !map.map("entries", database.entries) || !map.mapOptional("times", database.times))
     return false;
   for (auto [i, entry] : llvm::enumerate(database.entries))
     if (!database.gpus.count(entry.gpu)) {
@@ -213,12 +237,21 @@ Expected<Database> Database::load(StringRef path, int64_t oldest) {
                                  "'" + path + "': " + toString(database.takeError()));
 }
 
+const TileTimes *Database::findTimes(StringRef program, StringRef gpu) const {
+  auto found = llvm::find_if(times, [&](const TileTimes &candidate) {
+    return candidate.program == program && candidate.gpu == gpu;
+  });
+  return found == times.end() ? nullptr : &*found;
+}
+
 std::string Database::print() const {
   json::Object document{{"format", kFormat},
                         {"version", newestVersion},
                         {"default_gpu", defaultGpu},
                         {"gpus", toValue(gpus)},
                         {"entries", toValue(entries)}};
+  if (!times.empty())
+    document["times"] = toValue(times);
   return llvm::formatv("{0:1}\n", json::Value(std::move(document))).str();
 }
 

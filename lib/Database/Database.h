@@ -87,6 +87,23 @@ struct Entry {
   std::string describe() const;
 };
 
+/// What the tiles of a program take, fitted to a run in which it took turns with the others among
+/// which a launch chooses. Entries are measured in runs of their own, whose clocks differ by more
+/// than alternatives do.
+struct TileTimes {
+  /// The fingerprint of the program that was timed.
+  std::string program;
+  /// Its kernel and parameters, for people and tools.
+  std::string kernel;
+  Values parameters;
+  std::string gpu;
+  /// Microseconds of an iteration, and of a tile beside its iterations.
+  double iteration = 0, ends = 0;
+  /// How many shapes were timed, and the files of bench/results with the times.
+  int64_t shapes = 0;
+  std::vector<std::string> records;
+};
+
 /// A GPU whose measurements the database holds.
 struct Gpu {
   /// A grid with more tiles than this is of a class "many".
@@ -115,6 +132,8 @@ public:
 
   llvm::ArrayRef<Entry> getEntries() const { return entries; }
   llvm::MutableArrayRef<Entry> getMutableEntries() { return entries; }
+  /// The times of the tiles of a program; null where there are none.
+  const TileTimes *findTimes(llvm::StringRef program, llvm::StringRef gpu) const;
   const std::map<std::string, Gpu> &getGpus() const { return gpus; }
   /// The GPU that a compilation is for when it names none: that of the first measurement. Empty in
   /// a database without entries.
@@ -126,6 +145,7 @@ private:
   std::string defaultGpu;
   std::map<std::string, Gpu> gpus;
   std::vector<Entry> entries;
+  std::vector<TileTimes> times;
 };
 
 } // namespace tessera::tuning

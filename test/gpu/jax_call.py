@@ -15,6 +15,8 @@ import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+# XLA would time the products that results are compared with for longer than the checks take.
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _DIRECTORIES = [_HERE, os.path.join(_HERE, "..", "Jax")]
 sys.path[:0] = _DIRECTORIES
@@ -91,6 +93,7 @@ def assert_gradients(quick, named, score=None, mask=None):
         exact, rounded = (jax.jit(lambda *tensors: problems.pull(plain, tensors, True))(*some) for some in (doubles, tensors))
         for arrays in zip(found, exact, rounded):
             problems.assert_within_twice(*arrays, what)
+        print(f"         {what}", flush=True)
         if deterministic and not all((one == other).all() for one, other in zip(found, again)):
             raise AssertionError(f"{what}: two runs differ")
 

@@ -66,6 +66,34 @@ TEST(DatabaseTest, SurvivesPrinting) {
   EXPECT_EQ(read->getDefaultGpu(), "NVIDIA H200");
 }
 
+TEST(DatabaseTest, TimesOfTiles) {
+  std::string front = R"({"format": "tessera-schedules", "version": 2, "default_gpu": "G", )"
+                      R"("gpus": {"G": {"multiprocessors": 132}}, "entries": [], "times": [)"
+                      R"({"program": "0123", "kernel": "gemm", "parameters": {"BM": "128"}, )"
+                      R"("gpu": "G", "shapes": 7, "records": ["a.json"], )";
+  auto complete = [&](const std::string &numbers) { return front + numbers + "}]}"; };
+  llvm::Expected<Database> database =
+      Database::parse(complete(R"("iteration_us": 0.5, "ends_us": 1.25)"));
+  ASSERT_TRUE(static_cast<bool>(database)) << toString(database.takeError());
+  llvm::Expected<Database> read = Database::parse(database->print());
+  ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
+  EXPECT_EQ(read->print(), database->print());
+  const TileTimes *times = read->findTimes("0123", "G");
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->iteration, 0.5);
+  EXPECT_EQ(times->ends, 1.25);
+  EXPECT_EQ(times->shapes, 7);
+  EXPECT_EQ(times->records, std::vector<std::string>{"a.json"});
+  EXPECT_EQ(times->parameters, (Values{{"BM", "128"}}));
+  EXPECT_FALSE(read->findTimes("0123", "H"));
+  EXPECT_FALSE(read->findTimes("4567", "G"));
+  for (const char *numbers :
+       {R"("iteration_us": 0, "ends_us": 1)", R"("iteration_us": 1, "ends_us": -1)"})
+    EXPECT_NE(parseError(complete(numbers)).find("needs an \"iteration_us\" above 0"),
+              std::string::npos);
+  EXPECT_NE(parseError(complete(R"("iteration_us": 1)")).find("ends_us"), std::string::npos);
+}
+
 TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
   Entry old = makeEntry(), other = makeEntry();
   other.parameters["BM"] = "256";
