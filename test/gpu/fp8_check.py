@@ -51,15 +51,17 @@ def configuration(name, dims, mask, transposed, scales, promote=0, queries=None)
     if queries:
         parameters["TQ"] = queries
     if scales == "blocks":
-        parameters["BN"] = block_of(dims, mask, promote, queries)
+        parameters["BN"] = block_of(dims, mask, transposed, promote, queries)
     if mask in VARIANTS:
         return cases.configuration(mask, parameters)
     return cases.configuration("attention_fp8", {**parameters, "CAUSAL": mask == "causal"})
 
 
-def block_of(dims, mask, promote, queries):
+def block_of(dims, mask, transposed, promote, queries):
     """Rows of a block of K and V: two sums, and what variants compute, leave registers for fewer keys in a step, and
     converted tiles memory."""
+    if max(dims) <= 64 and mask == "causal" and not (transposed or promote or queries):
+        return 96
     return 64 if promote or mask in VARIANTS or (queries and max(dims) > 128) else BLOCKS[max(dims)]
 
 
@@ -149,7 +151,7 @@ def check(source, parameters, lengths, inputs):
     lse = torch.full((BATCH, HEADS, sq), float("nan"), device="cuda")
     arguments = [q, k, turned(v) if transposed else v, o, lse, scale]
     if scales == "blocks":
-        rows = block_of((d, dv), mask, promote, queries)
+        rows = block_of((d, dv), mask, transposed, promote, queries)
         own = [draw_scales(h, s, b) for h, s, b in ((HEADS, sq, 1), (KV_HEADS, sk, rows), (KV_HEADS, sk, rows))]
         # Queries and keys of a row: their scales change scores, which stay moderate.
         own[0], own[1] = (x.clamp(max=1.5) for x in own[:2])

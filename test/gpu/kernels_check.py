@@ -1,7 +1,7 @@
 """Checks kernels that are not attention on the GPU against f64: softmax, norms, products with a divided contraction (in one
-kernel and in two), A B C, A^T A, rows by number and products of such rows, and rounding to 8 bits; and attention over pages.
-Errors are at most twice those of PyTorch in the kernel's types, plus units of the last place (16 bits) or 1e-5 of the largest
-result (f32).
+kernel and in two), of 8-bit numbers with scales, A B C, A^T A, rows by number and products of such rows, and rounding to 8
+bits; and attention over pages. Errors are at most twice those of PyTorch in the kernel's types, plus units of the last place (16
+bits) or 1e-5 of the largest result (f32).
 
     kernels_check.py [--bundles DIR] [--quick] [--only NAME,...]
     kernels_check.py --list FILE           the kernels, for build_bundles.py --groups= --extra FILE
@@ -121,6 +121,26 @@ def check_split_k(kernel, parameters, shape):
     c = Tensor((m, n), torch.float32, before)
     kernel(left.view, right.view, c.view)
     return compare("c", c, before.double() + a.double() @ b.double(), before + a.float() @ b.float())
+
+
+def check_scaled(kernel, parameters, shape):
+    """Numbers of 8 bits that are multiples of scales. Tensor cores keep about 14 bits of their sums, so K is not long."""
+    m, n, k = shape
+    dtype, of_b = (TYPES[parameters.get(name, parameters["T"])] for name in ("T", "TB"))
+    a, b = normal(m, k).to(dtype), normal(n, k).to(of_b)
+    wide, arguments, scales = [a.double(), b.double()], [], parameters["SCALES"]
+    if scales == "tensor":
+        arguments, wide[0] = [0.375], wide[0] * 0.375
+    elif scales != "none":
+        blocks = -(-k // 128) if scales == "blocks" else 1
+        of_rows, of_columns = (torch.rand(blocks, count, device="cuda") + 0.5 for count in (m, n))
+        arguments = [x if scales == "blocks" else x[0] for x in (of_rows, of_columns)]
+        length = 128 if scales == "blocks" else k
+        wide = [x * y.double().repeat_interleave(length, 0)[:k].t() for x, y in zip(wide, (of_rows, of_columns))]
+    c = Tensor((m, n), torch.bfloat16)
+    kernel(Tensor(a.shape, dtype, a).view, Tensor(b.shape, of_b, b).view, c.view, *arguments)
+    exact = wide[0] @ wide[1].t()
+    return compare("c", c, exact, exact.float().bfloat16())
 
 
 def check_chain(kernel, parameters, shape):
@@ -261,6 +281,8 @@ ROWS = (1, 7, 301)
 SUMS = ((1, 4, 1), (67, 40, 35), (129, 260, 4500), (300, 8, 77), (500, 1000, 6001))
 PRODUCTS = ((1, 1, 1), (67, 40, 35), (129, 257, 4500), (300, 1, 77), (500, 999, 6001))
 
+SCALED = ((1, 1, 1), (67, 40, 35), (129, 257, 640), (300, 1, 77), (500, 999, 1001))
+
 
 def entries():
     """(kernel, parameters, check, shapes)."""
@@ -274,6 +296,12 @@ def entries():
         yield "gemm_split_k", {"T": kind, "B_TRANSPOSED": transposed}, check_split_k, SUMS
     small = {"SPLITS": 3, "BM": 64, "BN": 32, "BK": 16}
     yield "gemm_split_k", {"T": "bf16", "B_TRANSPOSED": "true", **small}, check_split_k, SUMS
+    for kind, scales in itertools.product(LARGEST, ("none", "tensor", "rows", "blocks")):
+        yield "gemm", {"T": kind, "SCALES": scales}, check_scaled, SCALED
+    for more in ({"SCALES": "tensor", "PROMOTE": 2}, {"SCALES": "rows", "PROMOTE": 1}):
+        yield "gemm", {"T": "f8E4M3FN", **more}, check_scaled, SCALED
+    for kind, of_b in (("bf16", "f8E4M3FN"), ("f16", "f8E5M2")):
+        yield "gemm", {"T": kind, "TB": of_b, "OUT": "bf16", "SCALES": "rows"}, check_scaled, SCALED
     yield "../test/Kernels/chain", {}, check_chain, ((1, 1, 1), (128, 64, 64), (200, 72, 136), (8, 203, 41), (1001, 999, 513))
     yield "../test/Kernels/gram", {}, check_gram, ((1, 1), (128, 64), (200, 104), (8, 33), (999, 1001))
     for kind, number, width in (("bf16", "i32", 256), ("f16", "i64", 113), ("f32", "i32", 1), ("f32", "i64", 1101)):
