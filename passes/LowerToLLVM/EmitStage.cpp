@@ -180,16 +180,37 @@ void Emitter::forEachPair(RankedTensorType type, const SharedPlace &place, Place
 }
 
 void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
+  auto type = cast<RankedTensorType>(op.getTile().getType());
   const Values words = elements(op.getTile());
   auto bitsOf = [&](Value word) {
     return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word).getResult();
   };
-  forEachPair(cast<RankedTensorType>(op.getTile().getType()), target,
-              [&](Value address, int64_t flips, int64_t offset, int64_t i) {
-                assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) +
-                             ";\nst.shared.v2.b32 [to+" + Twine(offset) + "], {$1, $2};\n}",
-                         "r,r,r", {address, bitsOf(words[i]), bitsOf(words[i + 1])}, {});
-              });
+  auto store = [&](Value address, int64_t flips, int64_t offset, Value low, Value high) {
+    assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) + ";\nst.shared.v2.b32 [to+" +
+                 Twine(offset) + "], {$1, $2};\n}",
+             "r,r,r", {address, bitsOf(low), bitsOf(high)}, {});
+  };
+  // A store of 8 bytes a lane takes half a warp at a time, which is four rows. The swizzle of 128
+  // bytes puts the same columns of rows 2r and 2r + 1 into the same banks. So odd rows go first
+  // where even ones go last of two column blocks that are 64 bytes apart.
+  bool exchanges = target.layout.swizzle == 128 && type.getDimSize(1) % 32 == 0;
+  constexpr int64_t apart = 64, columnsApart = apart / 4, wordsApart = columnsApart / 2;
+  if (!exchanges)
+    return forEachPair(type, target, [&](Value address, int64_t flips, int64_t offset, int64_t i) {
+      store(address, flips, offset, words[i], words[i + 1]);
+    });
+  Value isOdd = LLVM::TruncOp::create(builder, loc, builder.getI1Type(), thread.firstRow);
+  auto either = [&](int64_t odd, int64_t even) {
+    return LLVM::SelectOp::create(builder, loc, isOdd, words[odd], words[even]).getResult();
+  };
+  Value exchanged;
+  forEachPair(type, target, [&](Value address, int64_t flips, int64_t offset, int64_t i) {
+    if (!exchanged)
+      exchanged = LLVM::SelectOp::create(
+          builder, loc, isOdd, LLVM::XOrOp::create(builder, loc, address, i32(apart)), address);
+    int64_t other = i ^ wordsApart;
+    store(exchanged, flips, offset, either(other, i), either(other + 1, i + 1));
+  });
 }
 
 void Emitter::fetchWords(hop::FetchOp op, const SharedPlace &source) {
