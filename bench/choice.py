@@ -140,7 +140,7 @@ def summarize(point, choice, records):
         "to expected": chosen / (choice.microseconds[choice.name] / 1000),
         "tflops": point.flops() / chosen / 1e9,
         "to judges": min(judges) / chosen if judges else None,
-        "expected": choice.microseconds,
+        "expected": {name: choice.microseconds[name] for name in own},
         "alternatives": own,
         "peers": rivals,
     }
@@ -176,13 +176,14 @@ def measure(kernel, point, options, stopwatch):
     """The record of a shape."""
     problem = attention.Problem(point.d, point.seqlen, point.mask == "causal", "bf16", point.batch, point.heads,
                                 kv_heads=point.kv_heads)  # fmt: skip
-    names = kernel.alternatives
-    alternatives = {name: kernel.alternative(name) for name in names} or {kernel.name: kernel}
-    records = attention.measure(alternatives, problem, dataclasses.asdict(point), options, stopwatch)
-    if names:
+    if kernel.alternatives:
         choice = kernel.choice(**point.shape())
+        # Not each takes the heads of each shape.
+        alternatives = {name: kernel.alternative(name) for name, time in choice.microseconds.items() if math.isfinite(time)}
     else:
         choice = common.kernels.tessera.Choice(kernel.name, 0, {kernel.name: math.nan})
+        alternatives = {kernel.name: kernel}
+    records = attention.measure(alternatives, problem, dataclasses.asdict(point), options, stopwatch)
     return summarize(point, choice, records)
 
 

@@ -8,7 +8,7 @@ An alternative takes the time of an iteration and that of a tile's ends (docs/bu
 alternatives of a shape took turns, at one clock, so what is fitted is how their times compare in each shape: the squares
 of the logarithms of measured over expected times, less their mean over the alternatives of the shape. The means count
 little; they set the scale. What every launch takes beside its tiles is fitted too and not written, as it is the same for
-all. Records have to be of the schedules that the database has. float16 gets what was measured with bfloat16.
+all. Records have to be of the entries that the database has, which hold for the programs that were measured. float16 gets what was measured with bfloat16.
 
 Needs libtessera; no GPU.
 """
@@ -48,13 +48,11 @@ def parse_arguments():
 def read_record(path):
     """Its shapes with more than one alternative. SystemExit where they may be of other schedules than those of today."""
     record = json.loads(path.read_text())
-    for name in (SOURCE, DATABASE):
-        shown = subprocess.run(["git", "show", f"{record['commit']}:{name}"], cwd=ROOT, capture_output=True, text=True)
-        before, now = shown.stdout, (ROOT / name).read_text()
-        if name == DATABASE and shown.returncode == 0:
-            before, now = (json.loads(text)["entries"] for text in (before, now))
-        if before != now:
-            raise SystemExit(f"{path} is of commit {record['commit']}, where {name} was another")
+    shown = subprocess.run(["git", "show", f"{record['commit']}:{DATABASE}"], cwd=ROOT, capture_output=True, text=True)
+    texts = shown.stdout or "{}", (ROOT / DATABASE).read_text()
+    before, now = (json.loads(text).get("entries") for text in texts)
+    if before != now:
+        raise SystemExit(f"{path} is of commit {record['commit']}, where {DATABASE} had other entries")
     return [entry for entry in record["results"] if len(entry["alternatives"]) > 1]
 
 
@@ -85,7 +83,8 @@ class Shape:
         self.where = *self.key, classes.find(self.point)
         alternatives = compile_alternatives(*self.where)["choices"][0]["alternatives"]
         self.names = {name["kernel"]: json.dumps(name["parameters"], sort_keys=True) for name in alternatives}
-        self.measured = {text: entry["alternatives"][name] * 1000 for name, text in self.names.items()}
+        times = entry["alternatives"]  # Not each takes the heads of each shape.
+        self.measured = {text: times[name] * 1000 for name, text in self.names.items() if name in times}
 
     def ask(self, ratio=None):
         return load_with(*self.where, ratio).choice(**self.point.shape())

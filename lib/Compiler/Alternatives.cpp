@@ -17,7 +17,10 @@ tessera::listAlternatives(ArrayRef<source::Parameter> parameters, ArrayRef<sourc
   for (const source::Parameter &parameter : parameters) {
     bool isGiven = llvm::any_of(
         given, [&](const source::Define &define) { return define.first == parameter.name; });
-    if (isGiven || parameter.alternatives.empty())
+    // Where the default is all there is, each alternative has that of its own other parameters.
+    bool isDefault = parameter.alternatives.size() == 1 &&
+                     parameter.alternatives.front() == parameter.value.str();
+    if (isGiven || isDefault || parameter.alternatives.empty())
       continue;
     std::vector<std::vector<source::Define>> next;
     for (const std::vector<source::Define> &defines : all)

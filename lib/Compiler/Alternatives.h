@@ -9,7 +9,8 @@
 namespace tessera {
 
 /// What makes each further alternative of a source: values of the parameters that have alternatives
-/// and are not among `given`, in every combination.
+/// and are not among `given`, in every combination. A parameter whose only one is its default is as
+/// one without.
 std::vector<std::vector<source::Define>>
 listAlternatives(llvm::ArrayRef<source::Parameter> parameters,
                  llvm::ArrayRef<source::Define> given);

@@ -98,8 +98,23 @@ class Alternatives(unittest.TestCase):
             self.assertEqual((bundle["version"], [kernel["name"] for kernel in bundle["kernels"]]), (1, ["scores"]))
         bundle = self.compile("softmax")
         self.assertEqual((bundle["version"], len(bundle["kernels"])), (1, 1))
-        bundle = self.compile("attention_fwd", "-DD=256")
+        bundle = self.compile("attention_fwd", "-DD=192")
         self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], ["attention_fwd"])
+
+    def test_defaults_of_alternatives(self):
+        """A parameter of which the default is the only alternative has that of each kernel."""
+        source = scores().replace("96 : 64)", "96 : 64) alternatives [$BN]")
+        (choice,) = self.compile(source)["choices"]
+        self.assertEqual([entry["parameters"]["BN"] for entry in choice["alternatives"]], [64, 96])
+        (choice,) = self.compile(source.replace("[$BN]", "[$BN, 32]"))["choices"]
+        found = [(entry["parameters"]["BM"], entry["parameters"]["BN"]) for entry in choice["alternatives"]]
+        self.assertEqual(found, [(128, 64), (128, 32), (192, 64), (192, 32)])
+
+    def test_packed_heads(self):
+        """At d = 256 heads share a tile with a causal mask, and there are longer steps without one."""
+        for causal, names in (("true", ["HEADS1", "HEADS2"]), ("false", ["BN64", "BN80"])):
+            bundle = self.compile("attention_fwd", "-DD=256", f"-DCAUSAL={causal}")
+            self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], [f"attention_fwd_{name}" for name in names])
 
     def test_attention(self):
         for d, kernels in ((64, (256, 192, 128)), (128, (128, 192))):

@@ -174,6 +174,11 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
                 "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
             )
         scale = float(scale)
+    # What is passed beyond the defaults of the op costs time.
+    if scale is None and not softcap and "window" not in variant:
+        arguments = (variant,)
+    else:
+        arguments = variant, scale, softcap, *_read_bounds(left, right)
     if torch.is_grad_enabled():
         if alibi is not None and alibi.requires_grad:
             # The kernels of functions make the gradient of slopes too.
@@ -181,13 +186,11 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
             mods = *_bias.make_slopes(alibi, softcap), _bias.make_window(left, right), ()
             return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
         if q.requires_grad or k.requires_grad or v.requires_grad:
-            return _backward.attention(q, k, v, alibi, variant, scale, softcap, *_read_bounds(left, right), return_lse)
+            return _backward.attention(q, k, v, alibi, arguments, return_lse)
     op = _op.forward if return_lse else _op.inference
     try:
-        # The op itself refuses tensors that no kernel takes; what is passed beyond its defaults costs time.
-        if scale is None and not softcap and "window" not in variant:
-            return op(q, k, v, alibi, variant)
-        return op(q, k, v, alibi, variant, scale, softcap, *_read_bounds(left, right))
+        # The op itself refuses tensors that no kernel takes.
+        return op(q, k, v, alibi, *arguments)
     except RuntimeError as error:
         raise _native.find_cause(error, q, k, v, alibi) from None
 

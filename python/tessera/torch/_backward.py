@@ -105,18 +105,18 @@ def mark_gradients(gradients, *inputs):
 
 
 class _Attention(torch.autograd.Function):
-    """`given` has the text of the variant, scale, soft cap, bounds, and whether the LSE is a result: each argument and each
-    result of its own takes the host time."""
+    """`given` has the further arguments of the op, the variant alone or all of them, and whether the LSE is a result: each
+    argument and each result of its own takes the host time."""
 
     @staticmethod
     def forward(ctx, q, k, v, alibi, given):
-        variant, scale, softcap, left, right, return_lse = given
+        arguments, return_lse = given
         try:
-            out, lse = _op.forward(q, k, v, alibi, variant, scale, softcap, left, right)
+            out, lse = _op.forward(q, k, v, alibi, *arguments)
         except RuntimeError as error:
             raise _native.find_cause(error, q, k, v, alibi) from None
         ctx.save_for_backward(q, k, v, out, lse, alibi)
-        ctx.given = given
+        ctx.arguments = arguments
         if not return_lse:
             return out
         ctx.set_materialize_grads(False)
@@ -125,15 +125,21 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, grad_lse=None):
         q, k, v, out, lse, alibi = ctx.saved_tensors
-        variant, scale, softcap, left, right, _ = ctx.given
+        variant, scale, *others = ctx.arguments if len(ctx.arguments) > 1 else (*ctx.arguments, None)
         if grad is None:
             grad = torch.zeros_like(out)
         if scale is None:
             scale = q.shape[3] ** -0.5
-        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap, left, right)
+        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others)
         return (*mark_gradients(gradients, grad, q, k, v), None, None)
+
+
+# The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
+_apply = super(torch.autograd.Function, _Attention).apply
 
 
 def attention(q, k, v, alibi, *given):
     """Output, and LSE where the last of `given` is true, with gradients."""
-    return _Attention.apply(q, k, v, alibi, given)
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return _Attention.apply(q, k, v, alibi, given)
+    return _apply(q, k, v, alibi, given)
