@@ -6,8 +6,8 @@ median over the batches counts. Both interfaces launch the same bundles; the C p
 stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
 alternatives takes of a launch, remembered for its extents or computed anew, and what calls of attention take from PyTorch,
 which allocate their results: tessera.torch, PyTorch's own, FlashAttention and FlexAttention, and the first two for tensors
-that require gradients. A process is faster
-or slower than another one by up to a third for as long as it runs, so the C program's batches are those of several.
+that require gradients. A process is faster or slower than another one by up to a half for as long as it runs, so the
+batches of the C program and of calls from PyTorch are those of several.
 Bundles: those of test/gpu/build_bundles.py.
 """
 
@@ -29,7 +29,8 @@ def parse_arguments():
     parser.add_argument("--d", default="64,128,256", help="head dimensions")
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--launches", type=int, default=200, help="of a batch")
-    parser.add_argument("--processes", type=int, default=6, help="of the C program, which share the batches")
+    parser.add_argument("--processes", type=int, default=6, help="of the C program and of PyTorch, which share the batches")
+    parser.add_argument("--torch", type=int, metavar="D", help="print the batches of calls from PyTorch alone, as JSON")
     program = os.path.join(common.ROOT, "build", "bin", "bench-host")
     parser.add_argument("--program", default=program, metavar="PATH", help="the C program (default: %(default)s)")
     return parser.parse_args()
@@ -78,8 +79,23 @@ def list_peers():
     return found
 
 
+def through_torch_processes(d, options):
+    """Of each function that computes attention from PyTorch and is here, by its name, in several processes."""
+    found = {}
+    for _ in range(options.processes):
+        batches = -(-options.batches // options.processes)
+        command = [sys.executable, __file__, "--torch", str(d), "--batches", str(batches), "--launches", str(options.launches)]
+        process = subprocess.run(command, capture_output=True, text=True)
+        if process.returncode:
+            print(f"PyTorch: {process.stderr.strip().splitlines()[-1:] or process.returncode}", flush=True)
+            continue
+        for name, times in json.loads(process.stdout.splitlines()[-1]).items():
+            found.setdefault(name, []).extend(times)
+    return found
+
+
 def through_torch(d, options):
-    """Of each function that computes attention from PyTorch and is here, by its name."""
+    """The same in this process."""
     import torch
 
     from tessera.torch import attention
@@ -154,12 +170,15 @@ def measure_choice(source, configuration, options):
 
 def main():
     options = parse_arguments()
+    if options.torch:
+        print(json.dumps(through_torch(options.torch, options)))
+        return
     wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
     chosen = cases.configuration(cases.ATTENTION, {"T": "bf16", "D": 64, "CAUSAL": True}, alternatives=True)
     method = (
         "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
-        f"{options.batches} batches of {options.launches} launches, those of C and of the driver alone in "
-        f"{options.processes} processes."
+        f"{options.batches} batches of {options.launches} launches, those of C, of PyTorch and of the driver "
+        f"alone in {options.processes} processes."
     )
     with tempfile.TemporaryDirectory() as directory:
         source = open_bundles(options, (*wanted.values(), chosen), directory)
@@ -176,7 +195,7 @@ def main():
             found = {
                 "Python": through_python(kernel, d, options),
                 "C": through_c(options, source.path(configuration), str(d)),
-                **through_torch(d, options),
+                **through_torch_processes(d, options),
             }
             name = f"{configuration['kernel']}, d = {d}"
             measured = [to_record(through, name, batches) for through, batches in found.items() if batches]
