@@ -71,6 +71,15 @@ def is_source(text):
     return "\n" in text
 
 
+#: score_mod, score_args, mask_mod and mask_args where there are none.
+NO_MODS = None, (), None, ()
+
+
+def check_layout(layout):
+    if layout not in ("BHSD", "BSHD"):
+        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
+
+
 def find_head_problem(name, size):
     """What keeps kernels from taking a head dimension, or None. The copy engine moves 16 bytes at a time."""
     if size % 8 == 0 and 0 < size <= WIDTHS[-1]:

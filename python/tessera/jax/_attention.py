@@ -7,7 +7,6 @@ import numpy as np
 from .. import _variants
 from . import _call, _functions, _gradients
 
-_LAYOUTS = ("BSHD", "BHSD")
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 # Letters of tessera-c/Xla.h for what kernels take after the scale.
 _KINDS = {"softcap": "f", "alibi": "v", "left": "i", "right": "i"}
@@ -104,12 +103,11 @@ def attention(
     Raises TypeError, ValueError and NotImplementedError. Where no kernel can be had the program ends with an error that
     says why.
     """
-    if layout not in _LAYOUTS:
-        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BSHD' or 'BHSD'")
+    _variants.check_layout(layout)
     _check_numbers(scale=scale, softcap=softcap)
     heads, key_heads = _check(q, k, v, alibi, layout)
     mods = score_mod, score_args, mask_mod, mask_args
-    if variant is not None or arguments is not None or mods != (None, (), None, ()):
+    if variant is not None or arguments is not None or mods != _variants.NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi}
         _variants.check_functions(variant, arguments, mods, scale, others)
         fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads})

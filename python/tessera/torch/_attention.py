@@ -6,8 +6,7 @@ from .. import _variants
 from . import _backward, _bias, _block_mask, _fallback, _functions, _native, _op
 from ._types import TYPES
 
-_LAYOUTS = ("BHSD", "BSHD")
-_NO_MODS = None, (), None, ()
+_NO_MODS = _variants.NO_MODS
 # The variants of most calls.
 _FULL, _CAUSAL = (_variants.name_variant(mask, 0.0, False) for mask in ("none", "causal"))
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
@@ -69,13 +68,12 @@ def attention(
     A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
     `tessera.compile` raises where a kernel has to be compiled.
     """
-    if layout not in _LAYOUTS:
-        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
     if fallback not in (None, "torch"):
         raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
     if _is_autocast_enabled():
         q, k, v = _cast_for_autocast((q, k, v))
-    if layout == "BSHD":
+    if layout != "BHSD":
+        _variants.check_layout(layout)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     if block_mask is not None:
         mask_mod, mask_args = _read_block_mask(block_mask, mask_mod, mask_args)

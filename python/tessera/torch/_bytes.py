@@ -64,12 +64,11 @@ def attention_fp8(
 
     Has no gradient. Raises what `attention` does.
     """
-    if layout not in ("BHSD", "BSHD"):
-        raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
+    _variants.check_layout(layout)
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     functions, mods = None, (score_mod, score_args, mask_mod, mask_args)
-    if variant is not None or arguments is not None or mods != (None, (), None, ()):
+    if variant is not None or arguments is not None or mods != _variants.NO_MODS:
         _variants.check_functions(variant, arguments, mods, scale, {"causal": causal})
         functions = _read_functions(q, variant, arguments, mods)
     width = q.shape[-1]
