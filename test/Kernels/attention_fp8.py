@@ -77,6 +77,13 @@ def check(kernel, folder, heads, kv_heads, sq, sk, scales, transposed, *defines,
     if scales == "tensor":
         arguments += ["--set", "v_scale=0.75"]
         v = multiply(v, [[0.75] * sk] * kv_heads)
+    elif scales == "heads":
+        of_heads = [[generator.uniform(0.5, 2) for _ in range(kv_heads)] for _ in "qkv"]
+        for name, values in zip(("q_scale", "k_scale", "v_scale"), of_heads):
+            give(name, values, (kv_heads,))
+        group = heads // kv_heads
+        q = multiply(q, [[of_heads[0][h // group]] * sq for h in range(heads)])
+        k, v = (multiply(x, [[s] * sk for s in own]) for x, own in zip((k, v), of_heads[1:]))
     else:
         q_scale = [[generator.uniform(0.5, 2) for _ in range(sq)] for _ in range(heads)]
         k_scale, v_scale = ([[0.0] * sk for _ in range(kv_heads)] for _ in range(2))
@@ -127,6 +134,10 @@ def main(kernel, folder):
             check(kernel, folder, 4, 2, 5, 70, scales, transposed, f"-DTQ={wide}")
             check(kernel, folder, 2, 1, 67, 130, scales, transposed, f"-DTQ={wide}", "-DCAUSAL=true", **causal)
             check(kernel, folder, 1, 1, 1, 1, scales, transposed, f"-DTQ={wide}")
+    for transposed, causal in ((True, {}), (False, {"sees": see_before})):
+        check(kernel, folder, 4, 2, 67, 70, "heads", transposed, *(["-DCAUSAL=true"] if causal else []), **causal)
+    check(kernel, folder, 4, 2, 5, 70, "heads", True, "-DTQ=bf16")
+    check_variants(os.path.dirname(kernel), folder, "heads", True)
 
 
 main(*sys.argv[1:])

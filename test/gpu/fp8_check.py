@@ -62,6 +62,8 @@ def block_of(dims, mask, transposed, promote, queries):
     converted tiles memory."""
     if max(dims) <= 64 and mask == "causal" and not (transposed or promote or queries):
         return 96
+    if max(dims) > 192 and transposed and mask not in VARIANTS:
+        return 64
     return 64 if promote or mask in VARIANTS or (queries and max(dims) > 128) else BLOCKS[max(dims)]
 
 
@@ -69,6 +71,8 @@ def configurations(quick):
     wanted = ((64, 64), (128, 128), (192, 128)) if quick else HEAD_DIMS
     for dims, mask, transposed, scales in itertools.product(wanted, ("full", "causal"), (False, True), ("tensor", "blocks")):
         yield "f8E4M3FN", dims, mask, transposed, scales
+    for dims, transposed in itertools.product(((64, 64), (128, 128)), (False, True)):
+        yield "f8E4M3FN", dims, "causal", transposed, "heads"
     for transposed in (False, True):
         yield "f8E5M2", (128, 128), "full", transposed, "tensor"
     for dims, transposed, promote in itertools.product(((64, 64), (192, 128)), (False, True), (1, 4)):
@@ -159,6 +163,11 @@ def check(source, parameters, lengths, inputs):
             own[2] = own[2].log2().ceil().exp2()
         arguments += own
         exact = [x * y[..., None].double() for x, y in zip(exact, own)]
+    elif scales == "heads":
+        own = [torch.rand(BATCH, KV_HEADS, device="cuda") + 0.5 for _ in "qkv"]
+        arguments += own
+        wide = [own[0].repeat_interleave(HEADS // KV_HEADS, 1), *own[1:]]
+        exact = [x * y[..., None, None].double() for x, y in zip(exact, wide)]
     else:
         arguments.append(0.75)
         exact[2] = exact[2] * 0.75
