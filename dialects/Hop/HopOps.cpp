@@ -127,6 +127,17 @@ LogicalResult PipeLoadOp::verify() {
   return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices(), getBox());
 }
 
+LogicalResult L2PrefetchOp::verify() {
+  auto argument = dyn_cast<BlockArgument>(getView());
+  if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
+    return emitOpError("takes its view straight from the kernel's arguments");
+  auto view = cast<tile::ViewType>(getView().getType());
+  if (static_cast<int64_t>(getIndices().size()) != view.getRank())
+    return emitOpError("takes one index per dimension of the view; got ")
+           << getIndices().size() << " for " << view;
+  return success();
+}
+
 LogicalResult BulkLoadOp::verify() {
   RankedTensorType tile = getDestination().getType().getTile();
   if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))

@@ -52,6 +52,22 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread]> {
   let hasVerifier = 1;
 }
 
+def Hop_L2PrefetchOp : Hop_Op<"l2_prefetch", [Hop_OnOneThread]> {
+  let summary = "Brings elements into the L2 cache that other roles will load";
+  let description = [{
+    `count` elements along the last dimension of the view, from the indices on; those outside of the view are left out.
+    The thread goes on at once (PTX ISA 9.7.9.15, prefetch), and a later load of these elements by any role finds them in
+    the cache. The view is an argument of the kernel.
+
+    ```mlir
+    hop.l2_prefetch %scales[%b, %row], 128 : !tile.view<[B, S], f32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, ConfinedAttr<I64Attr, [IntPositive]>:$count);
+  let assemblyFormat = "$view `[` $indices `]` `,` $count attr-dict `:` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
 def Hop_PipeWaitOp : Hop_Op<"pipe.wait", [Hop_ReadsPipe, Hop_OnAllThreads]> {
   let summary = "Waits for the next slot to be filled";
   let description = [{

@@ -85,6 +85,9 @@ constexpr int64_t lanesPerRow = 4;
 
 /// Bytes that a thread loads or stores at once (PTX ISA 9.7.9.8: vectors have 128 bits).
 constexpr int64_t widestAccess = 16;
+/// Bytes that the L2 cache takes from memory at once (CUDA C++ Best Practices Guide, "Coalesced
+/// Access to Global Memory").
+constexpr int64_t sectorBytes = 32;
 /// Bytes of a register (PTX ISA 5.2: registers of 32 bits make up wider ones).
 constexpr int64_t registerBytes = 4;
 /// Bytes and alignment of a tensor map, and the alignment of the tensor (CUDA Driver API,

@@ -44,7 +44,7 @@ def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get t
 
 def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the grid run", [
     I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
-    I32EnumAttrCase<"Descending", 2, "descending">]> {
+    I32EnumAttrCase<"Descending", 2, "descending">, I32EnumAttrCase<"Narrow", 3, "narrow">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -180,10 +180,12 @@ defvar Tile_ScheduleFields = [
     Chosen<"with a producer `dynamic` where tiles differ in work or dots depend on each other, else `static`">,
     "a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes "
     "the next tile from a counter">,
-  ScheduleField<"order", CaseOf<Tile_OrderKind>, Chosen<"the longest tiles first">,
+  ScheduleField<"order", CaseOf<Tile_OrderKind>,
+    Chosen<"the longest tiles first; `narrow` where some tiles are loaded by one of two grid indices and others by the other">,
     "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
-    "within a section of the other indices. `descending` is longest first for a causal mask. With `persistent = none` "
-    "the order is the launch's: `linear`">,
+    "within a section of the other indices. `descending` is longest first for a causal mask. `narrow`: of a grid of two "
+    "dimensions, that of the smaller extent fastest, which a launch decides: tiles that run together then share the most of what "
+    "they load. With `persistent = none` the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
     Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin at different steps, else 2">,

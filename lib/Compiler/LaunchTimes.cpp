@@ -204,6 +204,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   model.section = *schedule.getSection();
   switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
+  case tile::OrderKind::Narrow: // of tiles that take equally long
     model.order = runtime::TIME_LINEAR;
     break;
   case tile::OrderKind::Ascending:

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IndexDependence.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -88,4 +89,23 @@ Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
     trend = combine(trend, difference(upper, lower));
   });
   return trend;
+}
+
+bool tessera::sharesAlongBoth(tile::KernelOp kernel) {
+  if (kernel.getGrid().size() != 2)
+    return false;
+  IndexDependence rows(kernel.getGridIndex(0)), columns(kernel.getGridIndex(1));
+  bool byRows = false, byColumns = false;
+  kernel.walk([&](tile::LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (!type || type.getRank() != 2 || !load->getParentOfType<scf::ForOp>())
+      return;
+    auto dependsOn = [&](const IndexDependence &index) {
+      return llvm::any_of(load.getIndices(), [&](Value v) { return index.contains(v); });
+    };
+    bool ofRow = dependsOn(rows), ofColumn = dependsOn(columns);
+    byRows |= ofRow && !ofColumn;
+    byColumns |= ofColumn && !ofRow;
+  });
+  return byRows && byColumns;
 }

@@ -26,6 +26,11 @@ Trend trendOf(mlir::Value value, mlir::Value index);
 /// How the trip counts of the kernel's loops change as grid index `dim` grows.
 Trend workTrend(tile::KernelOp kernel, unsigned dim);
 
+/// Whether the grid has two dimensions and some tiles of loops are loaded by the one index alone,
+/// others by the other, as those of a matrix product: the shape of what runs together decides how
+/// much of them is the same.
+bool sharesAlongBoth(tile::KernelOp kernel);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_GRIDORDER_H

@@ -39,6 +39,12 @@ public:
   Value div(Value a, Value b) { return make<arith::DivUIOp>(a, b); }
   Value rem(Value a, Value b) { return make<arith::RemUIOp>(a, b); }
   Value min(Value a, Value b) { return make<arith::MinUIOp>(a, b); }
+  Value isMore(Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ugt, a, b);
+  }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  }
   Value max(Value a, Value b) { return make<arith::MaxUIOp>(a, b); }
   Value extent(Attribute extent) {
     if (auto name = dyn_cast<StringAttr>(extent))
@@ -87,7 +93,13 @@ public:
   SmallVector<Value> indicesOf(Value number, OpBuilder &builder, Location loc) const {
     IndexBuilder b(builder, loc);
     Value first, rest;
-    if (order == OrderKind::Linear) {
+    if (order == OrderKind::Narrow) {
+      Value isTall = b.isMore(b.extent(extentOf(kernel, 0)), b.extent(extentOf(kernel, 1)));
+      Value inner = b.select(isTall, counts[1], counts[0]);
+      Value fast = b.rem(number, inner), slow = b.div(number, inner);
+      first = b.select(isTall, slow, fast);
+      rest = b.select(isTall, fast, slow);
+    } else if (order == OrderKind::Linear) {
       first = b.rem(number, counts.front());
       rest = b.div(number, counts.front());
     } else {
@@ -111,6 +123,8 @@ public:
       first = b.add(b.mul(first, b.constant(cluster)), rank);
     }
     SmallVector<Value> indices = {first};
+    if (order == OrderKind::Narrow)
+      return {first, rest};
     for (Value count : llvm::drop_begin(counts)) {
       indices.push_back(b.rem(rest, count));
       rest = b.div(rest, count);
@@ -119,6 +133,10 @@ public:
   }
 
 private:
+  static Attribute extentOf(hop::KernelOp kernel, unsigned dim) {
+    return cast<tile::GridDimAttr>(kernel.getGrid()[dim]).getExtent();
+  }
+
   hop::KernelOp kernel;
   OrderKind order;
   int64_t rounds;            ///< of the thread blocks, that a section takes
@@ -140,6 +158,11 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       return signalPassFailure();
     if (kernel.getGrid().empty()) {
       kernel.emitError("has no grid over whose tiles a thread block could walk");
+      return signalPassFailure();
+    }
+    if (schedule.order == OrderKind::Narrow && kernel.getGrid().size() != 2) {
+      kernel.emitError("has a grid of ")
+          << kernel.getGrid().size() << " dimensions, and order = narrow is for one of two";
       return signalPassFailure();
     }
     drawsFirst =

@@ -30,6 +30,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
       })
       .Case([&](hop::BarrierArriveOp arrive) { return emitArrive(arrive), success(); })
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
+      .Case([&](hop::L2PrefetchOp prefetch) { return emitL2Prefetch(prefetch), success(); })
       .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
       .Case([&](hop::GatherOp gather) { return emitCopies(gather); })
       .Case([&](hop::StageOp stage) { return emitStage(stage), success(); })
@@ -205,6 +206,24 @@ void Emitter::moveToPart(const TensorMap &map, Values &coordinates, Value &addre
       mul(rowPart, slice.step), map.box.getCarries(slice.dim),
       [&](Value number, int64_t extent) { return divideBy(number, extent); }, place);
   address = add(add(address, mul(chunk, map.layout.chunkBytes())), mul(row, map.layout.swizzle));
+}
+
+/// One instruction for each sector that holds elements inside of the view.
+void Emitter::emitL2Prefetch(hop::L2PrefetchOp op) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  int64_t step = hopper::sectorBytes / view.getElementBytes();
+  Values place = llvm::map_to_vector(op.getIndices(), [&](Value index) { return scalar(index); });
+  int64_t count = op.getCount();
+  // Whoever loads a scalar has said that it is there.
+  if (count == 1)
+    return assembly("prefetch.global.L2 [$0];", "l", {placeAddress(op.getView(), place)}, {}),
+           void();
+  Value first = place.back(), extent = extentOf(view, view.getRank() - 1);
+  for (int64_t i = 0; i < count; i += step) {
+    place.back() = add(first, i);
+    assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n@p prefetch.global.L2 [$0];\n}", "l,r",
+             {placeAddress(op.getView(), place), toI32(isBelow(place.back(), extent))}, {});
+  }
 }
 
 void Emitter::emitBulkLoad(hop::BulkLoadOp op) {

@@ -238,6 +238,7 @@ private:
   void emitSlice(hop::SliceOp op);
   void emitOverlay(hop::OverlayOp op);
   void emitStaging(hop::StagingOp op);
+  void emitL2Prefetch(hop::L2PrefetchOp op);
   void emitBulkLoad(hop::BulkLoadOp op);
   void emitBulkStore(hop::BulkStoreOp op);
   void emitCopies(hop::BulkStoreOp op, const TensorMap &map, const SharedPlace &source);

@@ -52,6 +52,12 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       result.access[argumentOf(load.getView())] |= 1;
       result.addAccess(load.getView(), load.getIndices(), load.getType());
+    } else if (auto prefetch = dyn_cast<hop::L2PrefetchOp>(op)) {
+      auto view = cast<tile::ViewType>(prefetch.getView().getType());
+      result.addAccess(prefetch.getView(), prefetch.getIndices(), view.getElementType());
+      int64_t last = view.getRank() - 1;
+      if (prefetch.getCount() > 1 && view.getStaticDim(last) == ShapedType::kDynamic)
+        result.addUnique({LaunchParameter::Dim, 0, 0, view.getDimName(last)});
     } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
       result.access[argumentOf(gather.getView())] |= 1;
       result.addAccess(gather.getView(), gather.getIndices(), gather.getType());

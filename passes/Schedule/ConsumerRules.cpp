@@ -110,6 +110,13 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
     return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
            "order = "
            "linear";
+  tile::KernelOp own = kernel;
+  if (fields.order == OrderKind::Narrow && own.getGrid().size() != 2)
+    return llvm::formatv(
+               "order = narrow is for a grid of two dimensions, and this one has {0}; use "
+               "order = linear",
+               own.getGrid().size())
+        .str();
   if (sharesByProducer && !candidate.isSpecialized())
     return "the loops around what a cluster loads together run longer in some of its blocks, which "
            "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";

@@ -295,6 +295,7 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
     fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
                    : shortFirst                               ? OrderKind::Descending
                    : trend == Trend::Decreasing               ? OrderKind::Ascending
+                   : sharesAlongBoth(kernel)                  ? OrderKind::Narrow
                                                               : OrderKind::Linear;
   if (!fields.section)
     fields.section = 2;

@@ -18,6 +18,8 @@ static hop::SharedType slotType(Value pipe) {
 }
 
 LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
+  if (assignment.prefetches(role, load))
+    return writePrefetch(load, builder), success();
   if (!plan.isPiped(load))
     return cloneDirectLoad(load, builder), success();
   PipeInfo &info = plan.pipeOf(load);
@@ -35,6 +37,12 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
   else
     writeWait(load.getResult(), info, builder);
   return success();
+}
+
+void Slicer::writePrefetch(tile::LoadOp load, OpBuilder &builder) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  hop::L2PrefetchOp::create(builder, load.getLoc(), whole.lookup(load.getView()),
+                            wholeOf(load.getIndices()), type ? type.getNumElements() : 1);
 }
 
 void Slicer::cloneGather(tile::GatherOp gather, OpBuilder &builder) {

@@ -24,6 +24,8 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
   });
   if (walk.wasInterrupted())
     return failure();
+  if (roles.front().loads && roles.front().isElected() && failed(assignment.assignPrefetches(0)))
+    return failure();
   for (auto [number, role] : llvm::enumerate(roles))
     if ((role.sums && failed(assignment.assignSums(number))) ||
         (role.transposes && failed(assignment.assignTransposes(number))) ||
@@ -64,6 +66,58 @@ LogicalResult RoleAssignment::assignCopy(Operation *access, ValueRange indices, 
   insert(operations, access, role);
   return success(succeeded(needAll(indices, role)) &&
                  succeeded(assignControl(access->getParentOp(), role)));
+}
+
+/// What `index` is computed from, by arithmetic on scalars alone, is there in each role: grid
+/// indices, extents, and induction variables.
+static bool isArithmetic(Value index) {
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return !loop || argument == loop.getInductionVar();
+  }
+  Operation *op = index.getDefiningOp();
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         !isa<RankedTensorType>(index.getType()) && llvm::all_of(op->getOperands(), isArithmetic);
+}
+
+/// Whether `role` runs the control flow around `load` anyway, and knows its place by arithmetic.
+bool RoleAssignment::knowsPlace(tile::LoadOp load, unsigned role) const {
+  for (Operation *op = load->getParentOp(); op != kernel; op = op->getParentOp())
+    if (!runs(role, op))
+      return false;
+  return llvm::all_of(load.getIndices(), isArithmetic);
+}
+
+/// Whether `load` is of a scalar in each iteration of a loop that multiplies.
+static bool isOfIteration(tile::LoadOp load) {
+  auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
+  return loop && !isa<RankedTensorType>(load.getType()) &&
+         !loop.getBody()->getOps<tile::DotOp>().empty() &&
+         llvm::any_of(load.getIndices(), [&](Value v) { return !loop.isDefinedOutsideOfLoop(v); });
+}
+
+/// Where the others load a scalar in each iteration, as the scale of a block, has `role`, which is
+/// ahead of them, bring these into the L2 cache, and the rows of values that the kernel loads
+/// beside. Elsewhere it gains nothing (docs/lab/fp8.md). Not what the kernel stores.
+LogicalResult RoleAssignment::assignPrefetches(unsigned role) {
+  DenseSet<Value> stored;
+  kernel.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+  kernel.walk([&](tile::ScatterAddOp add) { stored.insert(add.getView()); });
+  SmallVector<tile::LoadOp> loads;
+  kernel.walk([&](tile::LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (!plan->isPiped(load) && !(type && type.getRank() > 1) && !load.getBox() &&
+        !stored.contains(load.getView()) && !has(role, load.getResult()) && knowsPlace(load, role))
+      loads.push_back(load);
+  });
+  if (llvm::none_of(loads, isOfIteration))
+    return success();
+  for (tile::LoadOp load : loads) {
+    insert(prefetched, load.getOperation(), role);
+    if (failed(assignCopy(load, load.getIndices(), role)))
+      return failure();
+  }
+  return success();
 }
 
 /// `role` hands a result to the role that stores it.

@@ -72,6 +72,10 @@ public:
     return plan->pipeOf(access).filler == role;
   }
   bool reads(unsigned role, PipeKey pipe) const { return contains(readers, pipe, role); }
+  /// Whether the role only brings into the cache what other roles load: it has no use for it.
+  bool prefetches(unsigned role, tile::LoadOp load) const {
+    return contains(prefetched, load.getOperation(), role) && !has(role, load.getResult());
+  }
 
 private:
   using RoleSet = llvm::SmallBitVector;
@@ -89,6 +93,8 @@ private:
 
   mlir::LogicalResult assign(mlir::Operation *op, unsigned role);
   mlir::LogicalResult assignCopy(mlir::Operation *access, mlir::ValueRange indices, unsigned role);
+  mlir::LogicalResult assignPrefetches(unsigned role);
+  bool knowsPlace(tile::LoadOp load, unsigned role) const;
   mlir::LogicalResult assignResult(tile::StoreOp store, unsigned role);
   mlir::LogicalResult assignReads(mlir::Operation *access, unsigned role);
   mlir::LogicalResult assignSums(unsigned role);
@@ -104,7 +110,7 @@ private:
   tile::KernelOp kernel;
   PipePlan *plan;
   llvm::ArrayRef<RoleSpec> roles;
-  llvm::DenseMap<mlir::Operation *, RoleSet> operations;
+  llvm::DenseMap<mlir::Operation *, RoleSet> operations, prefetched;
   llvm::DenseMap<mlir::Value, RoleSet> values;
   llvm::DenseMap<PipeKey, RoleSet> readers;
 };

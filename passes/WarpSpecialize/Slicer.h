@@ -76,6 +76,7 @@ private:
 
   // What crosses the boundary of a role.
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
+  void writePrefetch(tile::LoadOp load, OpBuilder &builder);
   void cloneGather(tile::GatherOp gather, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   llvm::SmallVector<Value> wholeOf(mlir::ValueRange values) const {

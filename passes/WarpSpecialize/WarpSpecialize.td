@@ -24,6 +24,11 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     computed from, are the producer's, which loads them while it waits for a slot. What takes a producer of one thread is
     refused beside it: clusters, `persistent = dynamic`, a writer, lent slots.
 
+    What the consumers load from memory themselves comes late where a loop with dots loads a scalar in each iteration, such as
+    the scale of a block. There the producer of one thread brings it into the L2 cache in the same iteration, ahead of them
+    (`hop.l2_prefetch`), and scalars and tiles of rank 1 that the kernel loads elsewhere: what it does not store, where it
+    knows the place by arithmetic on grid indices, extents and induction variables.
+
     The rows of every tile that depends on a dot's rows are divided among the consumer warpgroups: of a tile whose
     rows run over several dimensions of a view (`box`) whole rows of an outer dimension, or equal parts of those of
     an inner one. What would be no box is refused. A product that contracts divided rows, of a computed tile that is

@@ -1819,3 +1819,39 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
     %sum = hop.combine_all sum %tile through %exchange : !Half, !hop.buffer<tensor<1xi32>, 4> -> f32
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[B, M], f32>], grid = [], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[B, M], f32>):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{takes one index per dimension of the view; got 1 for '!tile.view<[B, M], f32>'}}
+    hop.l2_prefetch %x[%c0], 8 : !tile.view<[B, M], f32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M], f32>):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{attribute 'count' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+    hop.l2_prefetch %x[%c0], 0 : !tile.view<[M], f32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M], f32>):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{one thread}}
+    hop.l2_prefetch %x[%c0], 8 : !tile.view<[M], f32>
+  }
+}

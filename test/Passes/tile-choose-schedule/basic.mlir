@@ -45,7 +45,7 @@
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = static, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any>
+// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = static, order = narrow, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any>
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
 // STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma, staging = own,
