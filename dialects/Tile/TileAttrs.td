@@ -133,6 +133,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       /// Whether the first dot of an iteration runs ahead by itself, beside the last ones of the one before
       /// (`tile-overlap`).
       bool leadsAlone() const { return overlap == 1 && lead == 1; }
+      /// Whether operands in registers are read while their products run: a reducer gets its operand
+      /// under the product of the same tile, and work on a tile goes on under its product.
+      bool keepsOperands() const { return leadsAlone() || placement == PlacementKind::apart; }
       /// Gives the absent fields their defaults, where these are always the same.
       void setFixedDefaults();
       /// Calls `take(name, value)` for every field that is set, with its value as text.

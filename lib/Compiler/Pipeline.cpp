@@ -73,6 +73,8 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createPinWaits());
   kernels.addPass(createPinWork());
   kernels.addPass(createCheckPipes());
+  // Behind the check, which wants the same loops in all roles.
+  kernels.addPass(createJoinLoops());
 }
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {

@@ -50,6 +50,34 @@ def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def JoinLoops : Pass<"hop-join-loops", "::tessera::hop::KernelOp"> {
+  let summary = "Join loops that follow each other and do the same, where a thread waits for tickets";
+  let description = [{
+    `tile-split-loops` cuts a loop where its masks are needed. A role that has no masks has all pieces too, and they are
+    alike. Two loops over [a, b) and [b, c) with the same body are one over [min(a, b), max(b, c)), also where one of them
+    has no iterations.
+
+    That is done in roles that wait for tickets (`sums = fixed`): a thread that stores has few registers, and the bounds
+    of its neighbours' loops take some of them. Other roles keep their pieces.
+
+    ```mlir
+    scf.for %i = %a to %b step %c1 {
+      hop.ticket.wait %DQ[%i] tile [64, 128] is %from : !tile.view<[SQ, 128], f32>
+    }
+    scf.for %i = %b to %c step %c1 {
+      hop.ticket.wait %DQ[%i] tile [64, 128] is %from : !tile.view<[SQ, 128], f32>
+    }
+    // becomes
+    %first = arith.minsi %a, %b : index
+    %past = arith.maxsi %b, %c : index
+    scf.for %i = %first to %past step %c1 {
+      hop.ticket.wait %DQ[%i] tile [64, 128] is %from : !tile.view<[SQ, 128], f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def LoadOnce : Pass<"hop-load-once", "::tessera::hop::KernelOp"> {
   let summary = "Load what all tiles of the grid need once for each thread block";
   let description = [{

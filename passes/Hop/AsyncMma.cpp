@@ -66,11 +66,12 @@ class BlockRewriter {
 public:
   /// With `copiesOperands` a product multiplies a copy of an operand in registers that is read
   /// while it is in flight; otherwise that waits for it.
-  BlockRewriter(Block &block, bool copiesOperands) : block(block), copiesOperands(copiesOperands) {}
+  /// With `arePacksPlaced` the plan of the loop has put the packs of operands.
+  BlockRewriter(Block &block, bool copiesOperands, bool arePacksPlaced)
+      : block(block), copiesOperands(copiesOperands), arePacksPlaced(arePacksPlaced) {}
 
   void run() {
-    // Where operands are copied, the plan of the loop has put their packs.
-    if (!copiesOperands)
+    if (!arePacksPlaced)
       sinkPacks();
     for (Operation &op : llvm::make_early_inc_range(block))
       visit(&op);
@@ -134,7 +135,7 @@ private:
     }
     for (Region &region : op->getRegions())
       for (Block &inner : region)
-        BlockRewriter(inner, copiesOperands).run();
+        BlockRewriter(inner, copiesOperands, arePacksPlaced).run();
   }
 
   /// One past the last flight whose result or whose operand in registers `op` uses: what is no
@@ -273,23 +274,22 @@ private:
   }
 
   Block &block;
-  bool copiesOperands;
+  bool copiesOperands, arePacksPlaced;
   SmallVector<InFlight, 4> inFlight;
 };
 
 struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {
   void runOnOperation() override {
-    bool copiesOperands = getOperation().getSchedule().getFields().leadsAlone();
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      runOnRole(role, copiesOperands);
+      runOnRole(role, getOperation().getSchedule().getFields());
   }
 
-  void runOnRole(hop::RoleOp role, bool copiesOperands) {
+  void runOnRole(hop::RoleOp role, const tile::ScheduleFields &schedule) {
     // A role has no terminator that would end its last flights.
     Block &body = role.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Operation *end = scf::YieldOp::create(builder, role.getLoc());
-    BlockRewriter(body, copiesOperands).run();
+    BlockRewriter(body, schedule.keepsOperands(), schedule.leadsAlone()).run();
     end->erase();
   }
 };

@@ -258,9 +258,9 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     for, because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
     that read the one before it in the same shared memory.
 
-    With `overlap = 1, lead = 1` an operand in registers may be read, and not written, while its product is in flight: the
-    product multiplies a copy (`copies_a`). So dV runs under the work that makes dS of P, and dK while dS is staged for
-    another role. The loop's plan has put the packs then, and they stay there.
+    With `placement = apart` or `overlap = 1, lead = 1` an operand in registers may be read, and not written, while its
+    product is in flight: the product multiplies a copy (`copies_a`). So dV runs under the work that makes dS of P, and dK
+    while dS is staged for another role. With `lead = 1` the loop's plan has put the packs, and they stay there.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -187,7 +187,8 @@ LogicalResult Emitter::emitUnpack(Operation *op) {
   };
   // The bits of bf16 are the upper ones of f32. ptxas converts with the special functions, 16 a
   // clock and multiprocessor. Elsewhere it is left to that: there the other way is not measured.
-  bool byBits = element.isBF16() && wide.isF32() && kernel.getSchedule().getFields().leadsAlone();
+  bool byBits =
+      element.isBF16() && wide.isF32() && kernel.getSchedule().getFields().keepsOperands();
   for (Value word : words) {
     if (byBits) {
       addBits(LLVM::ShlOp::create(builder, loc, word, i32(16)));

@@ -68,15 +68,12 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
 }
 
 /// How the sums of a reducer leave. A thread waits for tickets longer than it copies, and a writer
-/// waits while the reducer goes on. Where it has to know whether a neighbour comes to a tile, its
-/// registers do not suffice.
+/// waits while the reducer goes on.
 StoreKind ScheduleSearch::chooseStoreOfSums(const ScheduleFields &fields) const {
   if (sums.empty() || !sumsLeaveInBulk())
     return StoreKind::direct;
-  bool allCome =
-      llvm::all_of(ordered.sums, [](const OrderedSum &sum) { return sum.loops.empty(); });
   bool waits = ordersSums(fields) && fields.placement == PlacementKind::apart;
-  return waits && allCome ? StoreKind::writer : StoreKind::tma;
+  return waits ? StoreKind::writer : StoreKind::tma;
 }
 
 /// Why the sums of `candidate` cannot have the order that is asked for.

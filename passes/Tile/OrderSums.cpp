@@ -7,6 +7,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/OrderedSums.h"
 #include "passes/Tile/TilePasses.h"
@@ -73,11 +74,15 @@ TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool abov
     builder.setInsertionPoint(loop);
     IRMapping mapping;
     mapping.map(index, other);
-    auto boundOf = [&](Value bound) {
-      return dependence.contains(bound) ? dependence.recompute(bound, mapping, builder) : Value();
+    // A bound that this grid point has passed the neighbour has too, if it is no further there.
+    auto boundOf = [&](Value bound, Trend passed) {
+      return trendOf(bound, index) == passed || !dependence.contains(bound)
+                 ? Value()
+                 : dependence.recompute(bound, mapping, builder);
     };
-    Value lower = boundOf(loop.getLowerBound());
-    result.bounds.push_back({lower, boundOf(loop.getUpperBound())});
+    result.bounds.push_back(
+        {boundOf(loop.getLowerBound(), above ? Trend::Decreasing : Trend::Increasing),
+         boundOf(loop.getUpperBound(), above ? Trend::Increasing : Trend::Decreasing)});
   }
   return result;
 }

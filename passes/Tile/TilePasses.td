@@ -214,8 +214,9 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     the one before has the next higher index, else the next lower one: it has a smaller number, so that it has started.
 
     Whether a neighbour comes to a tile is asked of the bounds of the loops, computed for the neighbour's index. The bounds
-    move in one direction as the index grows, so that no one is beyond a neighbour that does not come. `X` of a ticket
-    is 1 more than the index of who added last, or 0.
+    move in one direction as the index grows, so that no one is beyond a neighbour that does not come. So of a bound the
+    neighbour on one side has passed what this grid point has, and is not compared. `X` of a ticket is 1 more than the index
+    of who added last, or 0.
 
     ```mlir
     scf.for %j = %first to %blocks step %c1 {          // %first grows with grid index %n

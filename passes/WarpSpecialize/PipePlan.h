@@ -62,7 +62,7 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
-  /// The operands of sums are handed over behind the other dots that read them.
+  /// The operands of sums are handed over behind the other dots that read them, and under these.
   bool handsOverLate = false;
   /// What a role of its own converts, by the last operation of each.
   llvm::DenseMap<mlir::Operation *, Conversion> conversions;

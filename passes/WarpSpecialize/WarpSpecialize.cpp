@@ -49,7 +49,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
-    plan->handsOverLate = schedule.leadsAlone();
+    plan->handsOverLate = schedule.keepsOperands();
     if (failed(checkGathers(kernel, schedule)))
       return failure();
     if (failed(planResults(kernel, schedule, *plan)))

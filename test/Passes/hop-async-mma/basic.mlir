@@ -277,3 +277,25 @@ hop.kernel @operand_is_copied attributes {argument_names = ["x"], argument_types
     tile.store %dh, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
+
+// So it is beside a reducer, which gets operands of that product.
+// CHECK-LABEL: hop.kernel @operand_goes_to_a_reducer
+// CHECK: %[[P:.*]] = arith.truncf
+// CHECK-NEXT: %[[F:.*]] = hop.mma_issue %[[P]], {{.*}} {copies_a}
+// CHECK-NEXT: tile.store %[[P]]
+// CHECK-NEXT: hop.mma_wait %[[F]] keep %[[P]] pending 0
+hop.kernel @operand_goes_to_a_reducer attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, lead = 0, placement = apart>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %a = hop.mma %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %p = arith.truncf %a : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
+    %d = hop.mma %p, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    tile.store %p, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
+    %dh = arith.truncf %d : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
+    tile.store %dh, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
+  }
+}

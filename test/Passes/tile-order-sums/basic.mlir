@@ -29,7 +29,8 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 
 // -----
 
-// Loops begin later for higher indices, and the highest goes first: the one before comes where its loop has begun.
+// Loops begin later for higher indices, and the highest goes first: the one before comes where its loop has begun, and
+// the one behind has begun before this one.
 !S = !tile.view<[H, M, 64], f32>
 tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64, %hk = HK) requires(HK divides H)
     schedule #tile.schedule<persistent = dynamic, order = descending, sums = fixed> {
@@ -54,15 +55,16 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
 // CHECK-LABEL: @triangle
 // CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[NEXT]]
-// CHECK: %[[LATER:.*]] = arith.subi %n, %c1
+// CHECK: %[[IS_BEHIND:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: scf.for
 // CHECK: scf.for %[[J:.*]] = %n
 // CHECK-DAG: %[[REACHED:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
 // CHECK-DAG: %[[BEFORE:.*]] = arith.andi %[[EXISTS]], %[[REACHED]]
 // CHECK-DAG: %[[PLUS_2:.*]] = arith.addi %n, %c2
 // CHECK-DAG: %[[FROM:.*]] = arith.select %[[BEFORE]], %[[PLUS_2]], %c0
-// CHECK-DAG: arith.cmpi sle, %[[LATER]], %[[J]]
-// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %{{.*}}
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[IS_BEHIND]], %[[NEXT]], %c0
+// CHECK-NOT: arith.cmpi
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
 
 // -----
 

@@ -57,7 +57,10 @@ tile.kernel @k(%x: !View, %y: !Sums, %r: !tile.view<[B, M], f32>, %z: !View) gri
 // CHECK: %[[SLOT:.*]] = hop.pipe.wait %[[ROW]]
 // CHECK-NEXT: hop.fetch %[[SLOT]] : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32>
 // CHECK-NEXT: hop.pipe.release %[[ROW]], %[[SLOT]]
+// The operand is handed over behind the product that reads it here too.
 // CHECK: %[[MADE:.*]] = arith.truncf
+// CHECK-NEXT: hop.mma %[[MADE]],
+// CHECK-NEXT: hop.pipe.release
 // CHECK-NEXT: %[[TO:.*]] = hop.pipe.acquire %[[OPERAND]]
 // CHECK-NEXT: %[[MINE:.*]] = hop.slice %[[TO]]
 // CHECK-NEXT: hop.stage %[[MADE]], %[[MINE]] : tensor<64x64xbf16>
