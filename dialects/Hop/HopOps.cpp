@@ -44,6 +44,17 @@ static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
 }
 
 LogicalResult PipeCreateOp::verify() {
+  if (auto leader = getLeader() ? getLeader().getDefiningOp<PipeCreateOp>() : PipeCreateOp()) {
+    if (leader.getLeader())
+      return emitOpError("goes with a pipe that goes with another one; name that one");
+    if (leader.getMulticast() || getMulticast())
+      return emitOpError("goes with another pipe, and blocks of a cluster fill one of the two "
+                         "together; leave out with");
+    if (leader.getPipe().getType().getSlots() != getPipe().getType().getSlots())
+      return emitOpError("has ") << getPipe().getType().getSlots()
+                                 << " slots and goes with a pipe of "
+                                 << leader.getPipe().getType().getSlots() << "; give both as many";
+  }
   return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
 }
 

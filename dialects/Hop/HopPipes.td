@@ -17,14 +17,23 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
     2` or `4` and a tile that divides among as many blocks, in whole chunks of columns or multiples of 8 rows. `label`
     names the pipe in reports.
 
+    A pipe `with` another one is filled, waited for and given back together with it: behind each of its loads and waits
+    stands one of the other pipe in the same block, and a release of the other pipe gives back both. It has as many slots;
+    both are loaded in bulk, and neither is multicast.
+
     ```mlir
     %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
     %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
+    %scales = hop.pipe.create "scales" with %k : !hop.pipe<tensor<128x64xbf16>, 2> : !hop.pipe<tensor<128xf32>, 2>
     ```
   }];
-  let arguments = (ins StrAttr:$label, UnitAttr:$multicast);
+  let arguments = (ins StrAttr:$label, UnitAttr:$multicast, Optional<Hop_PipeType>:$leader);
   let results = (outs Hop_PipeType:$pipe);
-  let assemblyFormat = "$label (`multicast` $multicast^)? attr-dict `:` qualified(type($pipe))";
+  let assemblyFormat = "$label (`multicast` $multicast^)? (`with` $leader^ `:` qualified(type($leader)))? attr-dict "
+                       "`:` qualified(type($pipe))";
+  let builders = [OpBuilder<(ins "::mlir::Type":$pipe, "::llvm::StringRef":$label,
+                                 CArg<"bool", "false">:$multicast),
+                            [{ build($_builder, $_state, pipe, label, multicast, ::mlir::Value()); }]>];
   let hasVerifier = 1;
 }
 

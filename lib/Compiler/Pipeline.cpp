@@ -79,6 +79,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
+  kernels.addPass(createJoinPipes());
   kernels.addPass(createInsertMbarriers());
   kernels.addPass(createInsertProxyFences());
   kernels.addPass(createAllocateSharedMemory());

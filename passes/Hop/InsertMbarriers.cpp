@@ -35,6 +35,8 @@ struct Ring {
   bool copied;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast;
+  /// The pipe whose barriers and places stand for this one's too.
+  Value leader;
 };
 
 /// A role's place in a ring: the next slot and the parity of its next phase.
@@ -47,7 +49,15 @@ enum class Side { Fill, Read };
 using Cursor = std::pair<Value, Side>;
 using Positions = llvm::MapVector<Cursor, Position>;
 
+/// The pipe that `op`, which fills, reads or gives back a slot of another pipe, goes with; or none.
+Value leaderOf(Operation *op) {
+  auto pipe = op->getOperand(0).getDefiningOp<hop::PipeCreateOp>();
+  return pipe ? pipe.getLeader() : Value();
+}
+
 std::optional<Cursor> cursorOf(Operation *op) {
+  if ((op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>()) && leaderOf(op))
+    return std::nullopt;
   if (op->hasTrait<hop::FillsPipe>())
     return Cursor(op->getOperand(0), Side::Fill);
   if (op->hasTrait<hop::ReadsPipe>())
@@ -206,24 +216,39 @@ private:
     }
   }
 
+  /// Starts the copy of a load into the slot at `index`, of which `full` is told.
+  void startCopy(hop::PipeLoadOp load, const Ring &ring, Value full, Value index) {
+    Location loc = load.getLoc();
+    Value slot = slotAt(loc, ring, index);
+    auto copy = hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(),
+                                        load.getBoxAttr(), slot, full, index, ring.multicast);
+    copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
+  }
+
   void rewriteLoad(hop::PipeLoadOp load, Positions &positions) {
     const Ring &ring = rings.find(load.getPipe())->second;
+    if (ring.leader) {
+      startCopy(load, ring, rings.find(ring.leader)->second.full, lastFilled.lookup(ring.leader));
+      return load.erase();
+    }
     Position &position = positions.find({load.getPipe(), Side::Fill})->second;
     Location loc = load.getLoc();
     hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
     hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
-    Value slot = slotAt(loc, ring, position.index);
-    auto copy =
-        hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), load.getBoxAttr(),
-                                slot, ring.full, position.index, ring.multicast);
-    copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
+    startCopy(load, ring, ring.full, position.index);
+    lastFilled[load.getPipe()] = position.index;
     advance(loc, ring, position);
     load.erase();
   }
 
   void rewriteWait(hop::PipeWaitOp wait, Positions &positions) {
     const Ring &ring = rings.find(wait.getPipe())->second;
+    if (ring.leader) {
+      wait.getTile().replaceAllUsesWith(slotAt(wait.getLoc(), ring, lastRead.lookup(ring.leader)));
+      return wait.erase();
+    }
     Position &position = positions.find({wait.getPipe(), Side::Read})->second;
+    lastRead[wait.getPipe()] = position.index;
     hop::BarrierWaitOp::create(rewriter, wait.getLoc(), ring.full, position.index, position.parity);
     Value slot = slotAt(wait.getLoc(), ring, position.index);
     indexOfSlot[slot] = position.index;
@@ -243,6 +268,8 @@ private:
 
   void rewriteRelease(hop::PipeReleaseOp release) {
     const Ring &ring = rings.find(release.getPipe())->second;
+    if (ring.leader)
+      return release.erase();
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
                                  indexOfSlot.lookup(release.getTile()),
                                  ring.releasedByAll.contains(role), /*copies=*/false,
@@ -467,6 +494,8 @@ private:
   hop::RoleOp role;
   IRRewriter rewriter;
   DenseMap<Value, Value> indexOfSlot;
+  /// The slot of each pipe that was filled, and read, last: those of the pipes that go with it.
+  DenseMap<Value, Value> lastFilled, lastRead;
 };
 
 struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersPass> {
@@ -481,15 +510,20 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
       if (failed(checkUse(pipe)))
         return signalPassFailure();
       rings[pipe.getPipe()] = createRing(kernel, pipe);
+      // What a fill waits for are the bytes of all that goes with it.
+      if (pipe.getLeader())
+        rings[pipe.getLeader()].bytes += rings[pipe.getPipe()].bytes;
     }
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       RoleRewriter(rings, kernel.getClusterSize(), &getContext()).run(role);
-    for (hop::PipeCreateOp pipe : pipes)
+    for (hop::PipeCreateOp pipe : llvm::reverse(pipes))
       pipe.erase();
   }
 
   /// Slots are carried through loops and conditionals of a role, and through nothing else.
   static LogicalResult checkPlace(Operation *op) {
+    if (isa<hop::PipeLoadOp, hop::PipeWaitOp>(op) && leaderOf(op))
+      return checkLed(op);
     if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
     hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());
@@ -514,6 +548,27 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     return success();
   }
 
+  /// Before a load or a wait of a pipe that goes with another one stands that of the other.
+  static LogicalResult checkLed(Operation *op) {
+    Value leader = leaderOf(op);
+    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+      if (before->getName() == op->getName() && before->getOperand(0) == leader)
+        return success();
+    InFlightDiagnostic diag = op->emitError("is of a pipe that goes with another one, of which "
+                                            "nothing like it stands before it in this block");
+    diag.attachNote(leader.getLoc()) << "the other pipe";
+    return diag;
+  }
+
+  /// The pipe, and those that go with it.
+  static SmallVector<hop::PipeCreateOp> groupOf(hop::PipeCreateOp pipe) {
+    SmallVector<hop::PipeCreateOp> group = {pipe};
+    for (Operation *user : pipe.getPipe().getUsers())
+      if (auto led = dyn_cast<hop::PipeCreateOp>(user))
+        group.push_back(led);
+    return group;
+  }
+
   Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
     OpBuilder builder(pipe);
     Location loc = pipe.getLoc();
@@ -528,6 +583,9 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     ring.multicast = pipe.getMulticast();
     ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
     ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
+    ring.leader = pipe.getLeader();
+    if (ring.leader)
+      return ring;
     ring.copied = llvm::any_of(pipe.getPipe().getUsers(), [](Operation *user) {
       auto acquire = dyn_cast<hop::PipeAcquireOp>(user);
       return acquire && acquire.isFilledByCopies();
@@ -537,7 +595,8 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
                                         countFills(pipe, ring.committedByAll), IntegerAttr());
     int64_t releases = 0;
     for (hop::RoleOp role : hop::getReaders(pipe)) {
-      bool byAll = isReleasedByAll(pipe, role);
+      bool byAll = llvm::any_of(groupOf(pipe),
+                                [&](hop::PipeCreateOp of) { return isReleasedByAll(of, role); });
       if (byAll)
         ring.releasedByAll.insert(role);
       releases += byAll ? role.getNumThreads() : role.getNumWarpgroups();

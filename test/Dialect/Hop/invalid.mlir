@@ -1855,3 +1855,34 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.l2_prefetch %x[%c0], 8 : !tile.view<[M], f32>
   }
 }
+
+// -----
+
+hop.kernel @led_slots attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  // expected-error@+1 {{has 3 slots and goes with a pipe of 2; give both as many}}
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64xf32>, 3>
+}
+
+// -----
+
+hop.kernel @led_twice attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64xf32>, 2>
+  // expected-error@+1 {{goes with a pipe that goes with another one; name that one}}
+  %w = hop.pipe.create "s" with %v : !hop.pipe<tensor<64xf32>, 2> : !hop.pipe<tensor<64xf32>, 2>
+}
+
+// -----
+
+hop.kernel @led_multicast attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  // expected-error@+1 {{goes with another pipe, and blocks of a cluster fill one of the two together; leave out with}}
+  %v = hop.pipe.create "r" multicast with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64x64xbf16>, 2>
+}

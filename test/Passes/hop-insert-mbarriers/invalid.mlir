@@ -116,3 +116,20 @@ hop.kernel @twice attributes {argument_names = ["x"], argument_types = [!tile.vi
     hop.pipe.release %p, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// -----
+
+// A pipe goes with another one in each block that fills or reads it.
+hop.kernel @led attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  // expected-note@+1 {{the other pipe}}
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64xf32>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{is of a pipe that goes with another one, of which nothing like it stands before it in this block}}
+    hop.pipe.load %v, %r[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+  }
+}

@@ -1,0 +1,253 @@
+// Pipes of small tiles that are in step with a pipe of large ones, and pipes that are not.
+//
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes,hop-insert-mbarriers))' | FileCheck %s --check-prefix=PLACES
+
+!Tiles = !hop.pipe<tensor<64x64xbf16>, 2>
+!Rows = !hop.pipe<tensor<64xf32>, 2>
+!More = !hop.pipe<tensor<64x64xbf16>, 3>
+!Others = !hop.pipe<tensor<64xf32>, 3>
+!Tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!Row = !hop.shared<tensor<64xf32>, rows = 64>
+
+// The load of the rows goes behind that of the tile, past that of a third pipe.
+// REMARK: remark: pipe 'r' goes with 'x': one barrier is told of both tiles
+// CHECK-LABEL: hop.kernel @joined
+// CHECK: %[[P:.*]] = hop.pipe.create "x"
+// CHECK: %[[V:.*]] = hop.pipe.create "r" with %[[P]]
+// CHECK: hop.pipe.load %[[P]]
+// CHECK-NEXT: hop.pipe.load %[[V]]
+// CHECK-NEXT: hop.pipe.load
+// One barrier expects the bytes of both, one wait and one release, of each thread that reads rows, stand for both.
+// PLACES-LABEL: hop.kernel @joined
+// PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 1
+// PLACES: %[[EMPTY:.*]] = hop.barriers "x.empty" count 128
+// PLACES: %[[ROWS:.*]] = hop.buffer "r"
+// PLACES-NOT: "r.full"
+// PLACES: hop.barrier.wait %[[EMPTY]][%[[I:.*]]],
+// PLACES: hop.barrier.expect %[[FULL]][%[[I]]] bytes 8448
+// PLACES: hop.bulk_load {{.*}}, %[[FULL]][%[[I]]]
+// PLACES: %[[SLOT:.*]] = hop.slot %[[ROWS]][%[[I]]]
+// PLACES-NEXT: hop.bulk_load {{.*}}, %[[SLOT]], %[[FULL]][%[[I]]]
+// PLACES: hop.role @consumer
+// PLACES: hop.barrier.wait %[[FULL]][%[[J:.*]]],
+// PLACES: hop.slot %[[ROWS]][%[[J]]]
+// PLACES: hop.barrier.arrive %[[EMPTY]][%[[J]]] all
+hop.kernel @joined attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !Tiles
+  %o = hop.pipe.create "o" : !Tiles
+  %v = hop.pipe.create "r" : !Rows
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %o, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      %s = hop.pipe.wait %o : !Tiles -> !Tile
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      hop.pipe.release %o, %s : !Tiles, !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// Where the rows come first, the load and the wait of the tile move up to theirs.
+// REMARK: remark: pipe 'r' goes with 'x': one barrier is told of both tiles
+// CHECK-LABEL: hop.kernel @first
+// CHECK: %[[P:.*]] = hop.pipe.create "x"
+// CHECK: %[[V:.*]] = hop.pipe.create "r" with %[[P]]
+// CHECK: hop.pipe.load %[[P]]
+// CHECK-NEXT: hop.pipe.load %[[V]]
+// CHECK: hop.pipe.wait %[[P]]
+// CHECK-NEXT: hop.pipe.wait %[[V]]
+hop.kernel @first attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %v = hop.pipe.create "r" : !Rows
+  %p = hop.pipe.create "x" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// A third pipe stands between: the producer would wait for its slot in another order.
+// CHECK-LABEL: hop.kernel @third
+// CHECK-NOT: with
+hop.kernel @third attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %v = hop.pipe.create "r" : !Rows
+  %o = hop.pipe.create "o" : !More
+  %p = hop.pipe.create "x" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+      hop.pipe.load %o, %x[%i, %c0] : !More, !tile.view<[M, 64], bf16>
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      %s = hop.pipe.wait %o : !More -> !Tile
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      hop.pipe.release %o, %s : !More, !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// The rows are given back last, and the tile would be with them.
+// CHECK-LABEL: hop.kernel @last
+// CHECK-NOT: with
+hop.kernel @last attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !Tiles
+  %v = hop.pipe.create "r" : !Rows
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %p, %t : !Tiles, !Tile
+      hop.pipe.release %v, %u : !Rows, !Row
+    }
+  }
+}
+
+// Its next slot is read ahead.
+// CHECK-LABEL: hop.kernel @ahead
+// CHECK-NOT: with
+hop.kernel @ahead attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !Tiles
+  %v = hop.pipe.create "r" : !Rows
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %a = hop.pipe.peek %p : !Tiles -> !Tile
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// Other numbers of slots get out of step.
+// CHECK-LABEL: hop.kernel @slots
+// CHECK-NOT: with
+hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !Tiles
+  %v = hop.pipe.create "r" : !Others
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %v, %r[%c0, %i] : !Others, !tile.view<[B, M], f32>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      %u = hop.pipe.wait %v : !Others -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Others, !Row
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// No small tile.
+// CHECK-LABEL: hop.kernel @large
+// CHECK-NOT: with
+// CHECK-LABEL: end
+hop.kernel @large attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !Tiles
+  %o = hop.pipe.create "o" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+      hop.pipe.load %o, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      %s = hop.pipe.wait %o : !Tiles -> !Tile
+      hop.pipe.release %o, %s : !Tiles, !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// REMARK-NOT: remark
+module @end {}
