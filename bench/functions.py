@@ -194,7 +194,7 @@ def make_lists(problem, kernel, lister, given):
     rows, columns = (int(kernel.bundle.parameters[name]) for name in ("BM", "BN"))
     tiles, length = -(-problem.seqlen // rows), -(-problem.seqlen // columns)
     lists, counts = (
-        torch.zeros((problem.batch, 1, tiles, size), device="cuda", dtype=torch.int32) for size in (length, 2)
+        torch.zeros((problem.batch, 1, tiles, size), device="cuda", dtype=torch.int32) for size in (length, 3)
     )
     q, k, _ = problem.transposed()
     lister(q=q, k=k, visit_lists=lists, visit_counts=counts, **given)

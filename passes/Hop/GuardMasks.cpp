@@ -26,6 +26,14 @@ struct Guarded {
   SmallVector<InductionBound> bounds;
 };
 
+/// Whether all that is computed from `value` is computed for `end`.
+static bool isOnlyFor(Value value, Value end) {
+  return value == end || (!value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *op) {
+           return op->getNumResults() == 1 && op->getNumRegions() == 0 &&
+                  isOnlyFor(op->getResult(0), end);
+         }));
+}
+
 /// Rewrites one mask.
 class MaskGuard {
 public:
@@ -76,18 +84,25 @@ private:
     scf::YieldOp::create(builder, value);
     builder.setInsertionPointToStart(conditional.elseBlock());
     IRMapping copies;
+    own = term.condition;
     scf::YieldOp::create(builder, masked(copyTiles(term.condition, copies), value));
     return conditional.getResult(0);
   }
 
+  /// Whether a load is for one part of a mask of several alone. Parts are apart where one seldom
+  /// hides anything, and registers that wait for elements could not be used for anything else.
+  bool loadsForPart(Operation *op) {
+    return guarded.size() > 1 && isa<tile::LoadOp>(op) && isOnlyFor(op->getResult(0), own);
+  }
+
   /// A copy of the operations on index tiles and masks that `value` is computed by. Numbers that it
   /// compares are not computed twice, nor is what a loop or a product gives; and loads begin before
-  /// it is known whether they are needed.
+  /// it is known whether they are needed, but for those of a part.
   Value copyTiles(Value value, IRMapping &copies) {
     Operation *op = value.getDefiningOp();
     auto tile = dyn_cast<RankedTensorType>(value.getType());
     if (!op || !tile || isa<FloatType>(tile.getElementType()) || op->getNumRegions() != 0 ||
-        op->getNumResults() != 1 || !isMemoryEffectFree(op))
+        op->getNumResults() != 1 || (!isMemoryEffectFree(op) && !loadsForPart(op)))
       return value;
     if (Value copy = copies.lookupOrNull(value))
       return copy;
@@ -97,7 +112,8 @@ private:
   }
 
   arith::SelectOp select;
-  bool arm; ///< the one that is computed
+  bool arm;  ///< the one that is computed
+  Value own; ///< the condition whose branch is written
   ImplicitLocOpBuilder builder;
   SmallVector<Guarded> guarded;
   SmallVector<Value> kept;

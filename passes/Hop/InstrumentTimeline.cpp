@@ -57,13 +57,13 @@ int64_t costOf(Operation *op) {
   return elements * (isSpecial ? 8 : 1);
 }
 
-/// Whether an operation is a stage of its own. Others are parts of a stretch, or of the stage
-/// before them.
+/// Whether an operation is a stage of its own, with what is in it. Others are parts of a stretch,
+/// or of the stage before them.
 bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
              hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::GatherOp,
              hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp,
-             tile::ScatterAddOp>(op);
+             tile::ScatterAddOp, tile::ReduceRangeOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -143,6 +143,11 @@ int64_t StageMarker::classify(Operation *op) {
       })
       .Case<tile::GatherOp, tile::GatherElementsOp, hop::GatherOp>(
           [&](auto gather) { return number(Kind::Load, viewLabel(kernel, gather.getView()), loc); })
+      .Case([&](tile::ReduceRangeOp reduce) {
+        llvm::SetVector<StringRef> views;
+        reduce.walk([&](tile::LoadOp load) { views.insert(viewLabel(kernel, load.getView())); });
+        return number(Kind::Load, llvm::join(views, ", "), loc);
+      })
       .Case([&](hop::MmaIssueOp issue) {
         return issueStages[op] = number(Kind::Issue, productLabel(issue), loc);
       })
@@ -199,7 +204,7 @@ void StageMarker::markBlock(Block &block, Value at) {
   current.reset();
   SmallVector<Operation *> stretch;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (op.getNumRegions() != 0) {
+    if (op.getNumRegions() != 0 && !isStage(&op)) {
       markStretch(stretch, at);
       auto loop = dyn_cast<scf::ForOp>(op);
       for (Region &region : op.getRegions()) {

@@ -163,6 +163,14 @@ Value Emitter::joinHalves(Value low, Value high) {
   return LLVM::InsertElementOp::create(builder, loc, vector, high, i32(1));
 }
 
+/// Whether an operation is in a loop that issues products, on a tile whose registers are loaded as
+/// they are.
+static bool isBesideProducts(Operation *op) {
+  auto loop = op->getParentOfType<scf::ForOp>();
+  return loop && !op->getOperand(0).getDefiningOp<tile::GatherElementsOp>() &&
+         loop.walk([](hop::MmaIssueOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// The elements of registers in f32 or 16 bits; those of 8 bits by way of f16, which has them all.
 LogicalResult Emitter::emitUnpack(Operation *op) {
   auto tile = cast<RankedTensorType>(op->getOperand(0).getType());
@@ -186,9 +194,10 @@ LogicalResult Emitter::emitUnpack(Operation *op) {
     unpacked.push_back(LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), bits));
   };
   // The bits of bf16 are the upper ones of f32. ptxas converts with the special functions, 16 a
-  // clock and multiprocessor. Elsewhere it is left to that: there the other way is not measured.
-  bool byBits =
-      element.isBF16() && wide.isF32() && kernel.getSchedule().getFields().keepsOperands();
+  // clock and multiprocessor, which loops with products need for what is beside them. Elsewhere it
+  // is left to that: there the other way is not measured.
+  bool byBits = element.isBF16() && wide.isF32() &&
+                (isBesideProducts(op) || kernel.getSchedule().getFields().keepsOperands());
   for (Value word : words) {
     if (byBits) {
       addBits(LLVM::ShlOp::create(builder, loc, word, i32(16)));

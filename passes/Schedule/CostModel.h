@@ -116,6 +116,10 @@ struct CostModel {
   /// hides the latency of loads too. `tessera tune --fields stages` of kernels/gemm.tile and
   /// kernels/attention_fwd.tile, the same record.
   int64_t mostStages = 4, mostStagesBetweenDots = 3;
+  /// The same where a list in memory says how many iterations a loop has: it has few of them, and
+  /// the producer reads the list for the next tile while the slots are full
+  /// (docs/lab/variants.md#masks-in-two-parts).
+  int64_t mostStagesOfLists = 5;
   /// Iterations from which a shape is of class medium and of class long: about 2k and 8k keys with
   /// 64 to 128 a step. A convention of the database of schedules (docs/tuning.md), not measured.
   int64_t mediumIterations = 24, longIterations = 96;

@@ -25,6 +25,14 @@ static bool isInnermost(scf::ForOp loop) {
   return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// Whether an integer is computed from what is loaded.
+static bool isLoaded(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumRegions() != 0)
+    return false;
+  return isa<LoadOp>(op) || llvm::any_of(op->getOperands(), isLoaded);
+}
+
 ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model) {
   multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -35,6 +43,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
     if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
       severalDots = true;
+    countsFromMemory |= isLoaded(loop.getUpperBound());
   }
   // Where the tensor cores are busy for much longer than the special functions, or for much
   // shorter, turns cost more than they bring.
@@ -185,7 +194,10 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requ
     return {*requested.stages};
   SmallVector<StageCounts> stages;
   size_t tiles = tilesInLoops + (requested.loads == LoadKind::pipe ? fetchedMatrices : 0);
-  int64_t most = !tilesInLoops ? 1 : severalDots ? model.mostStagesBetweenDots : model.mostStages;
+  int64_t most = !tilesInLoops      ? 1
+                 : countsFromMemory ? model.mostStagesOfLists
+                 : severalDots      ? model.mostStagesBetweenDots
+                                    : model.mostStages;
   for (int64_t i = most; i >= 1; --i) {
     stages.push_back(StageCounts(i));
     // Where one slot more for all is too much, those have it that come first.

@@ -2,7 +2,7 @@
 
 import re
 
-from . import _compile, _explain, _trace
+from . import _compile, _explain, _mask_parts, _trace
 from ._errors import CompileError
 from ._program import Program
 
@@ -15,6 +15,10 @@ _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
 # What a source says whose blocks are a list, and one whose lists are arguments.
 _LISTED = 'param VISITS : name = "list"\n'
 _KEPT = "param KEPT : bool = true\n"
+# One whose mask takes many registers for each pair: a division has ten instructions or more.
+_PIECES = "param PIECES : bool = true\n"
+# One whose mask is two functions.
+_BY_DATA = "param BY_DATA : bool = true\n"
 
 
 def takes_lists(source):
@@ -55,6 +59,14 @@ def _loads_by(lines, index):
             return True
         depends.add(result)
     return False
+
+
+def _join(parts):
+    """(text, where Python asks for each line) of functions."""
+    lines, places = parts[0]
+    for more, more_places in parts[1:]:
+        lines, places = [*lines, "", *more], [*places, "", *more_places]
+    return "".join(f"{line}\n" for line in lines), places
 
 
 class Mask:
@@ -165,11 +177,18 @@ class Variant:
         _check_arguments(self.arguments)
         #: The names of views with whose elements the score computes, so that they may have gradients.
         self.learnable = ()
-        lines, places = self._write_functions()
-        functions = "".join(f"{line}\n" for line in lines)
+        parts = self._write_functions()
+        functions, places = _join(parts)
         settings = ""
         if self._takes_list(visits, functions):
-            settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n\n'
+            settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n'
+            if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in parts[0][0]):
+                settings += _PIECES
+            masks = _mask_parts.split(*parts[0])
+            if masks is not None:
+                settings += _BY_DATA
+                functions, places = _join([*masks, *parts[1:]])
+            settings += "\n"
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
         #: The text of the source, for `compile` and for a file.
@@ -182,7 +201,7 @@ class Variant:
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
     def _write_functions(self):
-        """(lines, where Python asks for each)."""
+        """(lines, where Python asks for each) of each function, the mask first."""
         parts = []
         if self.mask is not None:
             parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
@@ -191,10 +210,7 @@ class Variant:
             parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
             self.learnable = tuple(_FLOAT_VIEW.findall("\n".join(parts[-1][0])))
         self._of_mask = parts[0][0] if self.mask is not None else []
-        lines, places = parts[0]
-        for more, more_places in parts[1:]:
-            lines, places = [*lines, "", *more], [*places, "", *more_places]
-        return lines, places
+        return parts
 
     def _takes_list(self, visits, functions):
         if visits is not None or self.mask is None:

@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/variants/documents.tile %t
-"""The lists of blocks of attention_visits.tile are those that the mask leaves, whole and masked ones apart, and attention over
-them is attention. On the interpreter and on the simulator."""
+"""The lists of blocks of attention_visits.tile are those that the mask leaves, whole ones, those of which @mask alone says a part
+and others apart, and attention over them is attention. On the interpreter and on the simulator."""
 
 import os
 import random
@@ -13,16 +13,18 @@ from reference import load, run, save  # noqa: E402
 BM, BN = 64, 32
 
 
-def blocks_of(rows, mask, keys):
-    """The blocks in which rows see something, and of these the ones of which each row sees all."""
-    masked, whole = [], []
+def blocks_of(rows, place, data, keys):
+    """The blocks in which rows see something: in part, as `place` alone says, in part, and of which each row sees all."""
+    placed, masked, whole = [], [], []
     for block in range(-(-keys // BN)):
-        seen = [mask(q, k) for q in rows for k in range(block * BN, block * BN + BN)]
+        pairs = [(q, k) for q in rows for k in range(block * BN, block * BN + BN)]
+        by_place = [place(q, k) for q, k in pairs]
+        seen = [own and data(q, k) for own, (q, k) in zip(by_place, pairs)]
         if all(seen):
             whole.append(block)
         elif any(seen):
-            masked.append(block)
-    return masked, whole
+            (placed if seen == by_place else masked).append(block)
+    return placed, masked, whole
 
 
 def check_lists(folder, documents, sq, sk, causal):
@@ -33,19 +35,22 @@ def check_lists(folder, documents, sq, sk, causal):
             # Elements outside of a view are 0.
             document = lambda i: of[i] if 0 <= i < sk else 0  # noqa: E731
 
-            def mask(q, k):
-                own = q + sk - sq
-                return k < sk and document(own) == document(k) and (k <= own or not causal)
+            def place(q, k):
+                return k < sk and (k <= q + sk - sq or not causal)
 
-            masked, whole = blocks_of(range(m * BM, m * BM + BM), mask, sk)
+            def data(q, k):
+                return document(q + sk - sq) == document(k)
+
+            placed, masked, whole = blocks_of(range(m * BM, m * BM + BM), place, data, sk)
+            partial = placed + masked
             first = (b * -(-sq // BM) + m) * length
             found = list(lists[first : first + length])
-            n, f = counts[2 * (b * -(-sq // BM) + m) :][:2]
-            if not masked and not whole:
-                assert (n, f, found[0]) == (1, 0, 0), (m, n, f, found)
+            n, f, d = counts[3 * (b * -(-sq // BM) + m) :][:3]
+            if not partial and not whole:
+                assert (n, f, d, found[0]) == (1, 0, 1, 0), (m, n, f, d, found)
                 continue
-            assert (n, f) == (len(masked), len(whole)), (m, n, f, masked, whole)
-            assert found[:n] == masked and found[::-1][:f] == whole, (m, found, masked, whole)
+            assert (n, f, d) == (len(partial), len(whole), len(masked)), (m, n, f, d, partial, masked, whole)
+            assert found[:n] == partial and found[::-1][:f] == whole, (m, found, partial, whole)
 
 
 def main(kernel, folder):

@@ -203,6 +203,34 @@ class VisitsTest(unittest.TestCase):
         self.assertEqual(self.form(lambda b, h, q, k: q // 8 == k // 8), "one")
         self.assertEqual(self.form(lambda b, h, q, k: abs(q - k) > h), "head")
         self.assertEqual(self.form(lambda b, h, q, k, n: n[q] == n[k], n=("SK",)), "one")
+
+    def functions(self, mask):
+        """What the functions of a mask compare, by name."""
+        source = T.Variant(mask=mask, n=("SK",)).source
+        found = re.findall(r"func\.func @(\w+)\(.*?\n}", source, re.S)
+        bodies = re.findall(r"func\.func @\w+\((.*?)\n}", source, re.S)
+        compared = [sorted(re.findall(r"arith\.cmp[if] (\w+)", body)) for body in bodies]
+        self.assertEqual("param BY_DATA : bool = true" in source, "mask_by_data" in found)
+        return dict(zip(found, compared))
+
+    def test_two_parts(self):
+        """What a mask of a list loads for is apart from what it says by places."""
+        both = self.functions(lambda b, h, q, k, n: (n[q] == n[k]) & (q >= k) & (n[k] < 5.0) & (k != 7))
+        self.assertEqual(both, {"mask": ["ne", "sge"], "mask_by_data": ["oeq", "olt"]})
+        self.assertEqual(self.functions(lambda b, h, q, k, n: n[q] == n[k]), {"mask_by_data": ["oeq"]})
+        either = self.functions(lambda b, h, q, k, n: (n[q] == n[k]) | (q >= k))
+        self.assertEqual(either, {"mask_by_data": ["oeq", "sge"]})
+        self.assertEqual(self.functions(lambda b, h, q, k, n: q // 8 == k // 8), {"mask": ["eq"]})
+
+    def test_place_in_parts(self):
+        """Problems of either part have the line of the function."""
+        mask = lambda b, h, q, k, n: (n[q] == n[k]) & (q >= k)  # noqa: E731
+        variant = T.Variant(mask=mask, n=("SK",))
+        lines = variant.source.splitlines()
+        asked = [place for line, place in zip(lines, variant._places) if "arith.cmp" in line]
+        self.assertEqual(len(asked), 2)
+        for place in asked:
+            self.assertRegex(place, "variants.py:[0-9]+: ")
         self.assertEqual(self.form(lambda b, h, q, k, n: n[b, q] == n[b, k], n=("B", "SK")), "batch")
 
     def test_rows(self):

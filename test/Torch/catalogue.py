@@ -236,11 +236,17 @@ tile.kernel @evaluate(%scores: !Scores, %out: !Scores) grid(%k = SK ceildiv 1, %
   }
 }
 """
-CALLS = {
-    "score": "%y = func.call @score(%s, %bi, %hi, %qi, %ki) : (f32, i32, i32, i32, i32) -> f32",
-    "mask": """%seen = func.call @mask(%bi, %hi, %qi, %ki) : (i32, i32, i32, i32) -> i1
-    %y = arith.uitofp %seen : i1 to f32""",
-}
+CALL_SCORE = "%y = func.call @score(%s, %bi, %hi, %qi, %ki) : (f32, i32, i32, i32, i32) -> f32"
+CALL_MASKS = """%by_place = func.call @mask(%bi, %hi, %qi, %ki) : (i32, i32, i32, i32) -> i1
+    %by_data = func.call @mask_by_data(%bi, %hi, %qi, %ki) : (i32, i32, i32, i32) -> i1
+    %seen = arith.andi %by_place, %by_data : i1
+    %y = arith.uitofp %seen : i1 to f32"""
+ABSENT = """
+func.func @{}(%b: i32, %h: i32, %q: i32, %k: i32) -> i1 {{
+  %all = arith.constant true
+  func.return %all : i1
+}}
+"""
 
 
 def _trace(score_mod, mask_mod):
@@ -255,11 +261,13 @@ def _evaluate(kind, function, scores):
     written, found = _trace(*((function, None) if kind == "score" else (None, function)))
     # The functions alone: not the template, and what is set of its parameters.
     body = written.source[written.source.index("func.func") :]
+    if kind == "mask":
+        body += "".join(ABSENT.format(name) for name in ("mask", "mask_by_data") if f"@{name}(" not in body)
     views = [_captured.to_view(found[index]) for index in written.views]
     numbers, integers = ([found[index] for index in part] for part in (written.numbers, written.integers))
     given = _captured.name_given(views, numbers, integers, written.names)
     out = torch.empty_like(scores)
-    Program(body + EVALUATE.replace("CALL", CALLS[kind]))(scores=scores, out=out, **given)
+    Program(body + EVALUATE.replace("CALL", CALL_SCORE if kind == "score" else CALL_MASKS))(scores=scores, out=out, **given)
     return out
 
 

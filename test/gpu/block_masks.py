@@ -140,10 +140,12 @@ def time_calls():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--time", action="store_true", help="time calls, and check nothing")
-    if parser.parse_args().time:
+    parser.add_argument("--only", default="", metavar="TEXT", help="only checks whose name has TEXT")
+    options = parser.parse_args()
+    if options.time:
         time_calls()
         return
-    checks.run([check_results, check_compiled, check_captured])
+    checks.run([check for check in (check_results, check_compiled, check_captured) if options.only in check.__name__])
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ class BlockMask:
         each, lengths, sizes, _ = self._describe(name)
         tiles, length = (-(-extent // size) for extent, size in zip(lengths, sizes))
         lists, counts = (
-            torch.empty((*each, tiles, size), dtype=torch.int32, device=self.device) for size in (length, 2)
+            torch.empty((*each, tiles, size), dtype=torch.int32, device=self.device) for size in (length, 3)
         )
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         q, k = self._anchor.expand(batch, heads, queries, -1), self._anchor.expand(batch, 1, keys, -1)
@@ -208,16 +208,17 @@ def _convert(block_mask, each, lengths, sizes, of_queries):
 
     # Blocks that need no mask stand from the end on backwards.
     lists = torch.where(places < counts[..., None] * parts, look(blocks, places), look(whole_blocks, places.flip(0)))
-    both = torch.stack([counts, whole_counts], -1) * parts
+    # Where a mask hides something, torch does not say which part of it does.
+    numbers = torch.stack([counts, whole_counts, counts], -1) * parts
     return tuple(
-        x.int().repeat_interleave(rows // sizes[0], 2).expand(*each, -1, -1).contiguous() for x in (lists, both)
+        x.int().repeat_interleave(rows // sizes[0], 2).expand(*each, -1, -1).contiguous() for x in (lists, numbers)
     )
 
 
 def _draw(lists, counts):
     """The lists of the first batch and head, as HTML."""
     rows, length = [], lists.shape[-1]
-    for blocks, (partial, full) in zip(lists[0, 0].tolist(), counts[0, 0].tolist()):
+    for blocks, (partial, full, _) in zip(lists[0, 0].tolist(), counts[0, 0].tolist()):
         row = ["s"] * length
         for of, letter in ((blocks[:partial], "p"), (blocks[length - full :], "f")):
             for block in of:

@@ -296,3 +296,51 @@ hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
+
+// -----
+
+// Of a mask in two parts, each jumped over by itself, the one that loads loads where it is needed.
+// CHECK-LABEL: hop.kernel @parts
+// CHECK: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[IDS:.*]]: !tile.view<[B, M], i32>, %[[COL:.*]]: index):
+// CHECK: %[[X:.*]] = math.exp2
+// CHECK-NOT: tile.load
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: } else {
+// CHECK: %[[OWN:.*]] = tile.load %[[IDS]][%{{.*}}, %[[COL]]]
+// CHECK: tile.broadcast %[[OWN]] axis 0
+// CHECK: arith.cmpi eq
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+!columns = tensor<32xi32, #hop.layout<column>>
+hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %ids: !tile.view<[B, M], i32>, %col: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c9 = arith.constant 9 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %end = tile.dim "M"
+    %is_whole = arith.cmpi sge, %col, %end : index
+    %is_placed = arith.cmpi sge, %col, %c9 : index
+    %whole = tile.splat %is_whole : i1 -> !bits
+    %placed = tile.splat %is_placed : i1 -> !bits
+    %own = tile.load %ids[%c0, %col] : !tile.view<[B, M], i32> -> !columns
+    %all = tile.broadcast %own axis 0 : !columns -> !ints
+    %cols = tile.iota %col axis 1 : !ints
+    %rows = tile.iota %c0 axis 0 : !ints
+    %same = arith.cmpi eq, %cols, %all : !ints
+    %before = arith.cmpi sle, %cols, %rows : !ints
+    %by_place = arith.ori %whole, %before : !bits
+    %by_data = arith.ori %placed, %same : !bits
+    %seen = arith.andi %by_place, %by_data : !bits
+    %s = arith.select %seen, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}

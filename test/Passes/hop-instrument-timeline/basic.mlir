@@ -102,3 +102,23 @@ hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!t
     tile.store %sum, %y[%c0, %c0] : !Acc, !tile.view<[M, 64], f32> loc("k.tile":9:7)
   }
 }
+
+// What finds a bound is a stage, with the load in it.
+// CHECK-LABEL: hop.kernel @bounds
+// CHECK: [#hop.stage<load, "starts", line = 1, column = 7>]
+// CHECK: hop.role @producer
+// CHECK: hop.mark 0
+// CHECK-NEXT: tile.reduce_range
+// CHECK-NEXT: tile.load
+// CHECK-NEXT: tile.yield
+hop.kernel @bounds attributes {argument_names = ["starts"], argument_types = [!tile.view<[M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%starts: !tile.view<[M], i32>, %m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %least = tile.reduce_range min %i to 64 -> i32 {
+      %start = tile.load %starts[%i] : !tile.view<[M], i32> -> i32
+      tile.yield %start : i32
+    } loc("k.tile":1:7)
+  }
+}

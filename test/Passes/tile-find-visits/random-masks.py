@@ -1,0 +1,211 @@
+# RUN: %python %s %t
+"""Bounds of random masks against the masks themselves: no needed iteration is left out, and none is taken that a mask of one
+comparison does not need. With numpy a million takes minutes: --seeds 170 --points 100."""
+
+import argparse
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Kernels" / "Inputs"))
+from reference import save  # noqa: E402
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+BLOCK, ROWS, COUNT, CONSTANTS, MOST_BLOCKS = 16, 64, 60, 12, 12
+# Grid points have constants, loaded rows, places and numbers of blocks of their own: each is another mask.
+SOURCE = """
+!C = tensor<{rows}x{block}xi32>
+!M = tensor<{rows}x{block}xi1>
+!V = !tile.view<[G, {count}], f32>
+!P = !tile.view<[G, {constants}], i32>
+tile.kernel @k(%y: !V, %r: !tile.view<[{length}], i32>, %p: !P, %ns: !tile.view<[G], i32>) grid(%g = G ceildiv 1) {{
+  %c0 = arith.constant 0 : index
+  %block = arith.constant {block} : index
+  %rows = arith.constant {rows} : index
+  %three = arith.constant 3 : index
+  %which = arith.remui %g, %three : index
+  %row = arith.muli %which, %rows : index
+  %begin = arith.muli %g, %rows : index
+  %shift = arith.constant {shift} : index
+  %place = arith.addi %begin, %shift : index
+  %own = tile.load %r[%place] : !tile.view<[{length}], i32> -> tensor<{rows}xi32>
+  %n_i32 = tile.load %ns[%g] : !tile.view<[G], i32> -> i32
+  %n = arith.index_cast %n_i32 : i32 to index
+{loads}{masks}}}
+"""
+LOAD = """  %at{i} = arith.constant {i} : index
+  %const{i} = tile.load %p[%g, %at{i}] : !P -> i32
+"""
+MASK = """  %first{i}, %past{i} = tile.visits %j = %c0 to %n {{
+    %col = arith.muli %j, %block : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %l = tile.broadcast %own axis 1 : tensor<{rows}xi32> -> !C
+{body}    tile.mask {mask} : !M
+  }}
+  %i{i} = arith.constant 4096 : index
+  %a{i} = arith.constant 2048 : index
+  %s{i} = arith.addi %past{i}, %a{i} : index
+  %p{i} = arith.muli %first{i}, %i{i} : index
+  %b{i} = arith.addi %p{i}, %s{i} : index
+  %w{i} = arith.index_cast %b{i} : index to i32
+  %f{i} = arith.sitofp %w{i} : i32 to f32
+  %t{i} = tile.splat %f{i} : f32 -> tensor<1x1xf32>
+  %o{i} = arith.constant {i} : index
+  tile.store %t{i}, %y[%g, %o{i}] : tensor<1x1xf32>, !V
+"""
+PREDICATES = {"slt": "<", "sle": "<=", "sgt": ">", "sge": ">=", "eq": "==", "ne": "!="}
+
+
+class Mask:
+    """A mask as lines of a kernel, and as an expression of Python of q, k, l and constants c."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.comparisons, self.count = rng, [], 0, 0
+        self.name, self.expression = self.condition(2)
+        self.code = compile(self.expression, "<mask>", "eval")
+
+    def emit(self, text):
+        self.count += 1
+        self.lines.append(f"    %v{self.count} = {text}\n")
+        return f"%v{self.count}"
+
+    def constant(self, value):
+        return self.emit(f"arith.constant dense<{value}> : !C")
+
+    def number(self, depth):
+        kind = self.rng.choice(["q", "k", "c", "l", "sum", "difference", "scaled", "min", "max", "abs"][: 10 if depth else 4])
+        if kind in "qkl":
+            return f"%{kind}", kind
+        if kind == "c":
+            place = self.rng.randrange(CONSTANTS)
+            return self.emit(f"tile.splat %const{place} : i32 -> !C"), f"c[{place}]"
+        a, f = self.number(depth - 1)
+        if kind == "abs":
+            return self.emit(f"math.absi {a} : !C"), f"abs({f})"
+        if kind == "scaled":
+            factor = self.rng.choice([-2, -1, 2, 3])
+            return self.emit(f"arith.muli {a}, {self.constant(factor)} : !C"), f"({factor} * {f})"
+        b, g = self.number(depth - 1)
+        op, combined = {
+            "sum": ("addi", f"({f} + {g})"), "difference": ("subi", f"({f} - {g})"),
+            "min": ("minsi", f"min({f}, {g})"), "max": ("maxsi", f"max({f}, {g})"),
+        }[kind]  # fmt: skip
+        return self.emit(f"arith.{op} {a}, {b} : !C"), combined
+
+    def condition(self, depth):
+        kind = self.rng.choice(["cmp", "cmp", "and", "or", "not"]) if depth else "cmp"
+        if kind == "cmp":
+            self.comparisons += 1
+            predicate = self.rng.choice(list(PREDICATES))
+            (a, f), (b, g) = self.number(2), self.number(1)
+            return self.emit(f"arith.cmpi {predicate}, {a}, {b} : !C"), f"({f} {PREDICATES[predicate]} {g})"
+        a, f = self.condition(depth - 1)
+        if kind == "not":
+            true = self.emit("arith.constant dense<true> : !M")
+            return self.emit(f"arith.xori {a}, {true} : !M"), f"({f} == False)"
+        b, g = self.condition(depth - 1)
+        if kind == "and":
+            return self.emit(f"arith.andi {a}, {b} : !M"), f"({f} & {g})"
+        return self.emit(f"arith.ori {a}, {b} : !M"), f"({f} | {g})"
+
+    def is_plain(self):
+        """One comparison of one affine difference: no part of it hides another, and nothing is loaded, which may go with q."""
+        text = "".join(self.lines)
+        return self.comparisons == 1 and "%l" not in text and "absi" not in text and "minsi" not in text and "maxsi" not in text and not (
+            "eq" in text or "ne," in text)  # fmt: skip
+
+
+def read(path):
+    """The elements of a little-endian f32 .npy file of two dimensions."""
+    data = path.read_bytes()
+    header = struct.unpack("<H", data[8:10])[0]
+    return struct.unpack(f"<{(len(data) - 10 - header) // 4}f", data[10 + header :])
+
+
+def look(mask, points):
+    """For each grid point which blocks have an element that the mask leaves."""
+    if numpy is None:
+        return [
+            [
+                any(
+                    eval(mask.code, {"q": q, "k": k, "l": own[q - row], "c": c})
+                    for q in range(row, row + ROWS) for k in range(j * BLOCK, (j + 1) * BLOCK)
+                )
+                for j in range(blocks)
+            ]
+            for row, blocks, own, c in points
+        ]  # fmt: skip
+    of_points = numpy.array([point[0] for point in points])[:, None, None]
+    names = {
+        "q": of_points + numpy.arange(ROWS)[:, None], "k": numpy.arange(MOST_BLOCKS * BLOCK),
+        "l": numpy.array([point[2] for point in points])[:, :, None],
+        "c": list(numpy.array([point[3] for point in points]).T[:, :, None, None]),
+        "min": numpy.minimum, "max": numpy.maximum,
+    }  # fmt: skip
+    seen = numpy.broadcast_to(eval(mask.code, names), (len(points), ROWS, MOST_BLOCKS * BLOCK))
+    some = seen.any(1).reshape(len(points), MOST_BLOCKS, BLOCK).any(2)
+    return [row[:blocks] for row, (_, blocks, _, _) in zip(some.tolist(), points)]
+
+
+def check(seed, folder, count):
+    rng = random.Random(seed)
+    extent = ROWS * count
+    numbers = [rng.randint(1, MOST_BLOCKS) for _ in range(count)]
+    loaded = [rng.randint(-20, BLOCK * rng.choice(numbers) + 20) for _ in range(extent)]
+    if rng.random() < 0.5:
+        loaded = [value for at in range(0, extent, ROWS) for value in sorted(loaded[at : at + ROWS])]
+    # What rows load may lie behind the end of the view, or before its start, and is 0 there; or the view ends with the rows.
+    shift, length = rng.choice([(0, "M"), (0, "R"), (9, "R"), (-9, "R"), (9, "M")])
+    padded = [0] * ROWS + loaded + [0] * ROWS
+    constants = [[rng.randint(-80, 200) for _ in range(CONSTANTS)] for _ in range(count)]
+    masks = [Mask(rng) for _ in range(COUNT)]
+    texts = (MASK.format(i=i, rows=ROWS, body="".join(mask.lines), mask=mask.name) for i, mask in enumerate(masks))
+    loads = "".join(LOAD.format(i=i) for i in range(CONSTANTS))
+    source, level = folder / "masks.tile", folder / "found.mlir"
+    fields = {"rows": ROWS, "block": BLOCK, "count": COUNT, "constants": CONSTANTS, "length": length, "shift": shift}
+    source.write_text(SOURCE.format(**fields, loads=loads, masks="".join(texts)))
+    options = ["--tile-find-visits", "--mlir-print-op-on-diagnostic=false"]
+    found = subprocess.run(["tessera-opt", source, *options], check=True, capture_output=True, text=True)
+    level.write_text(found.stdout)
+    inputs = {"r": (loaded, (extent,)), "p": (sum(constants, []), (count, CONSTANTS)), "ns": (numbers, (count,))}
+    command = ["tessera", "run", level, "--output", f"y={folder}/y.npy"]
+    for name, (values, shape) in inputs.items():
+        save(f"{folder}/{name}.npy", values, shape)
+        command += ["--input", f"{name}={folder}/{name}.npy"]
+    subprocess.run(command, check=True, capture_output=True)
+    values = read(folder / "y.npy")
+    begins = [ROWS + shift + ROWS * g for g in range(count)]
+    points = [(g % 3 * ROWS, numbers[g], padded[begins[g] : begins[g] + ROWS], constants[g]) for g in range(count)]
+    for i, mask in enumerate(masks):
+        is_plain = mask.is_plain()
+        for g, seen in enumerate(look(mask, points)):
+            first, past = divmod(int(values[g * COUNT + i]), 4096)
+            past -= 2048
+            needed = [j for j, some in enumerate(seen) if some]
+            where = f"seed {seed}, mask {i}, grid point {g}: {first} to {past}, needed {needed}\n{mask.expression}\n{points[g]}"
+            assert all(first <= j < past for j in needed), where
+            if is_plain:
+                assert max(past - first, 0) == len(needed), where
+    return COUNT * count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--seeds", type=int, default=3, help=f"times {COUNT} masks by what they compare")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--points", type=int, default=2, help="times other constants, rows and lengths")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    seeds = range(options.first, options.first + options.seeds)
+    print(sum(check(seed, options.folder, options.points) for seed in seeds), "masks hold")
+
+
+main()
