@@ -27,7 +27,8 @@ int64_t bytesOf(hop::PipeCreateOp pipe) {
 
 /// Whether `op` fills, reads or gives back a slot of a pipe, or may do so inside.
 bool usesPipe(Operation *op) {
-  return op->getNumRegions() != 0 || llvm::any_of(op->getOperandTypes(), llvm::IsaPred<hop::PipeType>);
+  return op->getNumRegions() != 0 ||
+         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<hop::PipeType>);
 }
 
 /// Uses of `small` stand before those of `large` and nothing between them waits for a third pipe.
@@ -39,7 +40,8 @@ bool isNextPipe(Operation *small, Operation *large, Value ofSmall) {
 }
 
 /// The one operation of kind `Op` on `pipe` in each block that has any; none where a block has two.
-template <typename Op> std::optional<DenseMap<Block *, Op>> onceInBlocks(Value pipe) {
+template <typename Op>
+std::optional<DenseMap<Block *, Op>> onceInBlocks(Value pipe) {
   DenseMap<Block *, Op> found;
   for (Operation *user : pipe.getUsers())
     if (auto op = dyn_cast<Op>(user))
