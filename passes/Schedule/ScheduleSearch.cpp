@@ -41,9 +41,10 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     scalesWideTiles |= scalesWideAccumulator(loop, model.wideColumns);
     worksBetweenDots |= hasDependentDots(loop);
     canTakeTurns |= hasDependentDots(loop) && isInnermost(loop);
-    if (llvm::range_size(loop.getBody()->getOps<DotOp>()) > 1)
-      severalDots = true;
-    countsFromMemory |= isLoaded(loop.getUpperBound());
+    size_t dots = llvm::range_size(loop.getBody()->getOps<DotOp>());
+    severalDots |= dots > 1;
+    // Loops of more dots, as those of gradients, are not measured with more slots.
+    countsFromMemory |= dots == 2 && isLoaded(loop.getUpperBound());
   }
   // Where the tensor cores are busy for much longer than the special functions, or for much
   // shorter, turns cost more than they bring.
