@@ -132,6 +132,22 @@ FailureOr<json::Array> describeKernels(ModuleOp module, const PTXText &ptx, cons
   return kernels;
 }
 
+json::Object completeReport(const json::Object &kernel) {
+  json::Object report, shared;
+  if (const json::Object *own = kernel.getObject(key::report))
+    report = *own;
+  auto copy = [&](StringRef from, json::Object &to, StringRef as) {
+    if (const json::Value *value = kernel.get(from))
+      to[as] = *value;
+  };
+  copy(key::sharedMemory, shared, key::bytes);
+  copy(key::sharedMap, shared, "map");
+  copy(key::barriers, shared, key::barriers);
+  report[key::sharedMemory] = std::move(shared);
+  copy(key::schedule, report, key::schedule);
+  return report;
+}
+
 /// The name of the last value that the operation at a 1-based place of the source defines; empty
 /// when it defines none.
 static StringRef findValueName(ArrayRef<StringRef> lines, int64_t line, int64_t column) {

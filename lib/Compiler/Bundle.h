@@ -31,6 +31,10 @@ mlir::FailureOr<llvm::json::Array> describeKernels(mlir::ModuleOp module, const 
 /// places in the text of the source.
 void nameTimelineStages(llvm::json::Object &kernel, llvm::StringRef source);
 
+/// What people ask of a kernel of `describeKernels`: its "report", with the schedule and what lies
+/// where in shared memory, which its entry of a bundle has outside of the report.
+llvm::json::Object completeReport(const llvm::json::Object &kernel);
+
 /// Bundle text of an image (the bytes of a cubin, or PTX text) and its kernels. `parameters` are
 /// the values of the source's parameters by name; `sequences` launch the kernels, `choices` one of
 /// several.

@@ -247,7 +247,7 @@ CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, Ima
       if (known.name == report.name)
         (*object.getObject("report"))["tuning"] = known.describe();
     report.description = llvm::formatv("{0:2}", kernel);
-    report.report = llvm::formatv("{0:2}", *object.get("report"));
+    report.report = llvm::formatv("{0:2}", json::Value(completeReport(object)));
     result.kernels.push_back(std::move(report));
   }
   for (json::Value &sequence : sequences)
