@@ -522,7 +522,7 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
 
   /// Slots are carried through loops and conditionals of a role, and through nothing else.
   static LogicalResult checkPlace(Operation *op) {
-    if (isa<hop::PipeLoadOp, hop::PipeWaitOp>(op) && leaderOf(op))
+    if ((op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>()) && leaderOf(op))
       return checkLed(op);
     if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
@@ -550,6 +550,9 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
 
   /// Before a load or a wait of a pipe that goes with another one stands that of the other.
   static LogicalResult checkLed(Operation *op) {
+    if (!isa<hop::PipeLoadOp, hop::PipeWaitOp>(op))
+      return op->emitError("is of a pipe that goes with another one, which only hop.pipe.load fills "
+                           "and only hop.pipe.wait reads; leave out with");
     Value leader = leaderOf(op);
     for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
       if (before->getName() == op->getName() && before->getOperand(0) == leader)

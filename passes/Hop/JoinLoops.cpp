@@ -1,6 +1,6 @@
 //===- JoinLoops.cpp - One loop for pieces that do the same ---------------===//
 //
-// Implements hop-join-loops. See HopPasses.td.
+// Implements hop-join-loops. See AheadPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

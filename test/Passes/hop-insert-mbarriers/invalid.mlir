@@ -133,3 +133,19 @@ hop.kernel @led attributes {argument_names = ["x", "r"], argument_types = [!tile
     hop.pipe.load %v, %r[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
   }
 }
+
+// -----
+
+// A thread fills it: its place would be counted nowhere.
+hop.kernel @put attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<1xi32>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : i32
+    // expected-error@+1 {{is of a pipe that goes with another one, which only hop.pipe.load fills and only hop.pipe.wait reads; leave out with}}
+    hop.pipe.put %v, %c0 : !hop.pipe<tensor<1xi32>, 2>
+  }
+}
