@@ -551,8 +551,9 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
   /// Before a load or a wait of a pipe that goes with another one stands that of the other.
   static LogicalResult checkLed(Operation *op) {
     if (!isa<hop::PipeLoadOp, hop::PipeWaitOp>(op))
-      return op->emitError("is of a pipe that goes with another one, which only hop.pipe.load fills "
-                           "and only hop.pipe.wait reads; leave out with");
+      return op->emitError(
+          "is of a pipe that goes with another one, which only hop.pipe.load fills "
+          "and only hop.pipe.wait reads; leave out with");
     Value leader = leaderOf(op);
     for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
       if (before->getName() == op->getName() && before->getOperand(0) == leader)
