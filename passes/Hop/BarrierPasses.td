@@ -34,7 +34,6 @@ def JoinPipes : Pass<"hop-join-pipes", "::tessera::hop::KernelOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
-  let statistics = [Statistic<"joined", "pipes joined", "Pipes that go with another one">];
 }
 
 def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {

@@ -148,7 +148,6 @@ struct JoinPipesPass : tessera::impl::JoinPipesBase<JoinPipesPass> {
       for (hop::PipeCreateOp large : pipes)
         if (Pair pair(small, large, dominance); !small.getLeader() && pair.isInStep()) {
           pair.join();
-          ++joined;
           small.emitRemark("pipe '") << small.getLabel() << "' goes with '" << large.getLabel()
                                      << "': one barrier is told of both tiles";
         }
