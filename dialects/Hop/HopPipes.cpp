@@ -1,0 +1,389 @@
+//===- HopPipes.cpp - Pipes, slots and copies ------------------------------===//
+//
+// Verifiers of what is in shared memory and what moves tiles into it and out of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/Hop.h"
+#include "dialects/Hop/Machine.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/TileBox.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::hop;
+
+/// Refuses what blocks of a cluster do together where a cluster has one block.
+static LogicalResult verifyInCluster(Operation *op, int64_t blocks) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  int64_t size = kernel ? kernel.getClusterSize() : 1;
+  if (size == 1)
+    return op->emitOpError("needs a kernel whose schedule has cluster = 2 or 4");
+  if (blocks < 1 || blocks > size)
+    return op->emitOpError("names ") << blocks << " blocks of a cluster of " << size;
+  return success();
+}
+
+/// A tile that the blocks of a cluster load in parts.
+static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
+  if (failed(verifyInCluster(op, 1)))
+    return failure();
+  int64_t size = op->getParentOfType<KernelOp>().getClusterSize();
+  if (!holdsValue(tile) && !splitAmong(*getSharedLayout(tile), size))
+    return op->emitOpError("cannot divide ")
+           << tile << " among " << size
+           << " blocks in whole chunks of columns or in multiples of 8 rows";
+  return success();
+}
+
+LogicalResult PipeCreateOp::verify() {
+  if (auto leader = getLeader() ? getLeader().getDefiningOp<PipeCreateOp>() : PipeCreateOp()) {
+    if (leader.getLeader())
+      return emitOpError("goes with a pipe that goes with another one; name that one");
+    if (leader.getMulticast() || getMulticast())
+      return emitOpError("goes with another pipe, and blocks of a cluster fill one of the two "
+                         "together; leave out with");
+    if (leader.getPipe().getType().getSlots() != getPipe().getType().getSlots())
+      return emitOpError("has ") << getPipe().getType().getSlots()
+                                 << " slots and goes with a pipe of "
+                                 << leader.getPipe().getType().getSlots() << "; give both as many";
+  }
+  return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
+}
+
+LogicalResult BarrierArriveOp::verify() {
+  if (getCopies() && (getAll() || getBlocks()))
+    return emitOpError(
+        "arrives when copies have come, of every thread and at this block's barrier; "
+        "leave out all and blocks");
+  return getBlocks() ? verifyInCluster(*this, *getBlocks()) : success();
+}
+
+/// A copy between shared memory and a view at `indices`.
+static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view,
+                                OperandRange indices, std::optional<ArrayRef<int64_t>> box) {
+  auto type = cast<tile::ViewType>(view.getType());
+  auto argument = dyn_cast<BlockArgument>(view);
+  if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
+    return op->emitOpError("takes its view straight from the kernel's arguments");
+  if (type.getRank() < 2 || static_cast<int64_t>(indices.size()) != type.getRank())
+    return op->emitOpError("takes a view of rank 2 or more and one index per dimension of it; got ")
+           << indices.size() << " for " << type;
+  if (type.getElementType() != tile.getElementType())
+    return op->emitOpError("copies ") << tile << " from or to a view of " << type.getElementType();
+  return tile::verifyBox(op, type, tile, box);
+}
+
+/// Slots of one value, which lie at a multiple of 8 bytes as mbarriers do.
+constexpr int64_t valueBytes = 4, valueAlignment = 8;
+
+int64_t BufferOp::getSharedBytes() {
+  BufferType type = getBuffer().getType();
+  return type.getSlots() *
+         (holdsValue(type.getTile()) ? valueBytes : getSharedLayout(type.getTile())->bytes());
+}
+
+int64_t BufferOp::getSharedAlignment() {
+  RankedTensorType tile = getBuffer().getType().getTile();
+  return holdsValue(tile) ? valueAlignment : getSharedLayout(tile)->atomBytes();
+}
+
+int64_t StagingOp::getSharedBytes() {
+  SharedType type = getTile().getType();
+  return getSharedLayout(type.getTile(), type.getStoredRows())->bytes();
+}
+
+int64_t StagingOp::getSharedAlignment() {
+  SharedType type = getTile().getType();
+  return getSharedLayout(type.getTile(), type.getStoredRows())->atomBytes();
+}
+
+int64_t BarriersOp::getSharedBytes() {
+  return hopper::mbarrierBytes * getBarriers().getType().getSlots();
+}
+
+int64_t BarriersOp::getSharedAlignment() { return hopper::mbarrierBytes; }
+
+LogicalResult hop::verifyPlace(Operation *op) {
+  auto memory = cast<SharedMemoryOpInterface>(op);
+  std::optional<uint64_t> offset = memory.getOffset();
+  if (!offset)
+    return success();
+  int64_t alignment = memory.getSharedAlignment();
+  if (*offset % alignment != 0 || *offset > INT32_MAX)
+    return op->emitOpError("starts at a multiple of ")
+           << alignment << " bytes below 2^31, got " << static_cast<int64_t>(*offset);
+  std::optional<uint64_t> all = op->getParentOfType<KernelOp>().getSharedBytes();
+  int64_t end = static_cast<int64_t>(*offset) + memory.getSharedBytes();
+  if (all && end > static_cast<int64_t>(*all))
+    return op->emitOpError("ends at byte ") << end << " of the kernel's " << *all;
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  if (getZeroed() && getBuffer().getType().getTile().getNumElements() != 1)
+    return emitOpError("is zeroed, which only slots of one value can be; got ")
+           << getBuffer().getType();
+  return success();
+}
+
+LogicalResult PipeLoadOp::verify() {
+  return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices(), getBox());
+}
+
+LogicalResult L2PrefetchOp::verify() {
+  auto argument = dyn_cast<BlockArgument>(getView());
+  if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
+    return emitOpError("takes its view straight from the kernel's arguments");
+  auto view = cast<tile::ViewType>(getView().getType());
+  if (static_cast<int64_t>(getIndices().size()) != view.getRank())
+    return emitOpError("takes one index per dimension of the view; got ")
+           << getIndices().size() << " for " << view;
+  return success();
+}
+
+LogicalResult BulkLoadOp::verify() {
+  RankedTensorType tile = getDestination().getType().getTile();
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))
+    return failure();
+  if (!getMulticast())
+    return success();
+  if (failed(verifyParts(*this, tile)))
+    return failure();
+  int64_t blocks = (*this)->getParentOfType<KernelOp>().getClusterSize();
+  tile::TileBox box(cast<tile::ViewType>(getView().getType()), tile, getBox());
+  if (!box.slice(splitAmong(*getSharedLayout(tile), blocks)->ofRows))
+    return emitOpError("cannot divide the rows of the box [")
+           << *getBox() << "] among " << blocks << " blocks in parts that are boxes";
+  return success();
+}
+
+LogicalResult BulkStoreOp::verify() {
+  Type element = getSource().getType().getTile().getElementType();
+  if (getAdd() && !element.isF32())
+    return emitOpError("adds elements of f32, got ") << element;
+  int64_t inFlight = getInFlight();
+  if (inFlight < 0 || inFlight > 7)
+    return emitOpError("leaves 0 to 7 copies in flight, got ") << inFlight;
+  Value source = getSource();
+  while (auto slice = source.getDefiningOp<SliceOp>())
+    source = slice.getSource();
+  if (inFlight && !source.getDefiningOp<StagingOp>())
+    return emitOpError(
+        "leaves copies in flight that read a slot, which is given back when they are "
+        "done; copy from hop.staging");
+  return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
+}
+
+template <typename Op>
+static LogicalResult verifyTicket(Op op) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  ArrayRef<int64_t> tile = op.getTile();
+  if (tile.empty() || static_cast<int64_t>(tile.size()) > view.getRank() ||
+      llvm::any_of(tile, [](int64_t extent) { return extent < 1; }))
+    return op.emitOpError("has tiles of 1 to ")
+           << view.getRank() << " positive extents, the last ones of the view, got [" << tile
+           << "]";
+  return success();
+}
+
+LogicalResult TicketWaitOp::verify() { return verifyTicket(*this); }
+LogicalResult TicketPassOp::verify() { return verifyTicket(*this); }
+
+/// The tile in one slot of a pipe or buffer of `tile`.
+static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
+  if (holdsValue(tile))
+    return op->emitOpError("gives the tile of a slot, and one of ") << tile << " holds a value";
+  SharedType expected = SharedType::get(op->getContext(), tile, tile.getDimSize(0));
+  if (type != expected)
+    return op->emitOpError("gives the tile of a slot, ") << expected << ", got " << type;
+  return success();
+}
+
+LogicalResult PipeWaitOp::verify() {
+  return verifySlotType(*this, getPipe().getType().getTile(), getTile().getType());
+}
+
+LogicalResult SlotOp::verify() {
+  return verifySlotType(*this, getBuffer().getType().getTile(), getTile().getType());
+}
+
+/// The wait that ends the flight of `issue`; null when a loop carries it.
+static MmaWaitOp waitOf(MmaIssueOp issue) {
+  while (issue && issue.getFlight().hasOneUse()) {
+    Operation *user = *issue.getFlight().user_begin();
+    if (auto wait = dyn_cast<MmaWaitOp>(user))
+      return wait;
+    issue = dyn_cast<MmaIssueOp>(user);
+  }
+  return {};
+}
+
+/// Reports a product that reads `tile` and may still be in flight at `release`, which hands its
+/// slot on, and a write or a store of it that comes later.
+static LogicalResult verifyUsesDone(Operation *release, Value tile) {
+  auto isBefore = [&](Operation *op) {
+    Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
+    return ancestor && ancestor->isBeforeInBlock(release);
+  };
+  for (Operation *user : tile.getUsers()) {
+    if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
+      return failure();
+    if (isa<StageOp, GatherOp, BulkStoreOp>(user) && !isBefore(user)) {
+      InFlightDiagnostic diag = release->emitOpError("gives a slot away that is used later");
+      diag.attachNote(user->getLoc()) << "the use";
+      return diag;
+    }
+    auto issue = dyn_cast<MmaIssueOp>(user);
+    if (!issue || !issue.getFlight().hasOneUse())
+      continue;
+    MmaWaitOp wait = waitOf(issue);
+    if (wait && isBefore(wait))
+      continue;
+    InFlightDiagnostic diag =
+        release->emitOpError("gives a slot away that a product in flight reads; wait for it first");
+    diag.attachNote(issue.getLoc()) << "the product";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult PipePeekOp::verify() {
+  if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
+    return failure();
+  // It may be given back as soon as another block runs.
+  for (Operation *user : getTile().getUsers()) {
+    auto issue = dyn_cast<MmaIssueOp>(user);
+    MmaWaitOp wait = issue && issue.getFlight().hasOneUse() ? waitOf(issue) : MmaWaitOp();
+    if (user->getBlock() == (*this)->getBlock() && (!issue || wait))
+      continue;
+    InFlightDiagnostic diag =
+        emitOpError("is of a slot that a later wait gives back, and is read beyond its block");
+    diag.attachNote(user->getLoc()) << "the use";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult PipeReleaseOp::verify() {
+  auto wait = getTile().getDefiningOp<PipeWaitOp>();
+  if (!wait || wait.getPipe() != getPipe())
+    return emitOpError("takes the result of a hop.pipe.wait on the same pipe");
+  return verifyUsesDone(*this, getTile());
+}
+
+LogicalResult PipeAcquireOp::verify() {
+  if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
+    return failure();
+  if (auto pipe = getPipe().getDefiningOp<PipeCreateOp>(); pipe && pipe.getMulticast())
+    return emitOpError("writes a slot of this block alone, and the blocks of a cluster fill the "
+                       "multicast pipe together; use another pipe");
+  SmallVector<Operation *> commits =
+      llvm::filter_to_vector(getTile().getUsers(), llvm::IsaPred<PipeCommitOp>);
+  if (commits.size() != 1 || commits.front()->getBlock() != (*this)->getBlock())
+    return emitOpError("is of a slot that one hop.pipe.commit in the same block hands on; it has ")
+           << commits.size() << (commits.size() == 1 ? ", in another block" : "");
+  if (isFilledByCopies() &&
+      !llvm::all_of(getTile().getUsers(), llvm::IsaPred<GatherOp, PipeCommitOp>))
+    return emitOpError("is of a slot that hop.gather fills, whose threads hand it on before the "
+                       "copies have come; nothing else can use it");
+  return success();
+}
+
+bool PipeAcquireOp::isFilledByCopies() {
+  return llvm::any_of(getTile().getUsers(), llvm::IsaPred<GatherOp>);
+}
+
+RankedTensorType GatherOp::getCopiedType() {
+  return withLayout(getDestination().getType().getTile(), getLayoutAttr());
+}
+
+LogicalResult GatherOp::verify() {
+  RankedTensorType tile = getDestination().getType().getTile();
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), /*box=*/std::nullopt)))
+    return failure();
+  if (!getDestination().getDefiningOp<PipeAcquireOp>() && !getDestination().getDefiningOp<SlotOp>())
+    return emitOpError("fills a whole slot of a pipe, the result of hop.pipe.acquire");
+  auto rows = cast<RankedTensorType>(getRows().getType());
+  if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0) ||
+      !(rows.getElementType().isInteger(32) || rows.getElementType().isInteger(64)))
+    return emitOpError("takes the number of each of ")
+           << tile.getDimSize(0) << " rows, i32 or i64, from a tile of rank 1, got " << rows;
+  if (!getLayout())
+    return success();
+  if (getLayoutAttr().getRank() != 2 || getLayoutAttr().getSlice(0) != hop::getLayout(rows))
+    return emitOpError("copies by another layout than that of the numbers of its rows, ") << rows;
+  if (int64_t bytes = getLayoutAttr().getRun() * tile.getElementTypeBitWidth() / 8;
+      bytes % hopper::widestAccess != 0)
+    return emitOpError("copies ") << hopper::widestAccess << " bytes at a time, and its layout has "
+                                  << bytes << " in a thread";
+  return success();
+}
+
+LogicalResult PipeCommitOp::verify() {
+  auto acquire = getTile().getDefiningOp<PipeAcquireOp>();
+  if (!acquire || acquire.getPipe() != getPipe())
+    return emitOpError("takes the result of a hop.pipe.acquire on the same pipe");
+  return verifyUsesDone(*this, getTile());
+}
+
+LogicalResult FetchOp::verify() {
+  RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
+  if (source.getShape() != tile.getShape() || source.getElementType() != tile.getElementType())
+    return emitOpError("reads a tile as it is in shared memory, ") << source << ", got " << tile;
+  bool isBytes = tile.getRank() == 2 && tile::isByteFloat(tile.getElementType());
+  if (unsigned bits = tile.getElementTypeBitWidth(); !isBytes && bits != 16 && bits != 32)
+    return emitOpError("reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got ")
+           << tile;
+  return success();
+}
+
+LogicalResult StageOp::verify() {
+  auto tile = cast<RankedTensorType>(getTile().getType());
+  RankedTensorType destination = getDestination().getType().getTile();
+  unsigned bits = tile.getElementTypeBitWidth();
+  SmallVector<int64_t> shape(tile.getShape());
+  if (getTransposed())
+    std::reverse(shape.begin(), shape.end());
+  if (ArrayRef<int64_t>(shape) != destination.getShape() ||
+      tile.getElementType() != destination.getElementType() || (bits != 16 && bits != 32))
+    return emitOpError("writes a tile of 16 or 32 bits to one of its ")
+           << (getTransposed() ? "type and transposed shape" : "shape and type") << ", got " << tile
+           << " to " << destination;
+  if (getTransposed() && bits != 16)
+    return emitOpError("transposes tiles of 16 bits (stmatrix.trans), got ") << tile;
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  SharedType source = getSource().getType(), result = getResult().getType();
+  int64_t rows = result.getTile().getDimSize(0), columns = result.getTile().getDimSize(1);
+  if (source.getStoredRows() != result.getStoredRows() ||
+      source.getTile().getDimSize(0) % rows != 0 || source.getTile().getDimSize(1) % columns != 0)
+    return emitOpError("takes equal parts of its source");
+  if (isOfColumns()) {
+    if (source.getTile().getDimSize(0) != rows)
+      return emitOpError("takes parts of rows or of columns, not of both");
+    SharedLayout whole = *getSharedLayout(source.getTile(), source.getStoredRows());
+    if (columns % whole.chunkColumns() != 0)
+      return emitOpError("takes columns in whole chunks of ")
+             << whole.chunkColumns() << ", got " << columns;
+  }
+  // A slice starts at a whole repeat of the swizzle.
+  if (rows % 8 != 0)
+    return emitOpError("takes rows in multiples of 8, got ") << rows;
+  return success();
+}
+
+LogicalResult OverlayOp::verify() {
+  if (getSlots().empty() || !llvm::all_equal(getSlots().getTypes()))
+    return emitOpError("lies over slots of one type");
+  auto slot = cast<SharedType>(getSlots().front().getType());
+  SharedType result = getResult().getType();
+  // The types' verifiers have checked that there are layouts.
+  if (tilesInSlot(*getSharedLayout(slot.getTile(), slot.getStoredRows()),
+                  *getSharedLayout(result.getTile(), result.getStoredRows())) == 0)
+    return emitOpError("finds no room for ") << result << " in a slot of " << slot;
+  return success();
+}
