@@ -97,7 +97,8 @@ public:
   LogicalResult run();
 
 private:
-  void findActive();
+  LogicalResult findActive();
+  LogicalResult refuse(Operation *op);
   bool isSource(Operation *op);
   LogicalResult writeAdjoint(Operation *op);
   LogicalResult writeAdjointOfCall(func::CallOp call);
@@ -142,7 +143,18 @@ bool GradientWriter::isSource(Operation *op) {
   return request && llvm::is_contained(names, request.getNameAttr());
 }
 
-void GradientWriter::findActive() {
+/// Refuses an operation without a rule.
+LogicalResult GradientWriter::refuse(Operation *op) {
+  InFlightDiagnostic error = op->emitOpError("has no rule for its derivative; there are rules for ")
+                             << getDifferentiableOperations();
+  error.attachNote(gradient.getLoc())
+      << "'" << gradient.getSymName() << "' is to be the gradient of '" << function.getSymName()
+      << "'; define it as " << getGradientType(function, names) << " to say what it is";
+  return error;
+}
+
+/// Fails where the bits of an active number become an integer, which would pass for a constant.
+LogicalResult GradientWriter::findActive() {
   Block &body = function.getBody().front();
   for (Value argument : body.getArguments())
     if (!names && isa<FloatType>(argument.getType()))
@@ -158,11 +170,16 @@ void GradientWriter::findActive() {
         .wasInterrupted();
   };
   // A function may make a number of a tile that a scalar went into; it is refused.
-  for (Operation &op : body.without_terminator())
-    if (isSource(&op) || usesActive(&op))
-      for (Value result : op.getResults())
-        if (isa<FloatType>(getElementTypeOrSelf(result)))
-          active.insert(result);
+  for (Operation &op : body.without_terminator()) {
+    if (!isSource(&op) && !usesActive(&op))
+      continue;
+    if (isa<arith::BitcastOp>(op))
+      return refuse(&op);
+    for (Value result : op.getResults())
+      if (isa<FloatType>(getElementTypeOrSelf(result)))
+        active.insert(result);
+  }
+  return success();
 }
 
 void GradientWriter::add(Value original, Value cotangent) {
@@ -285,12 +302,7 @@ LogicalResult GradientWriter::writeAdjoint(Operation *op) {
   if (op->getNumRegions() == 0 && op->getNumResults() == 1 &&
       succeeded(applyDerivativeRule(copy, cotangents.lookup(op->getResult(0)), builder, addTo)))
     return success();
-  InFlightDiagnostic error = op->emitOpError("has no rule for its derivative; there are rules for ")
-                             << getDifferentiableOperations();
-  error.attachNote(gradient.getLoc())
-      << "'" << gradient.getSymName() << "' is to be the gradient of '" << function.getSymName()
-      << "'; define it as " << getGradientType(function, names) << " to say what it is";
-  return error;
+  return refuse(op);
 }
 
 /// Erases what only the function's own results needed, and cotangents that nothing takes.
@@ -309,7 +321,8 @@ LogicalResult GradientWriter::run() {
     mapping.map(from, to);
   for (Operation &op : body.without_terminator())
     builder.clone(op, mapping);
-  findActive();
+  if (failed(findActive()))
+    return failure();
   Operation *terminator = body.getTerminator();
   bool mayBeInfinite = hasPoles();
   unsigned next = body.getNumArguments();

@@ -68,7 +68,8 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     Where the choice of a select keeps away from a pole, as `x > 0 ? log(x) : 0`, the product of 0 and infinity is NaN, as
     with other systems: choose the operand, `log(x > 0 ? x : 1)`. Where the cotangents of all results are 0, as those of scores
     that a mask hides, all cotangents are 0 whatever the poles of a quotient, a logarithm or a root. An operation without a rule is refused if a
-    floating-point argument goes into it. A source that knows better defines the gradient with a body.
+    floating-point argument goes into it, and so is `arith.bitcast`, of whose integer nothing would have a derivative. A
+    source that knows better defines the gradient with a body.
   }];
 }
 

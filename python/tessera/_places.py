@@ -55,8 +55,9 @@ _CONSTANT = re.compile(r"  (%\w+) = arith\.constant -?\d+ : i32")
 
 @functools.lru_cache(maxsize=256)
 def list_exact(source, letters):
-    """The names of the views of which each element meets scores of one query only, each of them once: those that @score looks
-    at in one place, by the query, the indices of `letters`, the key and constants. Their gradients have one order of sums."""
+    """The names of the views of which each element meets scores of one query only, each of them once: those that @score
+    looks at in one place, and no sink, by the query, the indices of `letters`, the key and constants. Their gradients have one
+    order of sums."""
     casts, views, loads = {}, {}, {}
     constants = {f"%{letter}": letter for letter in "bhqk"}
     for line in source.partition("func.func @score(")[2].partition("\n}")[0].splitlines():
@@ -68,5 +69,6 @@ def list_exact(source, letters):
             views[match[1]] = match[2]
         elif match := _LOAD.fullmatch(line):
             loads.setdefault(views[match[1]], []).append([casts.get(index) for index in match[2].split(", ")])
-    needed = {"q", *letters}
+    needed, of_sink = {"q", *letters}, source.partition("func.func @sink(")[2]
+    loads = {name: places for name, places in loads.items() if f'"{name}"' not in of_sink}
     return tuple(name for name, [place, *others] in loads.items() if not others and None not in place and needed <= set(place))

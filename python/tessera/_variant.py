@@ -19,6 +19,8 @@ _KEPT = "param KEPT : bool = true\n"
 _PIECES = "param PIECES : bool = true\n"
 # One whose mask is two functions.
 _BY_DATA = "param BY_DATA : bool = true\n"
+# One whose rows see a sink.
+_SINK = "param SINK : bool = true\n"
 
 
 def takes_lists(source):
@@ -123,18 +125,34 @@ def _check_arguments(arguments):
             raise TypeError(f"the argument '{name}' is {kind!r}; it is float, int, or the dimensions of a view, as ('H',)")
 
 
-# What a source of gradients ends with: which views' gradients it makes too (attention_score.tile).
+# What a source of gradients ends with, by the function that asks for views: whose gradients it makes too
+# (attention_score.tile).
 _LEARNED = """
-func.func private @argument_gradients(f32, i32, i32, i32, i32, f32)
-    attributes {{tile.gradient_of = @score, tile.with_respect_to = [{}]}}
+func.func private @{}
+    attributes {{tile.gradient_of = @{}, tile.with_respect_to = [{}]}}
 """
+_LEARNERS = {"score": "argument_gradients(f32, i32, i32, i32, i32, f32)", "sink": "sink_gradients(i32, i32, f32)"}
+
+
+def _read_function(source, name):
+    """The text of one function of a source; empty where it has none of this name."""
+    return source.partition(f"func.func @{name}(")[2].partition("\n}")[0]
+
+
+def _write_learned(source, learned):
+    parts = []
+    for function, learner in _LEARNERS.items():
+        body = _read_function(source, function)
+        names = ", ".join(f'"{name}"' for name in learned if f'tile.argument "{name}"' in body)
+        if names:
+            parts.append(_LEARNED.format(learner, function, names))
+    return "".join(parts)
 
 
 def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
     head = _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients")
-    names = ", ".join(f'"{name}"' for name in learned)
-    return head + source.removeprefix(_HEAD.format("attention")) + (_LEARNED.format(names) if learned else "")
+    return head + source.removeprefix(_HEAD.format("attention")) + _write_learned(source, learned)
 
 
 def _takes(function, name):
@@ -146,7 +164,7 @@ def _takes(function, name):
 
 
 class Variant:
-    """Attention with a function of its scores, a mask, or both.
+    """Attention with a function of its scores, a mask, a sink, or several of them.
 
         variant = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap),
                                   mask=tessera.masks.causal, cap=float)
@@ -155,6 +173,7 @@ class Variant:
 
     score:     a function of (score, b, h, q, k): the scaled product of query q and key k, and its place.
     mask:      a function of (b, h, q, k), or a Mask: whether query q sees key k.
+    sink:      a function of (b, h): the score of a key more that every query sees, with the value 0. LSE has it in it.
     arguments: what functions take further, by name: float, int, or the dimensions of a view of float32, as ("H",).
                The kernel gets them after its own. Numbers that a function finds elsewhere are constants.
 
@@ -167,15 +186,15 @@ class Variant:
     TraceError, with the line, for anything else.
     """
 
-    def __init__(self, score=None, mask=None, visits=None, **arguments):
-        if score is None and mask is None:
-            raise ValueError("a variant has a score, a mask or both")
+    def __init__(self, score=None, mask=None, visits=None, sink=None, **arguments):
+        if score is None and mask is None and sink is None:
+            raise ValueError("a variant has a score, a mask or a sink")
         if visits not in (None, "interval", "list"):
             raise ValueError(f"visits is {visits!r}; it is 'interval', 'list' or None")
-        self.score, self.mask, self._picture = score, mask, None
+        self.score, self.mask, self.sink, self._picture = score, mask, sink, None
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
-        #: The names of views with whose elements the score computes, so that they may have gradients.
+        #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
         self.learnable = ()
         parts = self._write_functions()
         functions, places = _join(parts)
@@ -191,6 +210,8 @@ class Variant:
             settings += "\n"
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
+        if sink is not None:
+            settings = _SINK + (settings or "\n")
         #: The text of the source, for `compile` and for a file.
         self.source = _HEAD.format("attention") + settings + functions
         self._places = [""] * (2 + settings.count("\n")) + places
@@ -208,7 +229,10 @@ class Variant:
         if self.score is not None:
             parameters = (("s", "f32"), *_PLACE)
             parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
-            self.learnable = tuple(_FLOAT_VIEW.findall("\n".join(parts[-1][0])))
+        if self.sink is not None:
+            parts.append(_trace.trace("sink", self.sink, _PLACE[:2], "f32", self._arguments_of(self.sink)))
+        learned = "\n".join(line for lines, _ in parts[self.mask is not None :] for line in lines)
+        self.learnable = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
         self._of_mask = parts[0][0] if self.mask is not None else []
         return parts
 
@@ -263,13 +287,16 @@ class Variant:
 
         fixed:   the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
                  head dimensions to 128 and scores whose derivative leaves enough registers.
-        learned: names of views of the score that have gradients too. That of "slopes" is added to the argument "dslopes",
-                 of the same shape, in any order also with `fixed`. Only views whose elements change the score have one.
+        learned: names of views of the score and of the sink that have gradients too. That of "slopes" is added to the
+                 argument "dslopes", of the same shape, in any order also with `fixed`. Only views whose elements change
+                 these have one.
         """
         for name in learned:
             if name not in self.learnable:
                 known = ", ".join(self.learnable) or "nothing"
-                raise ValueError(f"'{name}' in `learned` is no view with whose elements the score computes; it has {known}")
+                raise ValueError(
+                    f"'{name}' in `learned` is no view with whose elements the score or the sink computes; it has {known}"
+                )
         return to_gradients(self.source, fixed, learned)
 
     def compile_gradients(self, fixed=False, learned=(), **options):
@@ -322,9 +349,13 @@ class Variant:
             scores = apply(self.score, scores, *place)
         if self.mask is not None:
             scores = numpy.where(apply(self.mask, *place), scores, -numpy.inf)
-        highest = scores.max(axis=-1, keepdims=True)
-        weights = numpy.exp(scores - numpy.where(numpy.isinf(highest), 0, highest))
-        total = weights.sum(axis=-1, keepdims=True)
+        sinks = -numpy.inf
+        if self.sink is not None:
+            sinks = numpy.asarray(apply(self.sink, *(index[..., :1, :1] for index in place[:2])), dtype=numpy.float64)
+        highest = numpy.maximum(scores.max(axis=-1, keepdims=True), sinks)
+        shift = numpy.where(numpy.isinf(highest), 0, highest)
+        weights = numpy.exp(scores - shift)
+        total = weights.sum(axis=-1, keepdims=True) + numpy.exp(sinks - shift)
         with numpy.errstate(divide="ignore"):
-            lse = (numpy.where(numpy.isinf(highest), 0, highest) + numpy.log(total))[..., 0]
+            lse = (shift + numpy.log(total))[..., 0]
         return numpy.einsum("bhqk,bhkd->bhqd", weights / numpy.where(total == 0, 1, total), v), lse

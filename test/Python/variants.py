@@ -9,7 +9,7 @@ import struct
 import unittest
 
 import tessera
-from tessera import _trace, masks
+from tessera import _places, _trace, masks
 
 T = tessera
 
@@ -34,8 +34,8 @@ class Array:
         return struct.unpack_from(f"<{self.count}{self.code}", self.buffer)
 
 
-def reference(score, mask, q, k, v, heads, sq, sk, dim, scale):
-    """Rows of O for one batch, by definition, on Python's numbers."""
+def reference(score, mask, q, k, v, heads, sq, sk, dim, scale, sinks=None):
+    """Rows of O for one batch, by definition, on Python's numbers; with the score of a sink for each head."""
     rows = []
     for h in range(heads):
         for i in range(sq):
@@ -44,18 +44,21 @@ def reference(score, mask, q, k, v, heads, sq, sk, dim, scale):
             for j in range(sk):
                 x = scale * sum(a * b for a, b in zip(row, k[(h * sk + j) * dim :][:dim]))
                 scores.append(score(x, h, i, j) if mask(h, i, j) else -math.inf)
-            top = max(scores)
-            weights = [math.exp(x - top) if top > -math.inf else 0.0 for x in scores]
+            of_sink = sinks[h] if sinks else -math.inf
+            top = max(*scores, of_sink)
+            weights = [math.exp(x - top) if top > -math.inf else 0.0 for x in (*scores, of_sink)]
             total = sum(weights) or 1.0
-            rows += [sum(w * v[(h * sk + j) * dim + c] for j, w in enumerate(weights)) / total for c in range(dim)]
+            rows += [sum(w * v[(h * sk + j) * dim + c] for j, w in enumerate(weights[:-1])) / total for c in range(dim)]
     return rows
 
 
 class RunTest(unittest.TestCase):
     """Variants against their definition, on the interpreter."""
 
-    def check(self, variant, score=lambda s, h, i, j: s, mask=lambda h, i, j: True, sq=20, sk=24, **given):
+    def check(self, variant, score=lambda s, h, i, j: s, mask=lambda h, i, j: True, sq=20, sk=24, sinks=None, **given):
         heads, dim, rng = 2, 64, random.Random(1)
+        if sinks:
+            given["sinks"] = Array((heads,), sinks)
         draw = lambda n: [round(rng.gauss(0, 1), 2) for _ in range(n * heads * dim)]  # noqa: E731
         half = lambda values: list(struct.unpack(f"<{len(values)}e", struct.pack(f"<{len(values)}e", *values)))  # noqa: E731
         q, k, v = half(draw(sq)), half(draw(sk)), half(draw(sk))
@@ -63,21 +66,27 @@ class RunTest(unittest.TestCase):
         program = variant.program(D=64, BM=64, BN=16, T="f16")
         views = (Array((1, heads, n, dim), values, "e") for n, values in ((sq, q), (sk, k), (sk, v)))
         program(*views, o, lse, 0.125, *given.values())
-        expected = reference(score, mask, q, k, v, heads, sq, sk, dim, 0.125)
+        expected = reference(score, mask, q, k, v, heads, sq, sk, dim, 0.125, sinks)
         self.assertLess(max(abs(a - b) for a, b in zip(o.read(), expected)), 4e-3)
         do = half(draw(sq))
 
         def loss(**tensors):
-            rows = reference(score, mask, **{"q": q, "k": k, "v": v, **tensors}, heads=heads, sq=sq, sk=sk, dim=dim, scale=0.125)
+            tensors = {"q": q, "k": k, "v": v, "sinks": sinks, **tensors}
+            rows = reference(score, mask, **tensors, heads=heads, sq=sq, sk=sk, dim=dim, scale=0.125)
             return sum(a * b for a, b in zip(rows, do))
 
         shapes = {"q": sq, "k": sk, "v": sk}
         for fixed in (False, True):
-            gradients = variant.gradients_program(fixed, D=64, T="f16", GN=64)
+            learned = ("sinks",) if sinks else ()
+            gradients = variant.gradients_program(fixed, learned, D=64, T="f16", GN=64)
+            of_sinks = {"dsinks": Array((heads,), (0.0,) * heads)} if sinks else {}
             results = {name: Array((1, heads, n, dim), code="e") for name, n in shapes.items()}
             inputs = [Array((1, heads, n, dim), values, "e") for n, values in ((sq, q), (sk, k), (sk, v))]
             outputs = o, Array((1, heads, sq, dim), do, "e"), lse
-            gradients(*inputs, *outputs, *results.values(), 0.125, *given.values())
+            gradients(*inputs, *outputs, *results.values(), scale=0.125, **given, **of_sinks)
+            for h in range(heads if sinks else 0):
+                slope = sum(sign * loss(sinks=[x + sign * 1e-4 * (i == h) for i, x in enumerate(sinks)]) for sign in (1, -1)) / 2e-4
+                self.assertAlmostEqual(of_sinks["dsinks"].read()[h], slope, delta=1e-2 * max(1, abs(slope)), msg=(h, fixed))
             for name, values in (("q", q), ("k", k), ("v", v)):
                 found = results[name].read()
                 for place in rng.sample(range(len(values)), 2):
@@ -111,6 +120,15 @@ class RunTest(unittest.TestCase):
         values = [0.1 * i for i in range(40)]
         variant = T.Variant(score=lambda s, b, h, q, k, rows: s * rows[h, q], rows=("H", "SQ"))
         self.check(variant, score=lambda s, h, i, j: s * values[h * 20 + i], rows=Array((2, 20), values))
+
+    def test_sinks(self):
+        values = (0.5, 3.0)
+        variant = T.Variant(mask=masks.causal, sink=lambda b, h, x: x[h] * 0.5 + 0.5, x=("H",))
+        self.assertEqual(variant.learnable, ("x",))
+        with self.assertRaisesRegex(ValueError, "'y' in `learned` is no view .*; it has x"):
+            variant.write_gradients(learned=("y",))
+        self.check(T.Variant(mask=masks.causal, sink=lambda b, h, sinks: sinks[h], sinks=("H",)), sinks=values,
+                   mask=lambda h, i, j: j <= i + 4)  # fmt: skip
 
     def test_documents(self):
         numbers = [float(i // 9) for i in range(24)]
@@ -167,6 +185,17 @@ class TextTest(unittest.TestCase):
         self.assertIn('$import "attention_gradients_fixed.tile"', variant.write_gradients(fixed=True))
         kernel = variant.compile_gradients(D=64, DLSE=True, image="ptx")
         self.assertEqual(kernel._names[:7] + kernel._names[-2:], ["q", "k", "v", "o", "do", "lse", "dlse", "scale", "cap"])
+
+    def test_learned_views(self):
+        """Each function has the gradients of what it asks for itself."""
+        variant = T.Variant(score=lambda s, b, h, q, k, a: s * a[h], sink=lambda b, h, a, x: a[h] + x[h], a=("H",), x=("H",))
+        text = variant.write_gradients(learned=("x", "a"))
+        for part in ('@score, tile.with_respect_to = ["a"]', '@sink, tile.with_respect_to = ["x", "a"]'):
+            self.assertIn(part, text)
+        self.assertNotIn("@sink_gradients", variant.write_gradients(learned=()))
+        names = variant.gradients_program(learned=("x", "a"), D=64).names
+        self.assertEqual(set(names[names.index("scale") + 1 :]), {"x", "a", "dx", "da"})
+        self.assertEqual(_places.list_exact(T.Variant(score=lambda s, b, h, q, k, a: s + a[h, q, k], a=("H", "SQ", "SK")).source, "h"), ("a",))
 
     def test_instrument(self):
         variant = T.Variant(mask=masks.causal)
@@ -282,7 +311,7 @@ class RefusalTest(unittest.TestCase):
         self.refuse("has 1 dimensions (H), got 2 indices", lambda s, b, h, q, k, x: x[h, q], x=("H",))
         self.refuse("an index is an integer, got f32", lambda s, b, h, q, k, x: x[s], x=("H",))
         self.refuse("it is float, int, or the dimensions", lambda s, b, h, q, k, x: s, error=TypeError, x="H")
-        self.refuse("a score, a mask or both", error=ValueError)
+        self.refuse("a score, a mask or a sink", error=ValueError)
         with self.assertRaises(ValueError):
             T.Mask(lambda b, h, q, k, n: k < n, n=int) & T.Mask(lambda b, h, q, k, n: k < n, n=float)
 

@@ -238,6 +238,25 @@ class Ways(Cases):
             self.assertTrue(torch.equal(got, want))
         self.assertEqual(counter.frame_count, 1)
 
+    def test_sinks(self):
+        """Of a variant with sinks: rows that see a key more, with the value 0, and nothing else."""
+        variant = tessera.Variant(
+            score=lambda s, b, h, q, k, gains: s * gains[h], sink=lambda b, h, sinks, gains: sinks[b, h] * gains[h],
+            mask=lambda b, h, q, k: k < q - 2, sinks=("B", "H"), gains=("H",),
+        )  # fmt: skip
+        leaves = [tensor.clone().requires_grad_() for tensor in (*self.tensors, draw(B, H), draw(H))]
+        given = dict(zip(("sinks", "gains"), leaves[3:]))
+        out, lse = attention(*leaves[:3], variant=variant, arguments=given, return_lse=True)
+
+        def exact(doubles):
+            of_keys, of_sinks = problems.exact_mods(
+                *doubles[:3], lambda s, b, h, q, k: s * doubles[4][h], lambda b, h, q, k: k < q - 2
+            ), doubles[3] * doubles[4]  # fmt: skip
+            both = torch.logaddexp(of_keys[1], of_sinks[..., None])
+            return of_keys[0] * torch.exp(of_keys[1] - both)[..., None], both
+
+        self.compare(leaves, out, lse, exact)
+
     def test_nothing_to_see(self):
         slopes = draw(H).requires_grad_()
         tensors = make(batch=1, rows=5, keys=0)

@@ -57,6 +57,24 @@ func.func @functions(%x: f32) -> f32 {
 // CHECK-NEXT:  return %[[DX]]
 func.func private @functions_gradient(f32, f32) -> f32 attributes {tile.gradient_of = @functions}
 
+// Rounding counts as exact: the cotangent in the other type, there and back. What comes from an integer, bits of one too, is a
+// constant.
+func.func @rounded(%x: f32, %k: i32) -> f32 {
+  %r = arith.truncf %x : f32 to bf16
+  %e = arith.extf %r : bf16 to f32
+  %factor = arith.bitcast %k : i32 to f32
+  %y = arith.mulf %e, %factor : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: func.func private @rounded_gradient(
+// CHECK-SAME:    %{{.*}}: f32, %[[K:.*]]: i32, %[[DY:.*]]: f32) -> f32
+// CHECK:       %[[FACTOR:.*]] = arith.bitcast %[[K]]
+// CHECK-NEXT:  %[[DE:.*]] = arith.mulf %[[DY]], %[[FACTOR]]
+// CHECK-NEXT:  %[[DR:.*]] = arith.truncf %[[DE]] : f32 to bf16
+// CHECK-NEXT:  %[[DX:.*]] = arith.extf %[[DR]] : bf16 to f32
+// CHECK-NEXT:  return %[[DX]]
+func.func private @rounded_gradient(f32, i32, f32) -> f32 attributes {tile.gradient_of = @rounded}
+
 // Gradients of functions that are called: one that the source defines, and one that is written.
 func.func @own(%x: f32) -> f32 {
   %y = math.cbrt %x : f32
@@ -95,6 +113,7 @@ func.func @users(%x: f32, %k: i32) {
   %b:3 = func.call @both_gradient(%x, %x, %x, %x, %x) : (f32, f32, f32, f32, f32) -> (f32, f32, f32)
   %c = func.call @functions_gradient(%x, %x) : (f32, f32) -> f32
   %d = func.call @caller_gradient(%x, %x) : (f32, f32) -> f32
+  %e = func.call @rounded_gradient(%x, %k, %x) : (f32, i32, f32) -> f32
   func.return
 }
 

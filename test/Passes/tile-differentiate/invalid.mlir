@@ -14,6 +14,24 @@ func.func @use(%x: f32) -> f32 {
 
 // -----
 
+// The integer of a number's bits would pass for a constant.
+func.func @f(%x: f32) -> f32 {
+  // expected-error @+1 {{'arith.bitcast' op has no rule for its derivative}}
+  %bits = arith.bitcast %x : f32 to i32
+  %c1 = arith.constant 1 : i32
+  %more = arith.addi %bits, %c1 : i32
+  %y = arith.bitcast %more : i32 to f32
+  func.return %y : f32
+}
+// expected-note @+1 {{define it as '(f32, f32) -> f32' to say what it is}}
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
+
+// -----
+
 // expected-error @+1 {{is to be the gradient of 'f', which is no function of the source}}
 func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
 
