@@ -12,12 +12,14 @@ FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, 
 heads; fa3_det is its deterministic mode, of ..._fp80_det.so. Ours are attention_bwd and, with the same results in each run,
 variant "fixed", its sums in a fixed order up to d = 128, and "deterministic", attention_bwd_deterministic. Schedules other
 than the default are those of attention_bwd, as
-"attention_bwd_gradients:cluster=2". --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
+"attention_bwd_gradients:cluster=2". --ablation measures the variants of attention_bwd of bench/ablation_backward.json in
+place of all ours: where dots run, what products begin at, how sums leave, clusters, and orders of sums. --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
 --list writes.
 """
 
 import ctypes
 import dataclasses
+import json
 import os
 
 import common
@@ -75,6 +77,7 @@ def parse_arguments():
     common.add_list_option(parser)
     parser.add_argument("--templates", action="store_true", help="measure the kernels with functions of scores too")
     parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
+    parser.add_argument("--ablation", action="store_true", help="measure the variants of bench/ablation_backward.json")
     return parser.parse_args()
 
 
@@ -187,15 +190,32 @@ def template_configurations(point):
     ]
 
 
-def configurations(point, schedules, templates=False):
-    found = own_configurations(point, schedules)
-    return found + template_configurations(point) if templates else found
+def configurations(point, options):
+    if options.ablation:
+        return ablation_configurations(point)
+    found = own_configurations(point, common.wanted_schedules(options))
+    return found + template_configurations(point) if options.templates else found
+
+
+def parameters_of(point):
+    parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
+    return {**parameters, "DV": point.dv} if point.dv != point.d else parameters
+
+
+def ablation_configurations(point):
+    with open(os.path.join(common.ROOT, "bench", "ablation_backward.json")) as file:
+        variants = json.load(file)
+    return [
+        {
+            **cases.configuration("attention_bwd", {**parameters_of(point), **v["parameters"]}, v["schedule"], point.shape),
+            "variant": v["variant"],
+        }
+        for v in variants
+    ]
 
 
 def own_configurations(point, schedules):
-    parameters = {"T": "bf16", "D": point.d, "CAUSAL": str(point.mask == "causal").lower()}
-    if point.dv != point.d:
-        parameters["DV"] = point.dv
+    parameters = parameters_of(point)
     found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
@@ -226,7 +246,7 @@ def measure(point, source, options, stopwatch):
     """The records of one point."""
     import torch
 
-    kernels = common.load_kernels(source, configurations(point, common.wanted_schedules(options), options.templates))
+    kernels = common.load_kernels(source, configurations(point, options))
     if not kernels:
         return []
     problem = Problem(point)
@@ -258,8 +278,7 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        schedules = common.wanted_schedules(options)
-        wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, schedules, options.templates))]
+        wanted = [c for p in points(options) for c in (forward_configuration(p), *configurations(p, options))]
         return common.write_list(options, wanted)
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
@@ -267,7 +286,8 @@ def main():
         "Gradients of attention, bf16, TFLOP/s of 2.5 times the forward's FLOPs (medians of CUDA-event times of the whole "
         "call, L2 flushed, contestants in turns)."
     )
-    results = common.Results(options, "backward", common.describe_gpu(), method)
+    name = "ablation-backward" if options.ablation else "backward"
+    results = common.Results(options, name, common.describe_gpu(), method)
     for point in points(options):
         results.add(measure(point, source, options, stopwatch), to_row)
     results.finish()

@@ -15,6 +15,7 @@ import sys
 OURS = ("#c1272d", "#f08a3c", "#7b3294", "#e377c2", "#8c564b")
 PEERS = {
     "fa3": "#1f77b4",
+    "fa3_det": "#9ecae1",
     "cudnn": "#2ca02c",
     "fa2": "#7f7f7f",
     "flex": "#17becf",
@@ -55,6 +56,16 @@ def of_ablation(records):
         yield "Parts of the schedule switched off", name, {name: rate}
 
 
+def of_backward_ablation(records):
+    """A panel for each head dimension, mask and length, with a bar for each variant and peer."""
+    for record in records:
+        title = f"d = {record['d']}, {record['mask']}, {record['seqlen']} tokens"
+        yield title, record["variant"], {"tessera": own_rate(record)}
+        if record["variant"] == "default":
+            for name, rate in rates_of_peers(record).items():
+                yield title, name, {name: rate}
+
+
 def of_gemm(records):
     for record in records:
         values = {own_name(record): own_rate(record), **rates_of_peers(record)}
@@ -82,7 +93,10 @@ def of_host(records):
 # {benchmark: (what yields (panel, label, {contestant: value}) of records, the unit of the values, drawn as lines)}
 KINDS = {
     "attention": (of_attention, "TFLOP/s", True),
+    "backward": (of_attention, "TFLOP/s", True),
+    "fp8": (of_attention, "TFLOP/s", True),
     "ablation": (of_ablation, "TFLOP/s", False),
+    "ablation-backward": (of_backward_ablation, "TFLOP/s", False),
     "gemm": (of_gemm, "TFLOP/s", False),
     "retries": (of_retries, "TFLOP/s", True),
     "variants": (of_variants, "TFLOP/s", False),
@@ -99,9 +113,18 @@ def kind_of(result, path):
     return result.get("benchmark") or (match.group(1) if match else "")
 
 
+def find_number(title):
+    """The first number of a title, its head dimension."""
+    return int(re.search(r"\d+", title).group())
+
+
 def panels(result, kind):
-    """{panel: {"labels": [...], "values": {contestant: [value or None for each label]}}}, in the order of records."""
-    points = list(KINDS[kind][0](result["results"]))
+    """{panel: {"labels": [...], "values": {contestant: [value or None for each label]}}}, in the order of records; lines in that
+    of their numbers, as a run may measure its most important points first."""
+    of_records, _, lines = KINDS[kind]
+    points = list(of_records(result["results"]))
+    if lines:
+        points.sort(key=lambda point: (find_number(point[0]), int(point[1])))
     found = {}
     for title, label, _ in points:
         labels = found.setdefault(title, {"labels": [], "values": {}})["labels"]

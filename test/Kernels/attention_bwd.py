@@ -23,6 +23,8 @@ def main(kernel, folder):
     compare(2, 2, 70, 70, 64, 64, True, False, "--level", "scheduled")
     compare(2, 1, 20, 21, 96, 64, True, True)
     compare(2, 1, 20, 37, 192, 128, True, True)
+    if not kernel.endswith("deterministic.tile"):
+        compare(1, 1, 33, 50, 64, 64, True, False, "-DSTARTS=false", "-DBM=64", "-DBN=64")
 
 
 main(*sys.argv[1:])

@@ -17,6 +17,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "test", "gpu")]
 
 import attention
+import backward
 import build_bundles
 import choice
 import common
@@ -494,6 +495,28 @@ class Output(unittest.TestCase):
         self.assertEqual(panel["values"]["tessera"], [200.0, None])
         self.assertEqual(panel["values"]["fa3"], [100.0, None])
         self.assertEqual(panel["values"]["tessera, stages=2"], [None, None])
+
+    def test_lines_in_the_order_of_their_numbers(self):
+        records = [self.record(d=128, seqlen=2048), self.record(seqlen=16384), self.record(seqlen=512)]
+        found = plot.panels({"results": records}, "backward")
+        self.assertEqual([(title, panel["labels"]) for title, panel in found.items()],
+                         [("d = 64, full", ["512", "16384"]), ("d = 128/64, full", ["2048"])])  # fmt: skip
+
+    def test_bars_of_gradients(self):
+        records = [self.record(), self.record(variant="fixed", timings={})]
+        (panel,) = plot.panels({"results": records}, "ablation-backward").values()
+        self.assertEqual(panel["labels"], ["default", "fa3", "fa2", "fixed"])
+        self.assertEqual(panel["values"]["tessera"], [200.0, None, None, None])
+        self.assertEqual(panel["values"]["fa3"], [None, 100.0, None, None])
+
+    def test_ablation_of_gradients(self):
+        options = argparse.Namespace(groups="paper", seqlens="2048", ablation=True)
+        for point in backward.points(options):
+            found = backward.configurations(point, options)
+            self.assertEqual(found[0]["variant"], "default")
+            self.assertEqual(found[0]["parameters"]["D"], point.d)
+            for key in ("variant", "name"):
+                self.assertEqual(len({configuration[key] for configuration in found}), len(found))
 
     def test_plot_of_recorded_results(self):
         """Every kind of result that is recorded can be drawn."""
