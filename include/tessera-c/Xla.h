@@ -57,7 +57,9 @@ TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_cpu(tessera_xla_call *ca
 /** Gradients of attention.
  *
  *  Arguments: q, k, v, o, do like o, lse, where the LSE has a gradient dlse like lse, and then
- * views. Results: dq, dk, dv like q, k, v. The attributes are those of tessera_xla_attention; the
+ * views. Results: dq, dk, dv like q, k, v, and then the gradients of views, of f32: the letter d in
+ * `extras` is the next of these. To each of them belongs an operand behind the views, of zeros,
+ * with which it shares its memory. The other attributes are those of tessera_xla_attention; the
  * resolver is asked with `stores_lse` for a kernel that takes dlse. Memory for what a sequence
  * keeps between its kernels comes from XLA for the time of the call, so that command buffers do not
  * record it. */

@@ -224,17 +224,26 @@ static bool readTensors(const Buffers &buffers, int64_t count,
   return true;
 }
 
-/// Appends what the kernel takes after its scale; `views` are behind attention's own tensors.
-static bool appendExtras(const Options &options, const Buffers &buffers, int64_t views,
-                         llvm::SmallVectorImpl<Tensor> &tensors,
+/// Appends what the kernel takes after its scale; `views` and `sums` are behind attention's own
+/// operands and results.
+static bool appendExtras(const Options &options, const CallFrame &frame, int64_t views,
+                         int64_t sums, llvm::SmallVectorImpl<Tensor> &tensors,
                          llvm::SmallVectorImpl<tessera_argument> &arguments, Problem &problem) {
   llvm::ArrayRef<float> numbers = options.numbers;
   llvm::ArrayRef<int32_t> integers = options.integers;
+  auto append = [&](const Buffers &buffers, int64_t index) {
+    if (index >= buffers.size || buffers.kinds[index] != kBufferKind)
+      return false;
+    auto *buffer = static_cast<const Buffer *>(buffers.values[index]);
+    tensors.push_back(readBuffer(*buffer, /*isRowMajor=*/false));
+    arguments.push_back(tensors.back().get());
+    return true;
+  };
   for (char kind : options.extras) {
-    if (kind == 'v' && views < buffers.size && buffers.kinds[views] == kBufferKind) {
-      auto *buffer = static_cast<const Buffer *>(buffers.values[views++]);
-      tensors.push_back(readBuffer(*buffer, /*isRowMajor=*/false));
-      arguments.push_back(tensors.back().get());
+    if (kind == 'v' && append(frame.arguments, views)) {
+      ++views;
+    } else if (kind == 'd' && append(frame.results, sums)) {
+      ++sums;
     } else if (kind == 'f' && !numbers.empty()) {
       arguments.push_back(makeFloat(numbers.consume_front()));
     } else if (kind == 'i' && !integers.empty()) {
@@ -297,27 +306,31 @@ static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *
   if (!readOptions(frame.attributes, options, problem))
     return false;
   bool isRowMajor = options.layout == "BSHD";
-  int64_t own = frame.arguments.size - static_cast<int64_t>(options.extras.count('v'));
+  auto numViews = static_cast<int64_t>(options.extras.count('v')),
+       numSums = static_cast<int64_t>(options.extras.count('d'));
+  // Sums are operands too, whose memory they share.
+  int64_t own = frame.arguments.size - numViews - numSums,
+          ownResults = frame.results.size - numSums;
   // Arguments of a launch point into tensors.
   llvm::SmallVector<Tensor, 16> tensors;
   tensors.reserve(frame.arguments.size + frame.results.size);
   if (!readTensors(frame.arguments, own, form.operands, form.fewestOperands, isRowMajor, tensors,
                    problem) ||
-      !readTensors(frame.results, frame.results.size, form.results, form.fewestResults, isRowMajor,
-                   tensors, problem))
+      !readTensors(frame.results, ownResults, form.results, form.fewestResults, isRowMajor, tensors,
+                   problem))
     return false;
   llvm::SmallVector<tessera_argument, 16> arguments;
   for (Tensor &tensor : tensors)
     arguments.push_back(tensor.get());
   arguments.push_back(makeFloat(options.scale));
-  if (!appendExtras(options, frame.arguments, own, tensors, arguments, problem))
+  if (!appendExtras(options, frame, own, ownResults, tensors, arguments, problem))
     return false;
 
   const Tensor &q = tensors[0], &k = tensors[1], &v = tensors[2];
   AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
                           k.shape[1], k.shape[2], v.shape[3]};
   // What a form may leave out is the LSE, or its gradient.
-  bool hasLse = own > form.fewestOperands || frame.results.size > form.fewestResults;
+  bool hasLse = own > form.fewestOperands || ownResults > form.fewestResults;
   AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
   std::optional<tessera_attention_choice> choice =
       choices.find(options.variant.str().c_str(), q.argument.type, sizes, hasLse, problem.text);

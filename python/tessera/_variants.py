@@ -1,6 +1,7 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import functools
+import re
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -257,29 +258,32 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
     return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
 
 
-# How texts name gradients, by whether they are the same in each run.
-_GRADIENTS = {False: "gradients of ", True: "deterministic gradients of "}
+# How texts name gradients, by whether they are the same in each run, and what is learned.
+_GRADIENTS = {False: "gradients", True: "deterministic gradients"}
+_GRADIENTS_OF = re.compile(r"((?:deterministic )?gradients)(?: by (\S+))? of ")
 
 
-def name_gradients(text, fixed):
-    """The text for the gradients of a variant."""
-    return _GRADIENTS[fixed] + text
+def name_gradients(text, fixed, learned=()):
+    """The text for the gradients of a variant, and of the views that are learned."""
+    by = f" by {','.join(learned)}" if learned else ""
+    return f"{_GRADIENTS[fixed]}{by} of {text}"
 
 
 def read_gradients(text):
-    """(text of the variant, `fixed`) of what `name_gradients` gives, None for other texts."""
-    for fixed, name in _GRADIENTS.items():
-        if text.startswith(name):
-            return text.removeprefix(name), fixed
-    return None
+    """(text of the variant, `fixed`, `learned`) of what `name_gradients` gives, None for other texts."""
+    named = _GRADIENTS_OF.match(text)
+    if named is None:
+        return None
+    learned = tuple(named[2].split(",")) if named[2] else ()
+    return text[named.end() :], named[1] == _GRADIENTS[True], learned
 
 
 @functools.lru_cache(maxsize=None)
-def find_gradients(kind, text, fixed, element_type, d, dv, lse):
+def find_gradients(kind, text, fixed, element_type, d, dv, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
-    of functions of scores and masks too."""
+    of functions of scores and masks too, with the gradients of the views that `learned` names."""
     if is_source(text):
-        return find_gradients_of_source(kind, text, (), fixed, element_type, d, dv, lse), []
+        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
     source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed)
     return kind(source, **parameters), extras
 

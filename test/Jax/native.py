@@ -72,7 +72,7 @@ class Native(unittest.TestCase):
         factor, width, table, shift = 0.5, 7, jnp.arange(4.0), jnp.arange(53, dtype=jnp.int8)
         score = lambda s, b, h, q, k: s * factor + table[h] + shift[k]  # noqa: E731
         mask = lambda b, h, q, k: k - q < width  # noqa: E731
-        source, views, numbers, integers, _ = _functions.trace(score, (), mask, ())
+        source, views, numbers, integers, *_ = _functions.trace(score, (), mask, ())
         tensors = problems.make(dtype=jnp.float16)
         kernel, *_ = _variants.find_kernel(source, "f16", (2, 4, 37, 64, 2, 53, 64))
         parameters = kernel.description["launch_parameters"]
@@ -106,6 +106,20 @@ class Native(unittest.TestCase):
         counts = [len(self.find_gradients(fixed).description["launches"]) for fixed in (False, True)]
         self.assertEqual(fake_cuda.launch_count() - before, 2 + sum(counts))
 
+    def test_gradients_of_views(self):
+        """The kernels take the sums too, which are results of the call."""
+        tensors = problems.make(rows=33)
+        before = fake_cuda.launch_count()
+
+        def loss(slopes):
+            score = lambda s, b, h, q, k: s - slopes[h] * abs(q - k)  # noqa: E731
+            return tessera.jax.attention(*tensors, score_mod=score).astype(jnp.float32).sum()
+
+        found = jax.block_until_ready(jax.grad(loss)(jnp.ones(4)))
+        # As they were cleared: nothing runs.
+        self.assertTrue((found == jnp.zeros(4)).all())
+        self.assertEqual(fake_cuda.launch_count() - before, 4)
+
     def find_gradients(self, fixed):
         text = "attention_fwd CAUSAL=false"
         return _variants.find_gradients(_compile.compile, text, fixed, "bf16", 64, 64, False)[0]
@@ -136,6 +150,7 @@ class Native(unittest.TestCase):
             (3, "attribute 'extras' does not say what there is", {"extras": "f"}),
             (3, "tensor 'v' is missing", {"extras": "v"}),
             (4, "there are more tensors than attribute 'extras' says", {"extras": ""}),
+            (4, "tensor 'o' is missing", {"extras": "d"}),
             (3, "attribute 'variant' names a variant", {"extras": "", "layout": "SHBD"}),
             (3, "attribute 'scale' is of another type", {"extras": "", "scale": "1"}),
         ):

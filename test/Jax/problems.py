@@ -67,7 +67,8 @@ def define(q, k, v, score=None, mask=None, layout="BSHD"):
 
 
 def pull(function, tensors, lse, seed=1):
-    """Gradients of q, k and v through `function` for given ones of the output, and of the LSE where `lse` says so."""
+    """Gradients of q, k, v, and of what follows them, through `function` for given ones of the output, and of the LSE where
+    `lse` says so."""
     generator = np.random.default_rng(seed)
 
     def scalar(*tensors):
@@ -78,7 +79,7 @@ def pull(function, tensors, lse, seed=1):
             loss += (jnp.where(jnp.isinf(logarithms), 0, logarithms) * generator.standard_normal(logarithms.shape)).sum()
         return loss.astype(wide)
 
-    return jax.grad(scalar, (0, 1, 2))(*tensors)
+    return jax.grad(scalar, tuple(range(len(tensors))))(*tensors)
 
 
 def assert_within_twice(found, exact, rounded, what=""):

@@ -49,7 +49,7 @@ def check(name, form, width, source):
             return False
     given_up = [str(entry) for entry in diagnostics if entry.severity == "warning"]
     roles = kernel.description.get("report", {}).get("roles", [])
-    registers = ", ".join(f"{role['warpgroups']} x {role['registers_per_thread']} {role['role']}" for role in roles)
+    registers = ", ".join(f"{role['warpgroups']} x {role.get('registers_per_thread', 'all')} {role['role']}" for role in roles)
     notes = [str(entry.message).splitlines()[0] for entry in caught] + given_up
     print("; ".join([f"{'FAILED ' * bool(given_up)}{where}: {registers or 'a sequence'}, {time.monotonic() - began:.1f} s", *notes]),
           flush=True)  # fmt: skip

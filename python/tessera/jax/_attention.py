@@ -96,9 +96,9 @@ def attention(
     scale:    1 / sqrt(head dimension) when not given; not 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 
-    Numbers are constants of the program. Gradients are those of q, k and v. Under vmap the mapped dimension joins the
-    batch; arrays that are sharded over batch or heads stay so, and others are gathered. A row that sees no key gives zeros
-    and an LSE of -inf.
+    Numbers are constants of the program. Gradients are those of q, k and v, and of what functions of scores capture. Under vmap
+    the mapped dimension joins the batch; arrays that are sharded over batch or heads stay so, and others are gathered. A row
+    that sees no key gives zeros and an LSE of -inf.
 
     Raises TypeError, ValueError and NotImplementedError. Where no kernel can be had the program ends with an error that
     says why.

@@ -30,16 +30,17 @@ def use_interpreter(enabled=True):
     return before
 
 
-def _find_gradients(kind, *key):
+def _find_gradients(kind, gradients, *key):
+    text, fixed, learned = gradients
     # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
     with _lock:
-        return _variants.find_gradients(kind, *key)
+        return _variants.find_gradients(kind, text, fixed, *key, learned)
 
 
 def _find_kernel(text, element_type, sizes, lse):
     gradients = _variants.read_gradients(text)
     if gradients is not None:
-        kernel, extras = _find_gradients(_compile.compile, *gradients, element_type, sizes[3], sizes[6], lse)
+        kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes[3], sizes[6], lse)
         return kernel, None, extras, True
     kernel, extras, is_final = _variants.find_kernel(text, element_type, sizes, lse)
     return kernel, None, extras, is_final
@@ -53,7 +54,7 @@ def _find_program(text, element_type, sizes, lse):
         )
     gradients = _variants.read_gradients(text)
     if gradients is not None:
-        program, extras = _find_gradients(_program.Program, *gradients, element_type, sizes[3], sizes[6], lse)
+        program, extras = _find_gradients(_program.Program, gradients, element_type, sizes[3], sizes[6], lse)
         return None, program, extras, False
     found = _variants.find_variant(text, element_type, sizes[3], sizes[6], lse)
     return None, found.program, found.extras, False
@@ -102,18 +103,44 @@ class Call(NamedTuple):
     places: tuple = ()
     #: Of "b" and "h", what functions compute with, so that it has to count from 0 everywhere.
     free: frozenset = frozenset()
+    #: Of functions, the names of what kernels take after the scale, and which of the views may have gradients.
+    order: tuple = ()
+    learnable: tuple = ()
+
+    def list_views(self):
+        """The names of the views of functions, as kernels have them."""
+        return [name for name, kind in zip(self.order, self.extras) if kind == "v"]
+
+    def reorder(self, names):
+        """(the same with what functions take in the order of `names`, the places of its views among those of this one). Of
+        names that are none of these, a view's gradient is."""
+        kinds, given = dict(zip(self.order, self.extras)), {"v": [], "f": [], "i": []}
+        for name in self.order:
+            given[kinds[name]].append(name)
+        wanted = {kind: [part.index(name) for name in names if name in part] for kind, part in given.items()}
+        views = wanted["v"]
+        extras = "".join(kinds.get(name, "d") for name in names)
+        call = self._replace(
+            order=tuple(names), extras=extras, gradient_extras=extras, names=tuple(self.names[i] for i in views),
+            places=tuple(self.places[i] for i in views), numbers=tuple(self.numbers[i] for i in wanted["f"]),
+            integers=tuple(self.integers[i] for i in wanted["i"]),
+        )  # fmt: skip
+        return call, views
 
 
 class _Op:
-    """A custom call with attention's own tensors by names, which views follow."""
+    """A custom call with attention's own tensors by names, which views follow. Of results, those of `learned`, which views have
+    for their gradients, follow the named ones."""
 
-    def __init__(self, call, target, variant, operands, results):
+    def __init__(self, call, target, variant, operands, results, learned):
         self.call, self.target, self.variant = call, target, variant
-        self.operands = [self._list_dims(name) for name in operands]
-        self.operands += [
-            [place or f"x{view}_{dim}" for dim, place in enumerate(places)] for view, places in enumerate(call.places)
-        ]
-        self.results, self.result_names = [self._list_dims(name) for name in results], results
+        self.own = len(operands)
+        of_views = [[place or f"x{view}_{dim}" for dim, place in enumerate(places)] for view, places in enumerate(call.places)]
+        self.operands = [*(self._list_dims(name) for name in operands), *of_views]
+        #: The places among operands of the views whose gradients are results.
+        self.learned = [self.own + call.list_views().index(name) for name in learned]
+        self.results = [*(self._list_dims(name) for name in results), *(self.operands[place] for place in self.learned)]
+        self.result_names = results
         self.extras = call.gradient_extras if target == BACKWARD else call.extras
 
     def _list_dims(self, name):
@@ -129,12 +156,16 @@ class _Op:
             jax.ShapeDtypeStruct([sizes[dim] for dim in dims], jnp.float32 if name == "lse" else tensors[0].dtype)
             for name, dims in zip(self.result_names, self.results)
         ]
+        # Kernels add to the gradients of views.
+        sums = [jnp.zeros(tensors[place].shape, jnp.float32) for place in self.learned]
+        aliases = {len(tensors) + i: len(results) + i for i in range(len(sums))}
+        results += [jax.ShapeDtypeStruct(sum.shape, sum.dtype) for sum in sums]
         # XLA has no arrays of nothing.
         arrays = {"numbers": np.array(self.call.numbers, np.float32), "integers": np.array(self.call.integers, np.int32)}
         arrays = {name: array for name, array in arrays.items() if array.size}
         return tuple(
-            jax.ffi.ffi_call(self.target, results)(
-                *tensors, variant=self.variant, layout=self.call.layout, scale=self.call.scale, extras=self.extras, **arrays
+            jax.ffi.ffi_call(self.target, results, input_output_aliases=aliases)(
+                *tensors, *sums, variant=self.variant, layout=self.call.layout, scale=self.call.scale, extras=self.extras, **arrays
             )
         )
 
@@ -160,7 +191,15 @@ class _Op:
             spec = (names[0] if len(names) == 1 else names or None for names in axes)
             return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
-        return mesh, self.run, tuple(map(place, self.results)), tuple(map(place, self.operands))
+        def run(*tensors):
+            results = list(self.run(*tensors))
+            for at, view in enumerate(self.learned, len(results) - len(self.learned)):
+                # What each device has summed is of its part of the batch and the heads.
+                axes = tuple(axis for dim in ("b", "h") if dim not in self.operands[view] for axis in split.get(dim, ()))
+                results[at] = jax.lax.psum(results[at], axes) if axes else results[at]
+            return tuple(results)
+
+        return mesh, run, tuple(map(place, self.results)), tuple(map(place, self.operands))
 
     def _find_axes(self, sizes, arguments):
         """The axes of the mesh, by their sizes, over which "b", "h" and "n" are split."""
@@ -203,9 +242,28 @@ class _Op:
                 "the functions of scores and masks compute with b, which counts anew in each call that vmap maps: make the "
                 "mapped dimension a part of the batch, or take what depends on b from an array, by [b]"
             )
+        run, count = make_op(*self.key), len(self.results)
+        if any("b" not in self.operands[place] for place in self.learned):
+            return self._map(run, is_mapped, tensors), (True,) * count
         folded = [self._fold_tensor(index, size, is_mapped[index], tensor) for index, tensor in enumerate(tensors)]
-        results = make_op(*self.key)(*folded)
-        return tuple(result.reshape(size, -1, *result.shape[1:]) for result in results), (True,) * len(results)
+        results = tuple(self._unfold(result, dims.index("b"), size) for result, dims in zip(run(*folded), self.results))
+        return results, (True,) * count
+
+    @staticmethod
+    def _map(run, is_mapped, tensors):
+        """One call after the other: a gradient of what the batch has in common is a sum over the batch."""
+        mapped = [tensor for tensor, is_one in zip(tensors, is_mapped) if is_one]
+
+        def call(parts):
+            parts = iter(parts)
+            return run(*(next(parts) if is_one else tensor for tensor, is_one in zip(tensors, is_mapped)))
+
+        return jax.lax.map(call, mapped)
+
+    @staticmethod
+    def _unfold(result, at, size):
+        """The mapped dimension of a result, whose batch is dimension `at`, before the others."""
+        return jnp.moveaxis(result.reshape(*result.shape[:at], size, -1, *result.shape[at + 1 :]), at, 0)
 
     def _fold_tensor(self, index, size, is_mapped, tensor):
         dims = self.operands[index]
@@ -224,10 +282,11 @@ class _Op:
 
 
 @functools.lru_cache(maxsize=256)
-def make_op(call, target, variant, operands, results):
-    """A function of attention's own tensors, by the names `operands`, and of views, that gives those of `results`."""
-    op = _Op(call, target, variant, operands, results)
-    op.key = call, target, variant, operands, results
+def make_op(call, target, variant, operands, results, learned=()):
+    """A function of attention's own tensors, by the names `operands`, and of views, that gives those of `results`, and the
+    gradients of the views that `learned` names."""
+    op = _Op(call, target, variant, operands, results, learned)
+    op.key = call, target, variant, operands, results, learned
     rule, whole = op.make_rule()
 
     @custom_partitioning

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _captured, _kernel, _places
+from .. import _captured, _kernel, _places, _variants
 from .._program import Program
 from .._trace import TraceError
 from . import _numpy
@@ -29,8 +29,15 @@ def _list_extras(source):
     return names[names.index("scale") + 1 :]
 
 
+@functools.lru_cache(maxsize=256)
+def list_gradient_extras(source, learned, fixed, lse):
+    """The same of the kernels of gradients."""
+    program = _variants.find_gradients_of_source(Program, source, learned, fixed, "bf16", 64, 64, lse)
+    return program.names[program.names.index("scale") + 1 :]
+
+
 def trace(score_mod, score_args, mask_mod, mask_args):
-    """(source, views, numbers, integers by name, names for messages) of functions of Python."""
+    """(source, views, numbers, integers by name, names for messages, which views may have gradients) of functions of Python."""
     found = _Found()
     written = _captured.find(found, _captured.write, score_mod, score_args, mask_mod, mask_args)
     if written.problem is not None:
@@ -42,7 +49,7 @@ def trace(score_mod, score_args, mask_mod, mask_args):
     ]
     # Without the index that makes it differ from others.
     labels = {name: name.rpartition("_")[0] for part in names for name in part}
-    return written.source, *given, labels
+    return written.source, *given, labels, written.learnable
 
 
 def read_variant(variant, given):
@@ -57,7 +64,7 @@ def read_variant(variant, given):
                 f"argument '{name}' of the variant is an array of JAX, and numbers are constants of a program: declare "
                 f"{name}=(1,) and take {name}[0], or give {name}.item() where it is known"
             )
-    return variant.source, views, numbers, integers, {name: name for name in given}
+    return variant.source, views, numbers, integers, {name: name for name in given}, variant.learnable
 
 
 def _check_view(name, dims, value):
@@ -70,7 +77,7 @@ def _check_view(name, dims, value):
         )
 
 
-def describe(source, views, numbers, integers, labels, extents):
+def describe(source, views, numbers, integers, labels, learnable, extents):
     """(fields of a Call, views in its order) of functions; `extents` are those of "b" and "h"."""
     order = _list_extras(source)
     kinds = {**dict.fromkeys(views, "v"), **dict.fromkeys(numbers, "f"), **dict.fromkeys(integers, "i")}
@@ -93,5 +100,6 @@ def describe(source, views, numbers, integers, labels, extents):
     fields = {
         "variant": source, "extras": extras, "gradient_extras": extras, "numbers": scalars["f32"], "integers": scalars["i32"],
         "names": tuple(labels[name] for name in asked), "places": tuple(places), "free": frozenset(free),
+        "order": tuple(order), "learnable": tuple(learnable),
     }  # fmt: skip
     return fields, arrays
