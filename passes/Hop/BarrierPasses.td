@@ -8,11 +8,14 @@ include "mlir/Pass/PassBase.td"
 def JoinPipes : Pass<"hop-join-pipes", "::tessera::hop::KernelOp"> {
   let summary = "Let small tiles go with the larger tile that is loaded beside them";
   let description = [{
-    A wait for an mbarrier takes some 70 cycles of a warp even where the phase is complete, and six to eight instructions
+    A wait for an mbarrier takes some 60 cycles of a warp even where the phase is complete, and six to eight instructions
     with its release. Where a pipe of small tiles, rows of values as a rule, is filled and read in step with a pipe of
-    tiles at least eight times as large, it goes `with` that: one barrier is told of both copies, one wait is for both
-    tiles, and one release gives back both slots. The slot of the small tile is held for longer, which costs nothing as
-    the next load of the large one waits for its own slot.
+    larger ones, it goes `with` that: one barrier is told of both copies, one wait is for both tiles, and one release
+    gives back both slots.
+
+    Who waits for the large tile then waits for the bytes of the small one too. A tile is small when these come in less
+    time than the wait takes that is saved (`CostModel::bytesOfWait`, some 1400 bytes), and large otherwise. The slot of
+    the small tile is held for longer, which costs nothing as the next load of the large one waits for its own slot.
 
     In step are two pipes that have as many slots, one role that loads both in bulk, and the same readers, where
 

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Dominance.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Schedule/CostModel.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_JOINPIPES
@@ -17,13 +18,14 @@ using namespace tessera;
 
 namespace {
 
-/// A tile is small beside one that has so many times its bytes.
-constexpr int64_t timesSmaller = 8;
-
 int64_t bytesOf(hop::PipeCreateOp pipe) {
   RankedTensorType tile = pipe.getPipe().getType().getTile();
   return tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
 }
+
+/// Whether the tiles of `pipe` are loaded in less time than a wait for them takes: who waits for
+/// another tile with them waits for less longer than it saves.
+bool isSmall(hop::PipeCreateOp pipe) { return bytesOf(pipe) <= h200CostModel.bytesOfWait(); }
 
 /// Whether `op` fills, reads or gives back a slot of a pipe, or may do so inside.
 bool usesPipe(Operation *op) {
@@ -83,8 +85,7 @@ public:
     hop::PipeType type = small.getPipe().getType(), other = large.getPipe().getType();
     if (small == large || type.getSlots() != other.getSlots() || small.getMulticast() ||
         large.getMulticast() || hop::holdsValue(type.getTile()) || large.getLeader() ||
-        bytesOf(small) * timesSmaller > bytesOf(large) ||
-        hop::getReaders(small) != hop::getReaders(large) ||
+        !isSmall(small) || isSmall(large) || hop::getReaders(small) != hop::getReaders(large) ||
         hop::getFillers(small) != hop::getFillers(large))
       return false;
     std::optional<Use> used = Use::of(small.getPipe()), others = Use::of(large.getPipe());

@@ -79,6 +79,22 @@ struct CostModel {
   double otherTiles = 1.2;
 
   //===--------------------------------------------------------------------===//
+  // Waits
+  //===--------------------------------------------------------------------===//
+
+  /// Cycles that a wait for a tile that is there and the release of its slot take of a step. Two
+  /// fewer in steps of some 4000 cycles gain 3% at d = 128: record
+  /// 2026-11-25-nvidia-h100-80gb-hbm3-5ce82c6-joined-pipes (docs/lab/backward.md).
+  double waitCycles = 60;
+  /// Bytes that memory gives in a second (data sheet of the H200).
+  double memoryBytesPerSecond = 4.8e12;
+  /// The bytes of a tile that come to a multiprocessor while a warp waits for a barrier, when all
+  /// multiprocessors load: a tile has come as late by so many more. Of the numbers above.
+  constexpr double bytesOfWait() const {
+    return waitCycles * memoryBytesPerSecond / (multiprocessors * clockGHz * 1e9);
+  }
+
+  //===--------------------------------------------------------------------===//
   // Preferences
   //===--------------------------------------------------------------------===//
 

@@ -220,6 +220,34 @@ hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!ti
   }
 }
 
+// Who waits for the larger tile would wait for the bytes of the other one for longer than a wait takes.
+// CHECK-LABEL: hop.kernel @between
+// CHECK-NOT: with
+hop.kernel @between attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 128], bf16>, !tile.view<[M, 16], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 128], bf16>, %r: !tile.view<[M, 16], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x128xbf16>, 2>
+  %v = hop.pipe.create "r" : !hop.pipe<tensor<64x16xbf16>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %p, %x[%i, %c0] : !hop.pipe<tensor<64x128xbf16>, 2>, !tile.view<[M, 128], bf16>
+      hop.pipe.load %v, %r[%i, %c0] : !hop.pipe<tensor<64x16xbf16>, 2>, !tile.view<[M, 16], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %t = hop.pipe.wait %p : !hop.pipe<tensor<64x128xbf16>, 2> -> !hop.shared<tensor<64x128xbf16>, rows = 64>
+      %u = hop.pipe.wait %v : !hop.pipe<tensor<64x16xbf16>, 2> -> !hop.shared<tensor<64x16xbf16>, rows = 64>
+      hop.pipe.release %v, %u : !hop.pipe<tensor<64x16xbf16>, 2>, !hop.shared<tensor<64x16xbf16>, rows = 64>
+      hop.pipe.release %p, %t : !hop.pipe<tensor<64x128xbf16>, 2>, !hop.shared<tensor<64x128xbf16>, rows = 64>
+    }
+  }
+}
+
 // No small tile.
 // CHECK-LABEL: hop.kernel @large
 // CHECK-NOT: with
