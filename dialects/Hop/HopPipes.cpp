@@ -221,16 +221,21 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
 }
 
 /// Reports a product that reads `tile` and may still be in flight at `release`, which hands its
-/// slot on, and a write or a store of it that comes later.
+/// slot on, and a read or a write of it that comes later.
 static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   auto isBefore = [&](Operation *op) {
     Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
     return ancestor && ancestor->isBeforeInBlock(release);
   };
+  auto isBehind = [&](Operation *op) {
+    Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
+    return ancestor && release->isBeforeInBlock(ancestor);
+  };
   for (Operation *user : tile.getUsers()) {
     if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
       return failure();
-    if (isa<StageOp, GatherOp, BulkStoreOp>(user) && !isBefore(user)) {
+    if ((isa<StageOp, GatherOp, BulkStoreOp>(user) && !isBefore(user)) ||
+        (isa<FetchOp, TransposeOp>(user) && isBehind(user))) {
       InFlightDiagnostic diag = release->emitOpError("gives a slot away that is used later");
       diag.attachNote(user->getLoc()) << "the use";
       return diag;

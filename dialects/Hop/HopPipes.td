@@ -18,8 +18,9 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
     names the pipe in reports.
 
     A pipe `with` another one is filled, waited for and given back together with it: behind each of its loads and waits
-    stands one of the other pipe in the same block, and a release of the other pipe gives back both. It has as many slots;
-    both are loaded in bulk, and neither is multicast.
+    stands one of the other pipe in the same block, and a release of the other pipe gives back both; that of this one
+    stands before it and says up to where the slot is read. It has as many slots; both are loaded in bulk, and neither is
+    multicast.
 
     ```mlir
     %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
@@ -113,8 +114,9 @@ def Hop_PipePeekOp : Hop_Op<"pipe.peek", [Hop_ReadsPipe, Hop_OnAllThreads]> {
 def Hop_PipeReleaseOp : Hop_Op<"pipe.release", [Hop_OnAllThreads]> {
   let summary = "Gives a slot back to the role that fills it";
   let description = [{
-    `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for, and
-    what lies over it (`hop.overlay`) must have been stored. The verifier refuses a release that comes before either.
+    `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for,
+    what is read of it (`hop.fetch`) be in registers, and what lies over it (`hop.overlay`) have been stored. The verifier
+    refuses a release that comes before one of these.
     On all threads of the role that waited; each warpgroup gives back for itself.
 
     ```mlir

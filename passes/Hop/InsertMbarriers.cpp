@@ -35,10 +35,26 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
       pipe.erase();
   }
 
+  /// A slot of a pipe that goes with another one is given back before that of the other, whose
+  /// release stands for both.
+  static LogicalResult checkLedRelease(hop::PipeReleaseOp release) {
+    Value leader = leaderOf(release);
+    for (Operation *behind = release->getNextNode(); behind; behind = behind->getNextNode())
+      if (auto other = dyn_cast<hop::PipeReleaseOp>(behind); other && other.getPipe() == leader)
+        return success();
+    InFlightDiagnostic diag = release.emitError(
+        "gives a slot back that goes with one of another pipe, which has been given "
+        "back before it; release this one first, in the same block");
+    diag.attachNote(leader.getLoc()) << "the other pipe";
+    return diag;
+  }
+
   /// Slots are carried through loops and conditionals of a role, and through nothing else.
   static LogicalResult checkPlace(Operation *op) {
     if ((op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>()) && leaderOf(op))
       return checkLed(op);
+    if (auto release = dyn_cast<hop::PipeReleaseOp>(op); release && leaderOf(release))
+      return checkLedRelease(release);
     if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
     hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());
@@ -70,6 +86,11 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
           "is of a pipe that goes with another one, which only hop.pipe.load fills "
           "and only hop.pipe.wait reads; leave out with");
     Value leader = leaderOf(op);
+    if (auto wait = dyn_cast<hop::PipeWaitOp>(op);
+        wait && llvm::none_of(wait.getTile().getUsers(), llvm::IsaPred<hop::PipeReleaseOp>))
+      return wait.emitError(
+          "takes a slot that goes with one of another pipe and is given back with "
+          "it; release this one before the other");
     for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
       if (before->getName() == op->getName() && before->getOperand(0) == leader)
         return success();

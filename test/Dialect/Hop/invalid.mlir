@@ -1473,6 +1473,23 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
+// A read that comes too late.
+hop.kernel @k attributes {argument_names = ["r"], argument_types = [!tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "r" : !hop.pipe<tensor<64xf32>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    // expected-error@+1 {{gives a slot away that is used later}}
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64xf32>, 2>, !hop.shared<tensor<64xf32>, rows = 64>
+    // expected-note@+1 {{the use}}
+    %f = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+  }
+}
+
+// -----
+
 // A write that comes too late.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {

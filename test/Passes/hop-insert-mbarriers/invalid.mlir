@@ -149,3 +149,52 @@ hop.kernel @put attributes {argument_names = ["x"], argument_types = [!tile.view
     hop.pipe.put %v, %c0 : !hop.pipe<tensor<1xi32>, 2>
   }
 }
+
+// -----
+
+// The release of the other pipe gives both slots back, and this one is read behind it.
+hop.kernel @late attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  // expected-note@+1 {{the other pipe}}
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64xf32>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %v, %r[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %u = hop.pipe.wait %v : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %f = hop.fetch %u : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    // expected-error@+1 {{gives a slot back that goes with one of another pipe, which has been given back before it; release this one first, in the same block}}
+    hop.pipe.release %v, %u : !hop.pipe<tensor<64xf32>, 2>, !hop.shared<tensor<64xf32>, rows = 64>
+  }
+}
+
+// -----
+
+// Nothing says up to where the slot is read.
+hop.kernel @kept attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %v = hop.pipe.create "r" with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64xf32>, 2>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
+    hop.pipe.load %v, %r[%c0, %m] : !hop.pipe<tensor<64xf32>, 2>, !tile.view<[B, M], f32>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error@+1 {{takes a slot that goes with one of another pipe and is given back with it; release this one before the other}}
+    %u = hop.pipe.wait %v : !hop.pipe<tensor<64xf32>, 2> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}

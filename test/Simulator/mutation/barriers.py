@@ -1,0 +1,241 @@
+"""Damages waits, arrivals and copies of pipes where they are operations of the hop dialect: the simulator must name each damage
+and what it is of, and nothing in the kernel as it is.
+
+    barriers.py KERNEL.tile CASE WORKDIR
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from written import simulate
+
+TYPES = {"i32": "s32", "i64": "s64", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+SWIZZLES = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
+
+
+def run(command, text=None):
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+def translate(barriers):
+    llvm = run(["tessera-opt", "--pass-pipeline=builtin.module(tessera-llvm)"], barriers)
+    return run(["tessera-translate", "--mlir-to-ptx"], llvm)
+
+
+class Launch:
+    """A launch of the only kernel of a bundle, whose views are dense."""
+
+    def __init__(self, bundle, extents, blocks):
+        self.kernel, self.extents, self.blocks = bundle["kernels"][0], extents, blocks
+        self.views = {argument["name"]: argument for argument in self.kernel["arguments"]}
+
+    def extent(self, dim):
+        return self.extents.get(dim, dim)
+
+    def strides(self, view):
+        """In elements, the slowest first."""
+        strides = [1]
+        for dim in reversed(self.views[view]["dims"][1:]):
+            strides.append(strides[-1] * self.extent(dim))
+        return strides[::-1]
+
+    def buffer(self, view, seed):
+        kind = self.views[view]["element"]
+        fill = {"fill": "nan"} if self.views[view]["access"] == "write" else {"fill": "random", "seed": seed}
+        return {"type": TYPES.get(kind, kind), "shape": [self.extent(dim) for dim in self.views[view]["dims"]], **fill}
+
+    def parameter(self, of):
+        if of["kind"] == "pointer":
+            return {"buffer": of["argument"]}
+        if of["kind"] == "workspace":
+            return {"buffer": "workspace"}
+        if of["kind"] == "dim":
+            return {"value": self.extent(of["dim"])}
+        if of["kind"] == "stride":
+            return {"value": self.strides(of["argument"])[of["dim"]]}
+        bytes_of = int(re.sub(r"^[a-z]*(\d+).*", r"\1", of["element"])) // 8
+        strides = self.strides(of["argument"])
+
+        def stride(dim):
+            return dim["stride_bytes"] if "stride_bytes" in dim else bytes_of * strides[dim["stride_of_dim"]]
+
+        view = {
+            "buffer": of["argument"],
+            "dims": [self.extent(dim["extent"]) for dim in of["dims"]],
+            "strides": [stride(dim) for dim in of["dims"][1:]],
+            "box": of["box"],
+            "swizzle": SWIZZLES[of["swizzle"]],
+        }
+        return {"tensor_map": view}
+
+    def write(self, directory):
+        kernel = self.kernel
+        places = [*kernel["shared_map"], *kernel["barriers"]]
+        buffers = {view: self.buffer(view, seed) for seed, view in enumerate(self.views, 1)}
+        for of in kernel["launch_parameters"]:
+            if of["kind"] == "workspace":
+                buffers["workspace"] = {"type": "u32", "shape": [of["bytes"] // 4], "fill": "zero"}
+        launch = {
+            "grid": self.blocks,
+            "shared": kernel["shared_memory"],
+            "buffers": buffers,
+            "params": [self.parameter(of) for of in kernel["launch_parameters"]],
+            "shared_names": [{"name": of["name"], "offset": of["offset"], "stride": of["bytes"]} for of in places],
+            "roles": [{"name": of["name"], "first_warp": of["first_warp"]} for of in kernel["roles"]],
+        }
+        with open(os.path.join(directory, "launch.json"), "w") as f:
+            json.dump(launch, f, indent=1)
+
+
+class Program:
+    """The lines of a kernel, which damages change. In their patterns {label} stands for the buffer or barriers with this label."""
+
+    def __init__(self, text):
+        self.lines = text.split("\n")
+
+    def name(self, label):
+        return next(line.split("=")[0].strip() for line in self.lines if re.search(rf'hop\.(buffer|barriers) "{label}"', line))
+
+    def spell(self, text):
+        return re.sub(r"\{([\w.]+)\}", lambda label: self.name(label[1]), text)
+
+    def find(self, role, what, number=0):
+        """The place of the operation of this number in the role that matches."""
+        pattern = self.spell(re.sub(r"(\{[\w.]+\})", r"\1\\b", what))
+        start = next(i for i, line in enumerate(self.lines) if f"hop.role @{role} " in line)
+        return [i for i, line in enumerate(self.lines) if i > start and re.search(pattern, line)][number]
+
+
+def dropped(role, what, number=0):
+    def damage(program):
+        del program.lines[program.find(role, what, number)]
+
+    return damage
+
+
+def changed(role, what, old, new, number=0):
+    def damage(program):
+        place = program.find(role, what, number)
+        line = re.sub(program.spell(old), program.spell(new), program.lines[place], count=1)
+        assert line != program.lines[place], (old, line)
+        program.lines[place] = line
+
+    return damage
+
+
+def moved(role, what, before, number=0, to_number=0):
+    """One operation stands before another one of the same block."""
+
+    def damage(program):
+        place, to = program.find(role, what, number), program.find(role, before, to_number)
+        line = program.lines.pop(place)
+        program.lines.insert(to - (place < to), line)
+
+    return damage
+
+
+OVERWRITTEN = {"slot-overwritten", "race"}
+UNFILLED = {"stale-data", "race", "uninitialised-shared"}
+# 128 rows against 320 in steps of 64.
+SUMS = {"defines": ["-DFORM=1", "-DD=64"], "extents": {"ONE": 1, "M": 128, "N": 320}, "blocks": 1}
+# Six tiles of four steps.
+PRODUCT = {"defines": ["-DBM=128", "-DBN=64", "-DBK=64"], "extents": {"M": 256, "N": 192, "K": 256}, "blocks": 1}
+# Each damage, the kinds of which at least one must be reported, and the buffer or barriers that the report is of; no kinds where it does
+# no harm.
+CASES = {
+    # Rows of values that go with the tile beside them.
+    "joined": {
+        **SUMS,
+        "schedule": "placement=apart,persistent=none,consumers=2,stages=2,lead=0",
+        "damages": {
+            "bytes of the tile alone": (changed("producer", "expect {b.full}", "bytes 8448", "bytes 8192"), {"transaction-underflow"}, "b.full"),
+            "bytes of two rows": (changed("producer", "expect {b.full}", "bytes 8448", "bytes 8704"), {"deadlock"}, "b.full"),
+            "told to another barrier": (
+                changed("producer", r"bulk_load %arg2\[", r"{b.full}\[%\w+\](.*)barriers<2>", r"{a.full}[%c0_i32]\1barriers<1>"),
+                {"transaction-underflow", "deadlock"}, "b.full",
+            ),
+            "not waited for": (dropped("consumer", "wait {b.full}"), UNFILLED, "r"),
+            "loaded before the slot is free": (dropped("producer", "wait {b.empty}"), OVERWRITTEN, "r"),
+            "loaded into the first slot": (changed("producer", r"= hop\.slot {r}", r"\[%\w+\]", "[%c0_i32]"), OVERWRITTEN, "r"),
+            "read from the first slot": (changed("consumer", r"= hop\.slot {r}", r"\[%\w+\]", "[%c0_i32]"), OVERWRITTEN | UNFILLED, "r"),
+            "given back before it is read": (moved("consumer", "arrive {b.empty}", r"= hop\.fetch"), OVERWRITTEN, "r"),
+        },
+    },
+    # The next slot, which a product reads beside those of this one. The wait that takes it then finds it filled.
+    "ahead": {
+        **SUMS,
+        "schedule": "placement=apart,persistent=none,consumers=2,stages=3,lead=1",
+        "damages": {
+            "the first one not waited for": (dropped("consumer", "wait {b.full}", 0), UNFILLED, "b"),
+            "not waited for": (dropped("consumer", "wait {b.full}", 2), UNFILLED, "b"),
+            "waited for with the parity of this one": (
+                changed("consumer", "wait {b.full}", r"\], %\w+ :", "], %arg11 :", 2), {"deadlock", "parity-aliasing"} | UNFILLED, "b",
+            ),
+            "given back in place of this one": (changed("consumer", "arrive {b.empty}", r"\[%arg12\]", "[%32]"), {"deadlock"}, "b.empty"),
+            "read after it was given back": (changed("consumer", r"= hop\.slot {b}", r"\[%\w+\]", "[%c0_i32]", 2), OVERWRITTEN, "b"),
+            "given back before its product is done": (moved("consumer", "arrive {b.empty}", r"hop\.mma_wait", 0, 1), OVERWRITTEN, "b"),
+            "not waited for again": (dropped("consumer", "wait {b.full}", 1), set(), ""),
+        },
+    },
+    # Numbers of tiles that a counter gives out.
+    "numbers": {
+        **PRODUCT,
+        "schedule": "persistent=dynamic,consumers=2,stages=2,store=direct",
+        "damages": {
+            "not waited for": (dropped("consumer", "wait {tiles.full}"), UNFILLED, "tiles"),
+            "written before the slot is free": (dropped("producer", "wait {tiles.empty}"), {"race"}, "tiles"),
+            "told of before it is written": (moved("producer", "arrive {tiles.full}", r"hop\.slot_store"), {"race"}, "tiles"),
+            "given back before it is read": (moved("consumer", "arrive {tiles.empty}", r"hop\.slot_load"), {"race"}, "tiles"),
+            "given back by a thread of each warpgroup": (changed("consumer", "arrive {tiles.empty}", " all ", " "), {"deadlock"}, "tiles.empty"),
+        },
+    },
+    # Consumers of which one thread loads ahead.
+    "prefetched": {
+        **PRODUCT,
+        "schedule": "warp_specialize=false,persistent=none,consumers=2,stages=2,store=direct",
+        "blocks": 6,
+        "damages": {
+            "not waited for": (dropped("consumer", "wait {a.full}"), UNFILLED, "a"),
+            "loaded before the slot is free": (dropped("consumer", "wait {a.empty}", 1), OVERWRITTEN, "a"),
+            "not expected": (dropped("consumer", r"barrier\.expect {b.full}"), {"deadlock", "transaction-underflow"}, "b.full"),
+            "given back before its product is done": (moved("consumer", "arrive {a.empty}", r"= hop\.mma_wait"), OVERWRITTEN, "a"),
+            "not given back": (dropped("consumer", "arrive {a.empty}"), {"deadlock"}, "a.empty"),
+        },
+    },
+}  # fmt: skip
+
+
+def main(source, name, directory):
+    case = CASES[name]
+    os.makedirs(directory, exist_ok=True)
+    bundle = os.path.join(directory, "kernel.bundle")
+    command = ["tessera", "compile", source, *case["defines"], "--schedule", case["schedule"], "--no-database"]
+    run([*command, "--ptx", "-o", bundle])
+    with open(bundle) as f:
+        Launch(json.load(f), case["extents"], case["blocks"]).write(directory)
+    text = run([*command, "--emit", "barriers", "-o", "-"])
+    failures = 0
+    for damage, (change, kinds, label) in {"undamaged": (lambda program: None, set(), ""), **case["damages"]}.items():
+        program = Program(text)
+        change(program)
+        ptx = os.path.join(directory, damage.replace(" ", "-") + ".ptx")
+        with open(ptx, "w") as f:
+            f.write(translate("\n".join(program.lines)))
+        code, found, output = simulate(ptx, directory, [])
+        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}\["
+        ok = code == 1 and re.search(report, output, re.S) if kinds else code == 0
+        failures += not ok
+        print(f"{'ok  ' if ok else 'FAIL'} {damage}: {', '.join(sorted(found)) or 'nothing'}")
+        if not ok:
+            print(output)
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
