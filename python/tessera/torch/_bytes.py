@@ -8,7 +8,6 @@ import torch
 from .. import _compile, _library, _variants
 from .._errors import CompileError
 from .._program import Program
-from .._variant import takes_lists
 from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
@@ -187,12 +186,6 @@ def _attend_cached(q, k, v, out, lse, causal, functions, scale, v_scale):
         kernel, given = _find("attention_fp8", device, CAUSAL=bool(causal), **parameters), {}
     else:
         source, given = functions
-        if takes_lists(source):
-            raise NotImplementedError(
-                "the mask looks into tensors, so that its blocks are listed, and with 'k' of 8 bits and 'q' of 16 no kernel "
-                'takes lists: pass a tessera.Variant with visits="interval", whose kernel visits all blocks between the first '
-                "and the last"
-            )
         # A converted tile takes the shared memory of two, which at 256 columns leaves room for one warpgroup.
         rows = 64 if wider > 192 else 128
         kernel, _ = _find_fitting(source, device, _FUNCTION_BLOCKS[wider], BM=rows, **parameters)

@@ -154,45 +154,69 @@ def look(mask, points):
     return [row[:blocks] for row, (_, blocks, _, _) in zip(some.tolist(), points)]
 
 
+class Problem:
+    """Masks at grid points, with what they compare, and the kernel that stores their bounds."""
+
+    def __init__(self, seed, folder, count, suits=lambda mask: True):
+        self.seed, self.folder, self.count = seed, folder, count
+        rng = random.Random(seed)
+        extent = ROWS * count
+        numbers = [rng.randint(1, MOST_BLOCKS) for _ in range(count)]
+        loaded = [rng.randint(-20, BLOCK * rng.choice(numbers) + 20) for _ in range(extent)]
+        if rng.random() < 0.5:
+            loaded = [value for at in range(0, extent, ROWS) for value in sorted(loaded[at : at + ROWS])]
+        # What rows load may lie behind the end of the view, or before its start, and is 0 there; or the view ends with the rows.
+        shift, length = rng.choice([(0, "M"), (0, "R"), (9, "R"), (-9, "R"), (9, "M")])
+        padded = [0] * ROWS + loaded + [0] * ROWS
+        constants = [[rng.randint(-80, 200) for _ in range(CONSTANTS)] for _ in range(count)]
+        self.masks = []
+        while len(self.masks) < COUNT:
+            mask = Mask(rng)
+            self.masks += [mask] if suits(mask) else []
+        texts = (MASK.format(i=i, rows=ROWS, body="".join(mask.lines), mask=mask.name) for i, mask in enumerate(self.masks))
+        loads = "".join(LOAD.format(i=i) for i in range(CONSTANTS))
+        source = folder / "masks.tile"
+        fields = {"rows": ROWS, "block": BLOCK, "count": COUNT, "constants": CONSTANTS, "length": length, "shift": shift}
+        source.write_text(SOURCE.format(**fields, loads=loads, masks="".join(texts)))
+        options = ["--tile-find-visits", "--mlir-print-op-on-diagnostic=false"]
+        #: The kernel with bounds in the place of masks.
+        self.found = subprocess.run(["tessera-opt", source, *options], check=True, capture_output=True, text=True).stdout
+        self.inputs = []
+        inputs = {"r": (loaded, (extent,)), "p": (sum(constants, []), (count, CONSTANTS)), "ns": (numbers, (count,))}
+        for name, (values, shape) in inputs.items():
+            save(f"{folder}/{name}.npy", values, shape)
+            self.inputs += ["--input", f"{name}={folder}/{name}.npy"]
+        begins = [ROWS + shift + ROWS * g for g in range(count)]
+        self.points = [(g % 3 * ROWS, numbers[g], padded[begins[g] : begins[g] + ROWS], constants[g]) for g in range(count)]
+        #: For each mask, at each grid point, the iterations that are needed.
+        self.needed = [[[j for j, some in enumerate(row) if some] for row in look(mask, self.points)] for mask in self.masks]
+
+    def run(self, text):
+        """For each mask, at each grid point, (first, past) as a kernel computes them."""
+        level, stored = self.folder / "found.mlir", self.folder / "y.npy"
+        level.write_text(text)
+        subprocess.run(["tessera", "run", level, "--output", f"y={stored}", *self.inputs], check=True, capture_output=True)
+        values = [divmod(int(value), 4096) for value in read(stored)]
+        return [[(first, past - 2048) for first, past in values[i::COUNT]] for i in range(COUNT)]
+
+    def find_error(self, bounds):
+        """Where bounds leave out an iteration that is needed, or take one that a plain mask does not need; None where not."""
+        for i, mask in enumerate(self.masks):
+            is_plain = mask.is_plain()
+            for g, ((first, past), needed) in enumerate(zip(bounds[i], self.needed[i])):
+                holds = all(first <= j < past for j in needed)
+                if not holds or (is_plain and max(past - first, 0) != len(needed)):
+                    return (
+                        f"seed {self.seed}, mask {i}, grid point {g}: {first} to {past}, needed {needed}\n{mask.expression}\n"
+                        f"{self.points[g]}"
+                    )
+        return None
+
+
 def check(seed, folder, count):
-    rng = random.Random(seed)
-    extent = ROWS * count
-    numbers = [rng.randint(1, MOST_BLOCKS) for _ in range(count)]
-    loaded = [rng.randint(-20, BLOCK * rng.choice(numbers) + 20) for _ in range(extent)]
-    if rng.random() < 0.5:
-        loaded = [value for at in range(0, extent, ROWS) for value in sorted(loaded[at : at + ROWS])]
-    # What rows load may lie behind the end of the view, or before its start, and is 0 there; or the view ends with the rows.
-    shift, length = rng.choice([(0, "M"), (0, "R"), (9, "R"), (-9, "R"), (9, "M")])
-    padded = [0] * ROWS + loaded + [0] * ROWS
-    constants = [[rng.randint(-80, 200) for _ in range(CONSTANTS)] for _ in range(count)]
-    masks = [Mask(rng) for _ in range(COUNT)]
-    texts = (MASK.format(i=i, rows=ROWS, body="".join(mask.lines), mask=mask.name) for i, mask in enumerate(masks))
-    loads = "".join(LOAD.format(i=i) for i in range(CONSTANTS))
-    source, level = folder / "masks.tile", folder / "found.mlir"
-    fields = {"rows": ROWS, "block": BLOCK, "count": COUNT, "constants": CONSTANTS, "length": length, "shift": shift}
-    source.write_text(SOURCE.format(**fields, loads=loads, masks="".join(texts)))
-    options = ["--tile-find-visits", "--mlir-print-op-on-diagnostic=false"]
-    found = subprocess.run(["tessera-opt", source, *options], check=True, capture_output=True, text=True)
-    level.write_text(found.stdout)
-    inputs = {"r": (loaded, (extent,)), "p": (sum(constants, []), (count, CONSTANTS)), "ns": (numbers, (count,))}
-    command = ["tessera", "run", level, "--output", f"y={folder}/y.npy"]
-    for name, (values, shape) in inputs.items():
-        save(f"{folder}/{name}.npy", values, shape)
-        command += ["--input", f"{name}={folder}/{name}.npy"]
-    subprocess.run(command, check=True, capture_output=True)
-    values = read(folder / "y.npy")
-    begins = [ROWS + shift + ROWS * g for g in range(count)]
-    points = [(g % 3 * ROWS, numbers[g], padded[begins[g] : begins[g] + ROWS], constants[g]) for g in range(count)]
-    for i, mask in enumerate(masks):
-        is_plain = mask.is_plain()
-        for g, seen in enumerate(look(mask, points)):
-            first, past = divmod(int(values[g * COUNT + i]), 4096)
-            past -= 2048
-            needed = [j for j, some in enumerate(seen) if some]
-            where = f"seed {seed}, mask {i}, grid point {g}: {first} to {past}, needed {needed}\n{mask.expression}\n{points[g]}"
-            assert all(first <= j < past for j in needed), where
-            if is_plain:
-                assert max(past - first, 0) == len(needed), where
+    problem = Problem(seed, folder, count)
+    error = problem.find_error(problem.run(problem.found))
+    assert error is None, error
     return COUNT * count
 
 
@@ -208,4 +232,5 @@ def main():
     print(sum(check(seed, options.folder, options.points) for seed in seeds), "masks hold")
 
 
-main()
+if __name__ == "__main__":
+    main()
