@@ -21,6 +21,10 @@
 #include "dialects/Hop/HopAttrs.h.inc"
 // After the attributes, of which the dialect has a discardable one.
 #include "dialects/Hop/HopDialect.h.inc"
+namespace mlir::scf {
+class IfOp;
+}
+
 namespace tessera::hop {
 class TimelineOp;
 /// Refuses `op` where hop.elected chooses one thread of its role.
@@ -43,6 +47,9 @@ void printRoleThreads(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 
 /// Whether `condition` holds in at most one thread of its role, that of hop.elected.
 bool choosesOneThread(mlir::Value condition);
+
+/// The conditional around `op` that one thread of the role enters; null where all threads come.
+mlir::scf::IfOp findElection(mlir::Operation *op);
 
 /// See HopOpBase.td.
 template <typename Op>

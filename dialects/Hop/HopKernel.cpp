@@ -269,8 +269,7 @@ bool hop::choosesOneThread(Value condition) {
   return condition.getDefiningOp<ElectedOp>() != nullptr;
 }
 
-/// The conditional around `op` that one thread of the role enters; null where all threads come.
-static scf::IfOp findElection(Operation *op) {
+scf::IfOp hop::findElection(Operation *op) {
   for (Operation *outer = op->getParentOp(); outer && !isa<RoleOp>(outer);
        op = outer, outer = outer->getParentOp())
     if (auto guard = dyn_cast<scf::IfOp>(outer);

@@ -146,7 +146,7 @@ struct ParameterInfo {
 };
 
 /// A kernel or a sequence of a source, with defaults bound.
-struct KernelInfo {
+struct EntryInfo {
   std::string name;
   std::vector<std::pair<std::string, std::string>> arguments; ///< name, type
   std::vector<std::string> dims;                              ///< named run-time dimensions
@@ -157,8 +157,8 @@ struct KernelInfo {
 struct SourceInfo {
   CompileStatus status = CompileStatus::Success;
   std::vector<ParameterInfo> parameters;
-  std::vector<KernelInfo> kernels;
-  std::vector<KernelInfo> sequences;
+  std::vector<EntryInfo> kernels;
+  std::vector<EntryInfo> sequences;
 };
 
 /// Reads what a source declares, with the parameters that `defines` sets.

@@ -267,7 +267,7 @@ tessera_compile_status tessera_source_inspect(const char *source, size_t length,
     return convert(result->info.status);
   for (const ParameterInfo &parameter : result->info.parameters)
     result->allowed.push_back(pointers(parameter.allowed));
-  for (const KernelInfo &kernel : result->info.kernels) {
+  for (const EntryInfo &kernel : result->info.kernels) {
     std::vector<const char *> names, types;
     for (const auto &[name, type] : kernel.arguments) {
       names.push_back(name.c_str());
@@ -316,7 +316,7 @@ size_t tessera_source_kernel_count(const tessera_source *info) { return info->in
 int tessera_source_kernel(const tessera_source *info, size_t index, tessera_kernel_info *kernel) {
   if (index >= info->info.kernels.size())
     return 0;
-  const KernelInfo &from = info->info.kernels[index];
+  const EntryInfo &from = info->info.kernels[index];
   tessera_kernel_info value = {};
   value.name = from.name.c_str();
   value.grid = from.grid.c_str();

@@ -79,7 +79,7 @@ struct Function {
   llvm::StringRef name;
   bool isEntry = false;
   unsigned line = 0;
-  KernelInfo info;
+  PtxKernel info;
   std::vector<RegClass> regs;
   std::vector<llvm::StringRef> regNames; ///< prefix or name, for messages
   std::vector<unsigned> regNumbers;      ///< number in a range, or ~0u
@@ -99,7 +99,7 @@ struct ParsedModule {
   std::string target;
   std::vector<Variable> variables;
   std::deque<Function> functions;
-  std::vector<KernelInfo> kernelInfos;
+  std::vector<PtxKernel> kernelInfos;
   std::vector<LocEntry> locs{LocEntry()};
   std::map<unsigned, std::string> files;
 

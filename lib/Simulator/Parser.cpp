@@ -170,7 +170,7 @@ Error Parser::parameters(bool isEntry) { // after '('
     if (Error e = extents(v.size, unsized, v.name))
       return e;
     v.align = std::max(v.align, bytes);
-    KernelInfo &k = f->info;
+    PtxKernel &k = f->info;
     uint64_t end = k.paramBytes;
     if (Error e = checkSize(v, end))
       return e;

@@ -35,7 +35,7 @@ static Error tooLarge(const ParsedModule &module, const Function &function, cons
 }
 
 Error tessera::sim::detail::layoutShared(const ParsedModule &module, const Function &function,
-                                         KernelInfo &info, Program *program) {
+                                         PtxKernel &info, Program *program) {
   llvm::StringSet<> used;
   for (const Statement &s : function.body)
     for (const Operand &o : s.operands)
@@ -111,7 +111,7 @@ tessera::sim::detail::buildProgram(const ParsedModule &module, const Function &f
   auto p = std::make_unique<Program>();
   p->module = &module;
   p->function = &function;
-  KernelInfo info = function.info;
+  PtxKernel info = function.info;
   if (Error e = layoutShared(module, function, info, p.get()))
     return std::move(e);
   for (const ParamInfo &param : function.info.params)

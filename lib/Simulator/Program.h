@@ -166,7 +166,7 @@ buildProgram(const ParsedModule &module, const Function &function, GlobalMemory 
 void computeReconvergence(Program &program);
 
 /// Lays out shared variables; fills offsets when `program` is given.
-llvm::Error layoutShared(const ParsedModule &module, const Function &function, KernelInfo &info,
+llvm::Error layoutShared(const ParsedModule &module, const Function &function, PtxKernel &info,
                          Program *program);
 
 /// Where shared memory begins in the CTA's shared window: the first 1 KiB belongs to the system on

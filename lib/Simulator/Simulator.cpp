@@ -13,9 +13,9 @@ using llvm::StringRef;
 Module::Module(std::unique_ptr<ParsedModule> parsed) : impl(std::move(parsed)) {}
 Module::~Module() = default;
 Module::Module(Module &&) = default;
-llvm::ArrayRef<KernelInfo> Module::kernels() const { return impl->kernelInfos; }
-const KernelInfo *Module::kernel(StringRef name) const {
-  for (const KernelInfo &k : impl->kernelInfos)
+llvm::ArrayRef<PtxKernel> Module::kernels() const { return impl->kernelInfos; }
+const PtxKernel *Module::kernel(StringRef name) const {
+  for (const PtxKernel &k : impl->kernelInfos)
     if (k.name == name)
       return &k;
   return nullptr;
@@ -44,7 +44,7 @@ static Error launchError(const char *format, Args... args) {
 
 /// What ptxas (13.0) gives each thread at entry of a kernel that uses setmaxnreg: what the block
 /// size allows, but no more than the kernel asks for later.
-static uint32_t defaultRegisters(const KernelInfo &k, const Program &program, uint32_t threads) {
+static uint32_t defaultRegisters(const PtxKernel &k, const Program &program, uint32_t threads) {
   if (k.maxnreg)
     return k.maxnreg;
   uint32_t allowed = llvm::alignDown(
@@ -62,7 +62,7 @@ static Error checkExtents(const char *what, Dim3 d, Dim3 most, uint64_t mostInAl
 }
 
 static Error checkLaunch(Run &run, const Function &f, const Launch &launch) {
-  const KernelInfo &k = f.info;
+  const PtxKernel &k = f.info;
   run.grid = launch.grid;
   run.block = launch.block;
   run.cluster = k.reqCluster.x ? k.reqCluster : launch.cluster;

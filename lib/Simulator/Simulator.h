@@ -43,7 +43,8 @@ struct ParamInfo {
   uint32_t align = 1;
 };
 
-struct KernelInfo {
+/// What an entry function declares.
+struct PtxKernel {
   std::string name;
   std::vector<ParamInfo> params;
   uint32_t paramBytes = 0;
@@ -65,8 +66,8 @@ public:
   explicit Module(std::unique_ptr<detail::ParsedModule> parsed);
   ~Module();
   Module(Module &&);
-  llvm::ArrayRef<KernelInfo> kernels() const;
-  const KernelInfo *kernel(llvm::StringRef name) const;
+  llvm::ArrayRef<PtxKernel> kernels() const;
+  const PtxKernel *kernel(llvm::StringRef name) const;
   const detail::ParsedModule &parsed() const { return *impl; }
 
 private:
@@ -160,7 +161,7 @@ struct Launch {
   Dim3 grid, block;
   Dim3 cluster; ///< ignored when the kernel says .reqnctapercluster
   uint32_t dynamicSharedBytes = 0;
-  std::vector<uint8_t> params; ///< KernelInfo::paramBytes bytes, at ParamInfo::offset
+  std::vector<uint8_t> params; ///< PtxKernel::paramBytes bytes, at ParamInfo::offset
   GlobalMemory *memory = nullptr;
   /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size allows,
   /// rounded down to a multiple of 8, and no more than the largest setmaxnreg.inc asks for, which

@@ -24,8 +24,8 @@ static std::string describeGrid(tile::KernelOp kernel) {
   return text;
 }
 
-static KernelInfo describe(tile::EntryOpInterface entry) {
-  KernelInfo info;
+static EntryInfo describe(tile::EntryOpInterface entry) {
+  EntryInfo info;
   info.name = entry.getSymName().str();
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     std::string type;

@@ -406,7 +406,7 @@ CompileStatus Enumerator::run() {
   SourceInfo info = inspect(source, fileName, space.defines, handler);
   if (info.status != CompileStatus::Success)
     return info.status;
-  for (const KernelInfo &kernel : info.kernels)
+  for (const EntryInfo &kernel : info.kernels)
     if (kernel.name == space.kernel || (space.kernel.empty() && info.kernels.size() == 1))
       result.kernel = kernel.name;
   if (result.kernel.empty())

@@ -61,7 +61,7 @@ Expected<size_t> tessera::tuning::adoptPrograms(Database &database, const std::s
     return fail("'" + fileName + "': " + message);
   size_t count = 0;
   for (Entry &entry : database.getMutableEntries()) {
-    auto isOfName = [&](const KernelInfo &kernel) { return kernel.name == entry.kernel; };
+    auto isOfName = [&](const EntryInfo &kernel) { return kernel.name == entry.kernel; };
     if (llvm::none_of(info.kernels, isOfName))
       continue;
     if (llvm::Error error = adopt(entry, source, fileName))

@@ -168,17 +168,17 @@ static CompileStatus prepareKernel(const TargetSpec &spec, const std::string &so
 }
 
 /// The sequence that `name` means: where it is empty, the only one of the source.
-static const KernelInfo *findSequence(const SourceInfo &info, StringRef name) {
+static const EntryInfo *findSequence(const SourceInfo &info, StringRef name) {
   if (name.empty())
     return info.sequences.size() == 1 ? &info.sequences.front() : nullptr;
   auto found =
-      llvm::find_if(info.sequences, [&](const KernelInfo &other) { return other.name == name; });
+      llvm::find_if(info.sequences, [&](const EntryInfo &other) { return other.name == name; });
   return found == info.sequences.end() ? nullptr : &*found;
 }
 
 /// Adds a target for each kernel of a sequence.
 static CompileStatus prepareSequence(const TargetSpec &spec, const std::string &source,
-                                     const SourceInfo &info, const KernelInfo &sequence,
+                                     const SourceInfo &info, const EntryInfo &sequence,
                                      const DiagnosticHandler &handler, Session &session) {
   std::vector<TargetShape> shapes;
   CompileStatus status = measureShapes(spec, source, sequence.name, handler, shapes);
@@ -215,7 +215,7 @@ CompileStatus tessera::tuning::prepareTargets(const TargetSpec &spec,
   CompileStatus status = info.status;
   if (status != CompileStatus::Success)
     return status;
-  if (const KernelInfo *sequence = findSequence(info, spec.space.kernel)) {
+  if (const EntryInfo *sequence = findSequence(info, spec.space.kernel)) {
     status = prepareSequence(spec, *source, info, *sequence, handler, session);
   } else {
     Target &target = session.targets.emplace_back();

@@ -87,8 +87,8 @@ private:
       return nullptr;
     if (runsEachTurn(load, walk))
       return load;
-    auto branch = dyn_cast<scf::IfOp>(load->getParentOp());
-    bool isElected = branch && branch.getCondition().getDefiningOp<hop::ElectedOp>() &&
+    scf::IfOp branch = hop::findElection(load);
+    bool isElected = branch && branch == load->getParentOp() &&
                      llvm::hasSingleElement(branch.thenBlock()->without_terminator()) &&
                      !branch.elseBlock();
     return isElected && runsEachTurn(branch, walk) && isSame(branch.getCondition(), walk)

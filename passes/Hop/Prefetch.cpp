@@ -38,7 +38,7 @@ int64_t heldIn(Block &block, Value pipe) {
   return most;
 }
 
-/// A load of the loop by the role's elected thread, `if elected { hop.pipe.load }`.
+/// A load in each iteration of the loop by the thread that the role elects.
 struct OwnLoad {
   scf::IfOp guard;
   hop::PipeLoadOp load;
@@ -52,13 +52,16 @@ public:
     DenseMap<Value, unsigned> loadsOf;
     loop->walk([&](hop::PipeLoadOp load) { ++loadsOf[load.getPipe()]; });
     SmallVector<OwnLoad> loads;
-    for (auto guard : loop.getBody()->getOps<scf::IfOp>())
-      if (guard.getCondition().getDefiningOp<hop::ElectedOp>())
-        for (auto load : guard.thenBlock()->getOps<hop::PipeLoadOp>())
-          loads.push_back({guard, load});
+    loop->walk([&](hop::PipeLoadOp load) {
+      scf::IfOp guard = hop::findElection(load);
+      if (guard && guard == load->getParentOp() && guard->getBlock() == loop.getBody())
+        loads.push_back({guard, load});
+    });
     for (OwnLoad own : loads) {
+      if (!own.guard.getCondition().getDefiningOp<hop::ElectedOp>())
+        own.load.emitRemark("not prefetched: the elected thread loads under one more condition");
       // Two loads fill the slots of a pipe in turns that a distance in iterations does not keep.
-      if (loadsOf.lookup(own.load.getPipe()) > 1)
+      else if (loadsOf.lookup(own.load.getPipe()) > 1)
         own.load.emitRemark("not prefetched: the loop loads into this pipe more than once");
       else
         prefetch(own);

@@ -44,16 +44,15 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   entry.set(key::kind, b.getStringAttr(kinds::view));
   entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
   entry.set(key::dims, b.getArrayAttr(dims));
-  entry.set(key::access, b.getStringAttr(use == 3   ? accesses::readWrite
-                                         : use == 2 ? accesses::write
-                                                    : accesses::read));
+  entry.set(key::access, b.getStringAttr(use == kReadsAndWrites ? accesses::readWrite
+                                         : use == kWrites       ? accesses::write
+                                                                : accesses::read));
   entry.set(key::alignment,
             b.getI64IntegerAttr(std::max(alignment.lookup(argument), view.getElementBytes())));
   return entry.getDictionary(kernel.getContext());
 }
 
-ArrayAttr LaunchParameters::describeMapDims(MLIRContext *context, const TensorMap &map,
-                                            tile::ViewType view) const {
+static ArrayAttr describeMapDims(MLIRContext *context, const TensorMap &map, tile::ViewType view) {
   Builder b(context);
   int64_t chunk = map.layout.chunkColumns();
   auto describe = [&](MapDim dim) -> Attribute {
@@ -97,33 +96,37 @@ ArrayAttr LaunchParameters::describeTickets(hop::KernelOp kernel) const {
   return b.getArrayAttr(views);
 }
 
+/// Sets what a launch encodes the tensor map `map` of `view` from.
+static void describeMap(const TensorMap &map, tile::ViewType view, NamedAttrList &entry) {
+  Builder b(view.getContext());
+  ArrayAttr dims = describeMapDims(view.getContext(), map, view);
+  SmallVector<int64_t> box(dims.size(), 1);
+  box[0] = map.layout.chunkColumns();
+  // The elements of a tile of rank 1 are a row.
+  for (int64_t dim = map.box.getFirstRowDim();
+       map.tile.getRank() == 2 && dim <= map.box.getLastRowDim(); ++dim)
+    box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
+  if (map.chunked)
+    box[map.chunkPosition()] = map.boxChunks();
+  entry.set(key::kind, b.getStringAttr(kinds::tensorMap));
+  entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
+  entry.set(key::dims, dims);
+  entry.set(key::box, b.getI64ArrayAttr(box));
+  entry.set(key::swizzle,
+            b.getStringAttr(map.layout.swizzle ? Twine(map.layout.swizzle) + "B" : Twine("none")));
+}
+
 DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
                                                    const LaunchParameter &parameter) const {
   Builder b(kernel.getContext());
   NamedAttrList entry;
   auto name = [&] { return b.getStringAttr(kernel.getArgumentName(parameter.argument)); };
   switch (parameter.kind) {
-  case LaunchParameter::Map: {
-    const TensorMap &map = maps[parameter.index];
-    auto view = cast<tile::ViewType>(kernel.getArgument(parameter.argument).getType());
-    ArrayAttr dims = describeMapDims(kernel.getContext(), map, view);
-    SmallVector<int64_t> box(dims.size(), 1);
-    box[0] = map.layout.chunkColumns();
-    // The elements of a tile of rank 1 are a row.
-    for (int64_t dim = map.box.getFirstRowDim();
-         map.tile.getRank() == 2 && dim <= map.box.getLastRowDim(); ++dim)
-      box[map.rowPosition(dim)] = map.rows().part.getExtent(dim);
-    if (map.chunked)
-      box[map.chunkPosition()] = map.boxChunks();
-    entry.set(key::kind, b.getStringAttr(kinds::tensorMap));
+  case LaunchParameter::Map:
+    describeMap(maps[parameter.index],
+                cast<tile::ViewType>(kernel.getArgument(parameter.argument).getType()), entry);
     entry.set(key::argument, name());
-    entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
-    entry.set(key::dims, dims);
-    entry.set(key::box, b.getI64ArrayAttr(box));
-    entry.set(key::swizzle, b.getStringAttr(map.layout.swizzle ? Twine(map.layout.swizzle) + "B"
-                                                               : Twine("none")));
     break;
-  }
   case LaunchParameter::Workspace:
     entry.set(key::kind, b.getStringAttr(kinds::workspace));
     entry.set(key::bytes, b.getI64IntegerAttr(8));

@@ -36,60 +36,7 @@ int64_t TensorMap::chunkPosition() const {
 
 FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   LaunchParameters result;
-  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
-    if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
-      result.access[argumentOf(load.getView())] |= 1;
-      return result.addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
-                            load.getBox(), load.getMulticast() ? kernel.getClusterSize() : 1);
-    }
-    if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
-      result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
-      if (failed(result.addStoredRows(store)))
-        return failure();
-      return result.addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
-                            store.getBox(), /*blocks=*/1);
-    }
-    if (auto load = dyn_cast<tile::LoadOp>(op)) {
-      result.access[argumentOf(load.getView())] |= 1;
-      result.addAccess(load.getView(), load.getIndices(), load.getType());
-    } else if (auto prefetch = dyn_cast<hop::L2PrefetchOp>(op)) {
-      auto view = cast<tile::ViewType>(prefetch.getView().getType());
-      result.addAccess(prefetch.getView(), prefetch.getIndices(), view.getElementType());
-      int64_t last = view.getRank() - 1;
-      if (prefetch.getCount() > 1 && view.getStaticDim(last) == ShapedType::kDynamic)
-        result.addUnique({LaunchParameter::Dim, 0, 0, view.getDimName(last)});
-    } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
-      result.access[argumentOf(gather.getView())] |= 1;
-      result.addAccess(gather.getView(), gather.getIndices(), gather.getType());
-    } else if (auto gather = dyn_cast<hop::GatherOp>(op)) {
-      result.access[argumentOf(gather.getView())] |= 1;
-      result.addAccess(gather.getView(), gather.getIndices(),
-                       gather.getDestination().getType().getTile());
-    } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
-      result.access[argumentOf(gather.getView())] |= 1;
-      result.addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType());
-    } else if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
-      result.access[argumentOf(scatter.getView())] |= 3;
-      result.addAccess(scatter.getView(), scatter.getIndices(),
-                       scatter.getValue().getType().getElementType());
-    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      result.access[argumentOf(store.getView())] |= store.getAdd() ? 3 : 2;
-      result.addAccess(store.getView(), store.getIndices(), store.getValue().getType());
-    } else if (isa<hop::NextTileOp>(op)) {
-      result.addUnique({LaunchParameter::Workspace});
-    } else if (auto ticket = dyn_cast<hop::TicketWaitOp>(op)) {
-      result.addUnique({LaunchParameter::Tickets});
-      result.ticketed.insert({argumentOf(ticket.getView()), Attribute(ticket.getTileAttr())});
-    } else if (auto ticket = dyn_cast<hop::TicketPassOp>(op)) {
-      result.addUnique({LaunchParameter::Tickets});
-      result.ticketed.insert({argumentOf(ticket.getView()), Attribute(ticket.getTileAttr())});
-    } else if (isa<hop::TimelineOp>(op)) {
-      result.addUnique({LaunchParameter::Timeline});
-    } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
-      result.addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
-    }
-    return success();
-  });
+  WalkResult walk = kernel.walk([&](Operation *op) { return WalkResult(result.addUses(op)); });
   if (walk.wasInterrupted())
     return failure();
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -101,6 +48,60 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
            std::tie(b.kind, b.argument, b.index, b.name);
   });
   return result;
+}
+
+LogicalResult LaunchParameters::addUses(Operation *op) {
+  if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
+    auto kernel = op->getParentOfType<hop::KernelOp>();
+    access[argumentOf(load.getView())] |= kReads;
+    return addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
+                   load.getBox(), load.getMulticast() ? kernel.getClusterSize() : 1);
+  }
+  if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
+    access[argumentOf(store.getView())] |= store.getAdd() ? kReadsAndWrites : kWrites;
+    if (failed(addStoredRows(store)))
+      return failure();
+    return addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
+                   store.getBox(), /*blocks=*/1);
+  }
+  if (auto load = dyn_cast<tile::LoadOp>(op)) {
+    addAccess(load.getView(), load.getIndices(), load.getType(), kReads);
+  } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
+    addAccess(gather.getView(), gather.getIndices(), gather.getType(), kReads);
+  } else if (auto gather = dyn_cast<hop::GatherOp>(op)) {
+    addAccess(gather.getView(), gather.getIndices(), gather.getDestination().getType().getTile(),
+              kReads);
+  } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
+    addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType(), kReads);
+  } else if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
+    addAccess(scatter.getView(), scatter.getIndices(),
+              scatter.getValue().getType().getElementType(), kReadsAndWrites);
+  } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+    addAccess(store.getView(), store.getIndices(), store.getValue().getType(),
+              store.getAdd() ? kReadsAndWrites : kWrites);
+  } else if (auto prefetch = dyn_cast<hop::L2PrefetchOp>(op)) {
+    auto view = cast<tile::ViewType>(prefetch.getView().getType());
+    addAccess(prefetch.getView(), prefetch.getIndices(), view.getElementType(), 0);
+    int64_t last = view.getRank() - 1;
+    if (prefetch.getCount() > 1 && view.getStaticDim(last) == ShapedType::kDynamic)
+      addUnique({LaunchParameter::Dim, 0, 0, view.getDimName(last)});
+  } else if (isa<hop::NextTileOp>(op)) {
+    addUnique({LaunchParameter::Workspace});
+  } else if (auto ticket = dyn_cast<hop::TicketWaitOp>(op)) {
+    addTickets(ticket.getView(), ticket.getTileAttr());
+  } else if (auto ticket = dyn_cast<hop::TicketPassOp>(op)) {
+    addTickets(ticket.getView(), ticket.getTileAttr());
+  } else if (isa<hop::TimelineOp>(op)) {
+    addUnique({LaunchParameter::Timeline});
+  } else if (auto dim = dyn_cast<tile::DimOp>(op)) {
+    addUnique({LaunchParameter::Dim, 0, 0, dim.getDim()});
+  }
+  return success();
+}
+
+void LaunchParameters::addTickets(Value view, Attribute tile) {
+  addUnique({LaunchParameter::Tickets});
+  ticketed.insert({argumentOf(view), tile});
 }
 
 /// A bulk store writes 16 bytes at a time, also where the rows of the view end.
@@ -157,8 +158,9 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   return success();
 }
 
-void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved) {
+void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved, unsigned ways) {
   unsigned argument = argumentOf(view);
+  access[argument] |= ways;
   auto type = cast<tile::ViewType>(view.getType());
   auto tile = dyn_cast<RankedTensorType>(moved);
   int64_t rank = tile ? tile.getRank() : 0;

@@ -101,25 +101,28 @@ public:
                                 mlir::StringRef symbol) const;
 
 private:
+  /// What a kernel does with the elements of a view.
+  enum Ways : unsigned { kReads = 1, kWrites = 2, kReadsAndWrites = kReads | kWrites };
+
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
                               hop::SharedType shared, std::optional<mlir::ArrayRef<int64_t>> box,
                               int64_t blocks);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
-  void addAccess(mlir::Value view, mlir::ValueRange indices, mlir::Type moved);
+  /// What `op` asks of a launch.
+  mlir::LogicalResult addUses(mlir::Operation *op);
+  void addTickets(mlir::Value view, mlir::Attribute tile);
+  void addAccess(mlir::Value view, mlir::ValueRange indices, mlir::Type moved, unsigned ways);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,
                                          const LaunchParameter &parameter) const;
   mlir::ArrayAttr describeRequirements(hop::KernelOp kernel) const;
-  mlir::ArrayAttr describeMapDims(mlir::MLIRContext *context, const TensorMap &map,
-                                  tile::ViewType view) const;
-
   mlir::ArrayAttr describeTickets(hop::KernelOp kernel) const;
 
   mlir::SmallVector<LaunchParameter> parameters;
   mlir::SmallVector<TensorMap> maps;
   llvm::SmallDenseMap<mlir::Operation *, unsigned> mapOfCopy; ///< into maps
-  llvm::SmallDenseMap<unsigned, unsigned> access;             ///< per view: 1 read, 2 written
+  llvm::SmallDenseMap<unsigned, unsigned> access;             ///< per view: its ways
   llvm::SmallDenseMap<unsigned, unsigned> alignment;
   /// Views whose tiles have tickets, and the extents of these tiles.
   llvm::SmallSetVector<std::pair<unsigned, mlir::Attribute>, 2> ticketed;

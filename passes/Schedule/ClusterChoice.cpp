@@ -14,13 +14,33 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Why no tile is the same for the blocks of a cluster; nothing when one is.
-std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
+/// Of the tiles that are loaded in loops, the numbers of those that `loops` load.
+static SmallVector<size_t> numbersIn(ArrayRef<scf::ForOp> loops, ArrayRef<PipedTile> tiles) {
+  SmallVector<size_t> numbers;
+  size_t number = 0;
+  for (const PipedTile &tile : tiles) {
+    if (!tile.inLoop)
+      continue;
+    if (llvm::any_of(tile.loads, [&](LoadOpInterface load) {
+          return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
+        }))
+      numbers.push_back(number);
+    ++number;
+  }
+  return numbers;
+}
+
+/// What the blocks of a cluster share, which is nothing of a single one.
+static ScheduleSearch::ClusterSharing findSharing(KernelOp kernel, int64_t cluster) {
+  ScheduleSearch::ClusterSharing sharing;
+  if (cluster == 1)
+    return sharing;
   IndexDependence dependence(kernel.getGridIndex(0));
   std::string reasons;
   bool any = false, anyWithoutProducer = false;
   SmallVector<scf::ForOp> uneven;
-  for (const PipedTile &tile : pipedTiles(kernel)) {
+  auto tiles = pipedTiles(kernel);
+  for (const PipedTile &tile : tiles) {
     SharedTile shared = shareTile(kernel, dependence, tile, cluster);
     if (!shared.refusal) {
       any = true;
@@ -33,29 +53,21 @@ std::optional<std::string> ScheduleSearch::rejectCluster(int64_t cluster) {
     reasons += llvm::formatv("{0}%{1}: {2}", reasons.empty() ? "" : "; ",
                              kernel.getArgumentName(view.getArgNumber()), *shared.refusal);
   }
-  sharesByProducer = any && !anyWithoutProducer;
-  noteEvened(uneven);
-  if (any)
-    return std::nullopt;
-  return "no tile is the same for neighbours in the first grid dimension (" + reasons +
-         "); use cluster = 1";
+  sharing.takesProducer = any && !anyWithoutProducer;
+  sharing.evened = numbersIn(uneven, tiles);
+  if (!any)
+    sharing.refusal = "no tile is the same for neighbours in the first grid dimension (" + reasons +
+                      "); use cluster = 1";
+  return sharing;
 }
 
-void ScheduleSearch::noteEvened(ArrayRef<scf::ForOp> loops) {
-  size_t number = 0;
-  for (const PipedTile &tile : pipedTiles(kernel)) {
-    if (!tile.inLoop)
-      continue;
-    if (llvm::any_of(tile.loads, [&](LoadOpInterface load) {
-          return llvm::is_contained(loops, dyn_cast<scf::ForOp>(load->getParentOp()));
-        }))
-      evened.push_back(number);
-    ++number;
-  }
+const ScheduleSearch::ClusterSharing &ScheduleSearch::shareInCluster(int64_t cluster) {
+  auto [known, isNew] = sharings.try_emplace(cluster);
+  if (isNew)
+    known->second = findSharing(kernel, cluster);
+  return known->second;
 }
 
-/// Whether the producer can go on while a block of the cluster that has left its loop still waits
-/// for tiles of up to `overlap` iterations before.
-bool ScheduleSearch::runsAhead(const StageCounts &stages, int64_t overlap) const {
+bool ScheduleSearch::ClusterSharing::runsAhead(const StageCounts &stages, int64_t overlap) const {
   return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
 }

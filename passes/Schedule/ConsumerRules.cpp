@@ -117,7 +117,7 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
                "order = linear",
                own.getGrid().size())
         .str();
-  if (sharesByProducer && !candidate.isSpecialized())
+  if (candidate.sharing.takesProducer && !candidate.isSpecialized())
     return "the loops around what a cluster loads together run longer in some of its blocks, which "
            "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
   if (fields.persistent == PersistentKind::Dynamic && !candidate.isSpecialized())

@@ -183,7 +183,7 @@ std::optional<std::string> ScheduleSearch::rejectLoads(const Candidate &candidat
     return "loads = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
            "or loads = direct";
   // tile-even-loops lets the tiles of dots pass that only other blocks need.
-  if (!evened.empty())
+  if (!candidate.sharing.evened.empty())
     return "loads = pipe has no room for loops that run longer in other blocks of a cluster; use "
            "loads = direct or cluster = 1";
   return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<std::string> ScheduleSearch::rejectLead(const Candidate &candidate
     return "overlap = 1, lead = 1 keeps tiles that a producer loads a step ahead; use "
            "warp_specialize = true or lead = 0";
   // tile-even-loops lets the tiles of other blocks pass behind the loop.
-  if (!evened.empty())
+  if (!candidate.sharing.evened.empty())
     return "overlap = 1, lead = 1 has no room for loops that run longer in other blocks of a "
            "cluster; use lead = 0 or cluster = 1";
   if (candidate.isDivided())

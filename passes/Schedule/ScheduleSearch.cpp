@@ -145,7 +145,8 @@ static RegisterSplit takeProducer(RegisterSplit split, int64_t consumers, int64_
 ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &requested,
                                                         bool warpSpecialize,
                                                         const OverlapShape &shape,
-                                                        int64_t consumers) const {
+                                                        int64_t consumers) {
+  const ClusterSharing &sharing = shareInCluster(requested.cluster.value_or(1));
   RegisterSplit split = registerSplit(consumers, warpSpecialize, model);
   if (warpSpecialize)
     split = takeProducer(
@@ -158,7 +159,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   split.consumer = requested.consumerRegisters.value_or(split.consumer);
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
   if (!fields.loads)
-    fields.loads = evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
+    fields.loads = sharing.evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
                        ? LoadKind::pipe
                        : LoadKind::direct;
   fields.overlap = shape.stages;
@@ -187,7 +188,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
           choosesLoads,
           /*choosesRegisters=*/!requested.consumerRegisters,
           /*hasConverter=*/converts,
-          /*hasReducer=*/hasReducer(*fields.placement)};
+          /*hasReducer=*/hasReducer(*fields.placement),
+          sharing};
 }
 
 SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
@@ -248,7 +250,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
                                   "read, which takes stages = 2 or more; or use lead = 0"});
       continue;
     }
-    if (!runsAhead(stages, overlap)) {
+    if (!candidate.sharing.runsAhead(stages, overlap)) {
       rejections.push_back(
           {text, llvm::formatv("in a cluster tiles are loaded up to {0} iterations "
                                "ahead of a block whose loop is shorter, which "
@@ -412,8 +414,6 @@ std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) co
 
 /// Whether a candidate can have what is requested, as far as that depends on the kernel alone.
 bool ScheduleSearch::admits(const ScheduleFields &requested) {
-  sharesByProducer = false;
-  evened.clear();
   if (requested.sums == SumsKind::fixed && ordered.refused) {
     rejections.push_back({"sums = fixed", "a store " + ordered.refusal + "; use sums = any"});
     return false;
@@ -424,11 +424,10 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
     return false;
   }
   int64_t cluster = *requested.cluster;
-  if (cluster > 1)
-    if (std::optional<std::string> reason = rejectCluster(cluster)) {
-      rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *reason});
-      return false;
-    }
+  if (const std::optional<std::string> &refusal = shareInCluster(cluster).refusal) {
+    rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *refusal});
+    return false;
+  }
   if (!requested.polynomialExp || *requested.polynomialExp == 0 || budget.exponentials)
     return true;
   rejections.push_back({llvm::formatv("polynomial_exp = {0}", *requested.polynomialExp).str(),

@@ -46,6 +46,20 @@ public:
   /// Why the first dot of a step runs ahead or not in `schedule`; nothing where that is no choice.
   std::optional<std::string> explainLead(tile::ScheduleAttr schedule) const;
 
+  /// What the blocks of a cluster share.
+  struct ClusterSharing {
+    /// Why no tile is the same for them.
+    std::optional<std::string> refusal;
+    /// What they share takes a producer.
+    bool takesProducer = false;
+    /// Which of the tiles that are loaded in loops are loaded for other blocks too.
+    llvm::SmallVector<size_t> evened;
+
+    /// Whether the producer can go on while a block that has left its loop still waits for tiles of
+    /// up to `overlap` iterations before.
+    bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
+  };
+
   /// What is decided before shared memory is looked at.
   struct Candidate {
     /// What is requested, and all fields but those of the grid and the slots of pipes.
@@ -56,6 +70,7 @@ public:
     bool choosesLoads = false, choosesRegisters = false;
     /// A role of its own converts operands, or makes sums.
     bool hasConverter = false, hasReducer = false;
+    ClusterSharing sharing;
     /// Of a thread that computes.
     int64_t registersNeeded = 0;
     /// Shared memory of tiles that the kernel computes, transposes or converts for its dots.
@@ -134,7 +149,7 @@ private:
   bool fixFields(tile::ScheduleFields &requested);
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
   Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
-                          const OverlapShape &shape, int64_t consumers) const;
+                          const OverlapShape &shape, int64_t consumers);
   std::vector<Candidate> withMoreForProducer(const Candidate &candidate,
                                              const tile::ScheduleFields &requested);
   int64_t indivisibleRows(int64_t consumers, tile::PlacementKind placement) const;
@@ -153,15 +168,13 @@ private:
   bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize, int64_t overlap,
                     llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
-  bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
   std::optional<tile::StageCounts> findStages(const Candidate &candidate);
   std::string describeUse(const Candidate &candidate) const;
   void chooseWalk(tile::ScheduleFields &fields) const;
   void chooseOuterStages(Candidate &candidate) const;
   int64_t makeRoomForOthers(Candidate &candidate) const;
   std::optional<tile::ScheduleAttr> complete(Candidate candidate);
-  std::optional<std::string> rejectCluster(int64_t cluster);
-  void noteEvened(llvm::ArrayRef<mlir::scf::ForOp> loops);
+  const ClusterSharing &shareInCluster(int64_t cluster);
 
   tile::KernelOp kernel;
   const CostModel &model;
@@ -193,10 +206,8 @@ private:
   size_t tilesInLoops = 0;
   /// Pipes of tiles of rank 2 that arithmetic reads (loads = pipe).
   size_t fetchedMatrices = 0;
-  /// Of the cluster that is asked for: whether what it shares takes a producer, and which of the
-  /// tiles that are loaded in loops are loaded for other blocks too.
-  bool sharesByProducer = false;
-  llvm::SmallVector<size_t> evened;
+  /// By the blocks of a cluster.
+  std::map<int64_t, ClusterSharing> sharings;
 };
 
 } // namespace tessera

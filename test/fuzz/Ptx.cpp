@@ -7,7 +7,7 @@
 using namespace tessera::sim;
 
 /// Memory and tensor maps for whatever parameters a kernel declares.
-static std::vector<uint8_t> makeParameters(const KernelInfo &kernel, GlobalMemory &memory) {
+static std::vector<uint8_t> makeParameters(const PtxKernel &kernel, GlobalMemory &memory) {
   std::vector<uint8_t> params(kernel.paramBytes);
   uint64_t buffer = llvm::cantFail(memory.allocate(1 << 16, "buffer"));
   TensorMapDesc desc;
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(module.takeError());
     return 0;
   }
-  for (const KernelInfo &kernel : module->kernels()) {
+  for (const PtxKernel &kernel : module->kernels()) {
     GlobalMemory memory;
     Launch launch;
     launch.kernel = kernel.name;

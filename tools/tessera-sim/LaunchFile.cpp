@@ -166,7 +166,7 @@ private:
   const Module &module;
   StringRef directory;
   LaunchFile &f;
-  const KernelInfo *kernel = nullptr;
+  const PtxKernel *kernel = nullptr;
 
   std::string absolute(StringRef path) {
     if (llvm::sys::path::is_absolute(path) || directory.empty())
@@ -525,68 +525,77 @@ tessera::sim::parseLaunchFile(const Module &module, StringRef text, StringRef di
   return file;
 }
 
+static Error writeOutput(const FileBuffer &b, llvm::ArrayRef<uint8_t> data) {
+  if (StringRef(b.output).ends_with(".npy"))
+    return writeNpy(b.output, elementType(b.type).npy, b.shape, data);
+  std::error_code ec;
+  llvm::raw_fd_ostream os(b.output, ec);
+  if (ec)
+    return bad(b.output + ": " + ec.message());
+  os.write(reinterpret_cast<const char *>(data.data()), data.size());
+  return Error::success();
+}
+
+static Expected<std::vector<uint8_t>> readExpected(const FileBuffer &b) {
+  if (StringRef(b.expect).ends_with(".npy")) {
+    auto a = readNpy(b.expect);
+    if (!a)
+      return a.takeError();
+    return std::move(a->data);
+  }
+  auto raw = readRaw(b.expect);
+  if (!raw)
+    return raw.takeError();
+  llvm::StringRef bytes = (*raw)->getBuffer();
+  return std::vector<uint8_t>(bytes.bytes_begin(), bytes.bytes_end());
+}
+
+/// How `data` differs from what is expected, within the tolerance of `b`; empty when it does not.
+static std::string compare(const FileBuffer &b, llvm::ArrayRef<uint8_t> data,
+                           llvm::ArrayRef<uint8_t> expected) {
+  if (expected.size() != data.size())
+    return llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size());
+  ElementType type = elementType(b.type);
+  unsigned size = type.bytes;
+  double largest = 0;
+  for (size_t k = 0; k < data.size(); k += size)
+    if (double v = std::fabs(elementValue(&expected[k], type)); std::isfinite(v))
+      largest = std::max(largest, v);
+  uint64_t wrong = 0, first = 0;
+  for (size_t k = 0; k < data.size(); k += size) {
+    if (!memcmp(&data[k], &expected[k], size))
+      continue;
+    double got = elementValue(&data[k], type), want = elementValue(&expected[k], type);
+    if (b.tolerance > 0 && ((got != got && want != want) ||
+                            std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
+      continue;
+    if (!wrong++)
+      first = k / size;
+  }
+  if (!wrong)
+    return "";
+  return llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
+                       b.name, wrong, data.size() / size, first,
+                       elementValue(&data[first * size], type),
+                       elementValue(&expected[first * size], type));
+}
+
 Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
                                                                   bool write) {
   std::vector<std::string> mismatches;
   for (const FileBuffer &b : file.buffers) {
     const GlobalMemory::Buffer &buffer = *file.memory.find(b.address, b.bytes);
     llvm::ArrayRef<uint8_t> data(buffer.data, buffer.size);
-    if (!b.output.empty() && write) {
-      if (StringRef(b.output).ends_with(".npy")) {
-        if (Error e = writeNpy(b.output, elementType(b.type).npy, b.shape, data))
-          return e;
-      } else {
-        std::error_code ec;
-        llvm::raw_fd_ostream os(b.output, ec);
-        if (ec)
-          return bad(b.output + ": " + ec.message());
-        os.write(reinterpret_cast<const char *>(data.data()), data.size());
-      }
-    }
+    if (!b.output.empty() && write)
+      if (Error e = writeOutput(b, data))
+        return e;
     if (b.expect.empty())
       continue;
-    std::vector<uint8_t> expected;
-    if (StringRef(b.expect).ends_with(".npy")) {
-      auto a = readNpy(b.expect);
-      if (!a)
-        return a.takeError();
-      expected = std::move(a->data);
-    } else {
-      auto raw = readRaw(b.expect);
-      if (!raw)
-        return raw.takeError();
-      expected.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
-    }
-    if (expected.size() != data.size()) {
-      mismatches.push_back(
-          llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size())
-              .str());
-      continue;
-    }
-    ElementType type = elementType(b.type);
-    unsigned size = type.bytes;
-    double largest = 0;
-    for (size_t k = 0; k < data.size(); k += size)
-      if (double v = std::fabs(elementValue(&expected[k], type)); std::isfinite(v))
-        largest = std::max(largest, v);
-    uint64_t wrong = 0, first = 0;
-    for (size_t k = 0; k < data.size(); k += size) {
-      if (!memcmp(&data[k], &expected[k], size))
-        continue;
-      double got = elementValue(&data[k], type), want = elementValue(&expected[k], type);
-      if (b.tolerance > 0 && ((got != got && want != want) ||
-                              std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
-        continue;
-      if (!wrong++)
-        first = k / size;
-    }
-    if (wrong)
-      mismatches.push_back(
-          llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
-                        b.name, wrong, data.size() / size, first,
-                        elementValue(&data[first * size], type),
-                        elementValue(&expected[first * size], type))
-              .str());
+    auto expected = readExpected(b);
+    if (!expected)
+      return expected.takeError();
+    if (std::string mismatch = compare(b, data, *expected); !mismatch.empty())
+      mismatches.push_back(mismatch);
   }
   return mismatches;
 }

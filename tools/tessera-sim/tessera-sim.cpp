@@ -126,7 +126,7 @@ int execute(const Arguments &a) {
       return fail(std::move(error));
     return explore(a, *module);
   }
-  for (const KernelInfo &k : module->kernels())
+  for (const PtxKernel &k : module->kernels())
     llvm::outs() << llvm::formatv(
         "{0}: {1} parameters in {2} bytes, {3} bytes of static shared memory\n", k.name,
         k.params.size(), k.paramBytes, k.staticSharedBytes);

@@ -56,7 +56,7 @@ static void printText(const SourceInfo &info) {
     outs() << "no parameters\n";
   else
     printTable(rows);
-  auto print = [&](StringRef kind, const KernelInfo &entry) {
+  auto print = [&](StringRef kind, const EntryInfo &entry) {
     outs() << "\n" << kind << " " << entry.name << "\n";
     rows.clear();
     for (const auto &[name, type] : entry.arguments)
@@ -68,9 +68,9 @@ static void printText(const SourceInfo &info) {
     rows.push_back({"dimensions", join(entry.dims, ", ")});
     printTable(rows);
   };
-  for (const KernelInfo &kernel : info.kernels)
+  for (const EntryInfo &kernel : info.kernels)
     print("kernel", kernel);
-  for (const KernelInfo &sequence : info.sequences)
+  for (const EntryInfo &sequence : info.sequences)
     print("sequence", sequence);
 }
 
@@ -93,7 +93,7 @@ static void printJson(const SourceInfo &info) {
                                       {"allowed", json::Array(parameter.allowed)},
                                       {"alternatives", json::Array(parameter.alternatives)},
                                       {"documentation", parameter.documentation}});
-  auto describe = [](const KernelInfo &entry) {
+  auto describe = [](const EntryInfo &entry) {
     json::Array arguments;
     for (const auto &[name, type] : entry.arguments)
       arguments.push_back(json::Object{{"name", name}, {"type", type}});
@@ -101,11 +101,11 @@ static void printJson(const SourceInfo &info) {
                         {"arguments", std::move(arguments)},
                         {"dimensions", json::Array(entry.dims)}};
   };
-  for (const KernelInfo &kernel : info.kernels) {
+  for (const EntryInfo &kernel : info.kernels) {
     kernels.push_back(describe(kernel));
     (*kernels.back().getAsObject())["grid"] = kernel.grid;
   }
-  for (const KernelInfo &sequence : info.sequences) {
+  for (const EntryInfo &sequence : info.sequences) {
     sequences.push_back(describe(sequence));
     (*sequences.back().getAsObject())["launches"] = json::Array(sequence.launches);
   }

@@ -165,7 +165,7 @@ Error SimRunner::fillParameters(const runtime::KernelInfo &info,
       return encoded.takeError();
     block.setTensorMap(parameter, encoded->data());
   }
-  const sim::KernelInfo *declared = module.kernel(info.symbol);
+  const sim::PtxKernel *declared = module.kernel(info.symbol);
   if (!declared || declared->params.size() != info.parameters.size())
     return makeError("the PTX has no kernel '" + info.symbol +
                      "' with the parameters of its description");

@@ -28,6 +28,34 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!tile
 
 // -----
 
+// CHECK-LABEL: hop.kernel @condition
+// CHECK: scf.for
+// CHECK: scf.if %{{.*}} {
+// CHECK-NEXT: hop.pipe.load
+hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 4>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %e = hop.elected %wg
+    scf.for %j = %c0 to %m step %c1 {
+      %odd = arith.cmpi ne, %j, %c1 : index
+      %loads = arith.andi %e, %odd : i1
+      scf.if %loads {
+        // expected-remark@+1 {{not prefetched: the elected thread loads under one more condition}}
+        hop.pipe.load %p, %x[%j, %c0] : !hop.pipe<tensor<64x64xbf16>, 4>, !tile.view<[M, 64], bf16>
+      }
+      %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 4> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+      hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 4>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    }
+  }
+}
+
+// -----
+
 // CHECK-LABEL: hop.kernel @two_loads
 hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {

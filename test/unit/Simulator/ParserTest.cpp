@@ -10,7 +10,7 @@ static std::string parseError(llvm::StringRef text) {
   return m ? "" : llvm::toString(m.takeError());
 }
 
-TEST(Parser, KernelInfo) {
+TEST(Parser, PtxKernel) {
   auto m = parseModule(".version 8.3\n.target sm_90a\n.address_size 64\n"
                        ".shared .align 8 .b64 bar[2];\n.extern .shared .align 1024 .b8 dyn[];\n"
                        ".visible .entry k(.param .u32 a, .param .align 64 .b8 map[128], .param "
@@ -18,7 +18,7 @@ TEST(Parser, KernelInfo) {
                        ".reqntid 128, 1, 1\n.maxnreg 96\n.reqnctapercluster 2, 1, 1\n"
                        "{ .reg .b32 %r<3>; mov.u32 %r1, bar; mov.u32 %r2, dyn; ret; }\n");
   ASSERT_TRUE(bool(m)) << llvm::toString(m.takeError());
-  const KernelInfo *k = m->kernel("k");
+  const PtxKernel *k = m->kernel("k");
   ASSERT_NE(k, nullptr);
   ASSERT_EQ(k->params.size(), 3u);
   EXPECT_EQ(k->params[1].offset, 64u);
