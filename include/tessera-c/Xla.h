@@ -44,7 +44,7 @@ TESSERA_EXPORT void tessera_xla_reset(void);
  *  Attributes: `variant`, the text that the resolver gets; `layout`, "BHSD" or "BSHD"; `scale`
  *  (f32); `extras`, what the kernel takes after its scale, a letter for each: v for the next view,
  * f for the next of the array `numbers` (f32), i for the next of the array `integers` (i32). Arrays
- *  of nothing are left out.
+ *  of nothing are left out. With the letter s the scale stands in its place among these.
  *
  *  The handler may be recorded in command buffers. Errors: INVALID_ARGUMENT for what does not fit,
  *  NOT_FOUND where there is no kernel, INTERNAL for those of the driver. */
@@ -67,6 +67,18 @@ TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_backward(tessera_xla_cal
 
 /** The same for tensors of the CPU. */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_backward_cpu(tessera_xla_call *call);
+
+/** The lists of the blocks that a mask leaves something of (kernels/attention_lists.tile), for as
+ *  many calls of attention as have the same mask and extents.
+ *
+ *  Arguments: anchor [1, 1, 1, 64] in bf16, which stands for Q and K, and then views. Results:
+ *  visit_lists and visit_counts, of i32. Attributes: `variant`, `extras`, `numbers`, `integers` and
+ *  `layout` as those of tessera_xla_attention, and `sizes` (i32), the extents of B, H, SQ and SK.
+ */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_lists(tessera_xla_call *call);
+
+/** The same for tensors of the CPU. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call);
 
 #ifdef __cplusplus
 }

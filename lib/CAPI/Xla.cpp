@@ -53,7 +53,7 @@ struct Options {
   llvm::StringRef variant, layout, extras;
   float scale = 0;
   llvm::ArrayRef<float> numbers;
-  llvm::ArrayRef<int32_t> integers;
+  llvm::ArrayRef<int32_t> integers, sizes;
 };
 
 /// The tensors of attention itself, of which a call may leave out the last ones.
@@ -110,6 +110,9 @@ static constexpr Form kForward = {kForwardOperands, kForwardResults, 3, 1,
                                   kCommandBufferCompatible};
 // A command buffer would keep the address of memory that is there for one call.
 static constexpr Form kBackward = {kBackwardOperands, kBackwardResults, 6, 3, 0};
+static constexpr llvm::StringRef kListsOperands[] = {"anchor"};
+static constexpr llvm::StringRef kListsResults[] = {"visit_lists", "visit_counts"};
+static constexpr Form kLists = {kListsOperands, kListsResults, 1, 2, 0};
 
 /// Never destroyed, as XLA may call to the end.
 static State &getState() {
@@ -155,7 +158,8 @@ static bool readOptions(const Attributes &attributes, Options &options, Problem 
                   : name == "numbers" ? readArray(attributes, i, ElementType::F32, options.numbers)
                   : name == "integers"
                       ? readArray(attributes, i, ElementType::S32, options.integers)
-                      : true;
+                  : name == "sizes" ? readArray(attributes, i, ElementType::S32, options.sizes)
+                                    : true;
     if (!isRead) {
       problem.text = "attribute '" + name.str() + "' is of another type; see tessera-c/Xla.h";
       return false;
@@ -240,7 +244,9 @@ static bool appendExtras(const Options &options, const CallFrame &frame, int64_t
     return true;
   };
   for (char kind : options.extras) {
-    if (kind == 'v' && append(frame.arguments, views)) {
+    if (kind == 's') {
+      arguments.push_back(makeFloat(options.scale));
+    } else if (kind == 'v' && append(frame.arguments, views)) {
       ++views;
     } else if (kind == 'd' && append(frame.results, sums)) {
       ++sums;
@@ -322,7 +328,8 @@ static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *
   llvm::SmallVector<tessera_argument, 16> arguments;
   for (Tensor &tensor : tensors)
     arguments.push_back(tensor.get());
-  arguments.push_back(makeFloat(options.scale));
+  if (!options.extras.contains('s'))
+    arguments.push_back(makeFloat(options.scale));
   if (!appendExtras(options, frame, own, ownResults, tensors, arguments, problem))
     return false;
 
@@ -346,6 +353,49 @@ static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *
   return launch(choice->kernel, stream, scratch ? &*scratch : nullptr, arguments, problem);
 }
 
+/// Makes lists of blocks. Of Q and K the kernels read extents alone: one element stands for all.
+static bool makeLists(const CallFrame &frame, const Form &form, bool isCpu, void *stream,
+                      Problem &problem) {
+  Options options;
+  if (!readOptions(frame.attributes, options, problem))
+    return false;
+  auto numViews = static_cast<int64_t>(options.extras.count('v'));
+  llvm::SmallVector<Tensor, 16> tensors;
+  tensors.reserve(frame.arguments.size + frame.results.size + 1);
+  if (!readTensors(frame.arguments, frame.arguments.size - numViews, form.operands,
+                   form.fewestOperands, /*isRowMajor=*/false, tensors, problem) ||
+      !readTensors(frame.results, frame.results.size, form.results, form.fewestResults,
+                   /*isRowMajor=*/false, tensors, problem))
+    return false;
+  if (options.sizes.size() != 4) {
+    problem.text = "attribute 'sizes' has the extents of B, H, SQ and SK";
+    return false;
+  }
+  Tensor q = tensors[0], k = tensors[0];
+  q.shape = {options.sizes[0], options.sizes[1], options.sizes[2], q.shape[3]};
+  k.shape = {options.sizes[0], 1, options.sizes[3], k.shape[3]};
+  q.strides = k.strides = {0, 0, 0, 1};
+  llvm::SmallVector<tessera_argument, 16> arguments = {q.get(), k.get(), tensors[1].get(),
+                                                       tensors[2].get()};
+  if (!appendExtras(options, frame, /*views=*/1, /*sums=*/2, tensors, arguments, problem))
+    return false;
+  AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
+                          k.shape[1], k.shape[2], q.shape[3]};
+  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
+  std::optional<tessera_attention_choice> choice = choices.find(
+      options.variant.str().c_str(), q.argument.type, sizes, /*storesLse=*/false, problem.text);
+  if (!choice) {
+    problem.code = ErrorCode::NotFound;
+    return false;
+  }
+  if (!choice->kernel)
+    return interpret(choice->program, arguments, problem);
+  std::optional<Scratch> scratch;
+  if (!isCpu)
+    scratch.emplace(frame);
+  return launch(choice->kernel, stream, scratch ? &*scratch : nullptr, arguments, problem);
+}
+
 static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
   CallFrame &frame = *reinterpret_cast<CallFrame *>(call);
   if (frame.extensions && frame.extensions->type == kMetadataExtension) {
@@ -365,7 +415,8 @@ static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
     stream = request.stream;
   }
   Problem problem;
-  if (execute(frame, form, isCpu, stream, problem))
+  auto *run = &form == &kLists ? makeLists : execute;
+  if (run(frame, form, isCpu, stream, problem))
     return nullptr;
   if (problem.error)
     return problem.error;
@@ -391,6 +442,14 @@ tessera_xla_error *tessera_xla_attention_backward(tessera_xla_call *call) {
 
 tessera_xla_error *tessera_xla_attention_backward_cpu(tessera_xla_call *call) {
   return convert(handle(call, kBackward, /*isCpu=*/true));
+}
+
+tessera_xla_error *tessera_xla_lists(tessera_xla_call *call) {
+  return convert(handle(call, kLists, /*isCpu=*/false));
+}
+
+tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call) {
+  return convert(handle(call, kLists, /*isCpu=*/true));
 }
 
 void tessera_xla_register(tessera_attention_resolver resolver,

@@ -23,8 +23,8 @@ from tessera.jax import _call, _functions
 TYPES = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
 
 
-def compile_ptx(source, **options):
-    return compile_real(source, image="ptx", **options)
+def compile_ptx(source, *kernel, **options):
+    return compile_real(source, *kernel, image="ptx", **options)
 
 
 compile_real = _compile.compile
@@ -94,6 +94,20 @@ class Native(unittest.TestCase):
         shift = jnp.arange(53, dtype=jnp.int32)
         self.call(problems.make(dtype=jnp.float16), mask_mod=lambda b, h, q, k: k - q < shift[k])
         self.assertEqual(fake_cuda.launch_count(), 3)
+
+    def test_block_masks(self):
+        """Two kernels make the lists, once; then one takes them."""
+        shift, tensors = jnp.arange(53, dtype=jnp.int32), problems.make(dtype=jnp.float16)
+        block_mask = tessera.jax.create_block_mask(lambda b, h, q, k: k - q < shift[k], None, None, 37, 53)
+        counts = []
+        for _ in range(2):
+            before = fake_cuda.launch_count()
+            self.call(tensors, block_mask=block_mask)
+            counts.append(fake_cuda.launch_count() - before)
+        self.assertEqual(counts, [3, 1])
+        frame = xla_frame.Frame([(1, 1, 1, 64)], [(1, 1, 1, 1), (1, 1, 1, 3)], variant="lists of queries 128 64: ", layout="BHSD",
+                                extras="")  # fmt: skip
+        self.assertIn("attribute 'sizes' has the extents", frame.call(tessera.jax.register().tessera_xla_lists))
 
     def test_gradients(self):
         q, k, v = problems.make(rows=33)

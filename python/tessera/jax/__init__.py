@@ -11,6 +11,7 @@ if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 7):
     raise ImportError(f"tessera.jax needs jax 0.7 or newer; this is {jax.__version__}")
 
 from ._attention import attention, warm_up
+from ._block_mask import BlockMask, create_block_mask
 from ._call import register, use_interpreter
 
-__all__ = ["attention", "register", "use_interpreter", "warm_up"]
+__all__ = ["BlockMask", "attention", "create_block_mask", "register", "use_interpreter", "warm_up"]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _variants
-from . import _call, _functions, _gradients
+from . import _block_mask, _call, _functions, _gradients
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 # Letters of tessera-c/Xla.h for what kernels take after the scale.
@@ -51,6 +51,31 @@ def _describe_functions(variant, arguments, mods, extents):
     return _functions.describe(*given, extents)
 
 
+def _describe_block_mask(block_mask, q, k, v, mods, extents, layout):
+    """(fields of a Call, views in its order, what `_gradients.make` takes for the lists) of a mask whose lists are kept."""
+    score_mod, score_args, mask_mod, mask_args = mods
+    if mask_mod is not None or mask_args:
+        raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
+    if not isinstance(block_mask, _block_mask.BlockMask):
+        raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of create_block_mask")
+    source, *given, labels, learnable = _functions.trace(score_mod, score_args, block_mask.mask_mod, block_mask.mask_args)
+    of_row = layout.index("S")
+    block_mask.check((extents["b"], extents["h"], q.shape[of_row], k.shape[of_row]), {**given[0], **given[1], **given[2]})
+    if not block_mask.has_lists:
+        return *_functions.describe(source, *given, labels, learnable, extents), None
+    element_type, key_heads = _TYPES[q.dtype.name], k.shape[layout.index("H")]
+    sizes = extents["b"], extents["h"], q.shape[of_row], q.shape[3], key_heads, k.shape[of_row], v.shape[3]
+    kept, lists = block_mask.keep_forward(source, element_type, sizes)
+    views = {**given[0], **lists}
+    labels = {**labels, **{name: name for name in lists}}
+    fields, arrays = _functions.describe(kept, views, *given[1:], labels, learnable, extents)
+    call = _call.Call(layout=layout, heads=0, key_heads=0, scale=0, **fields)
+    places = tuple(
+        block_mask.places() if name in lists else own for name, own in zip(call.list_views(), fields["places"])
+    )
+    return {**fields, "places": places}, arrays, (block_mask, source, element_type)
+
+
 def _check_numbers(**numbers):
     for name, number in numbers.items():
         if isinstance(number, jax.core.Tracer):
@@ -75,6 +100,7 @@ def attention(
     score_args=(),
     mask_mod=None,
     mask_args=(),
+    block_mask=None,
     scale=None,
     layout="BSHD",
     return_lse=False,
@@ -93,6 +119,7 @@ def attention(
     score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
               mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
               the functions capture, are arrays and numbers; other ones need no new kernel.
+    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once.
     scale:    1 / sqrt(head dimension) when not given; not 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 
@@ -106,8 +133,13 @@ def attention(
     _variants.check_layout(layout)
     _check_numbers(scale=scale, softcap=softcap)
     heads, key_heads = _check(q, k, v, alibi, layout)
-    mods = score_mod, score_args, mask_mod, mask_args
-    if variant is not None or arguments is not None or mods != _variants.NO_MODS:
+    mods, keeper = (score_mod, score_args, mask_mod, mask_args), None
+    if block_mask is not None:
+        others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "variant": variant}
+        _variants.check_functions(None, arguments, mods, scale, others)
+        extents = {"b": q.shape[0], "h": heads}
+        fields, views, keeper = _describe_block_mask(block_mask, q, k, v, mods, extents, layout)
+    elif variant is not None or arguments is not None or mods != _variants.NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi}
         _variants.check_functions(variant, arguments, mods, scale, others)
         fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads})
@@ -122,7 +154,7 @@ def attention(
     _call.register()
     scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)
     call = _call.Call(layout=layout, heads=heads, key_heads=key_heads, scale=scale, **fields)
-    results = _gradients.make(call, return_lse, deterministic)(q, k, v, *views)
+    results = _gradients.make(call, return_lse, deterministic, keeper)(q, k, v, *views)
     return results if return_lse else results[0]
 
 

@@ -16,7 +16,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from .. import _choice, _compile, _library, _program, _variants
 from .._errors import LibraryError
 
-FORWARD, BACKWARD = "tessera_attention", "tessera_attention_backward"
+FORWARD, BACKWARD, LISTS = "tessera_attention", "tessera_attention_backward", "tessera_lists"
 # Dimensions of attention's own tensors in sharding rules, [B, H, S, D]. There are n key heads; h: heads of queries.
 _DIMS = {"q": "bhsd", "k": "bntd", "v": "bnte", "o": "bhse", "lse": "bhs"}
 _interprets, _lock = False, threading.Lock()
@@ -37,7 +37,24 @@ def _find_gradients(kind, gradients, *key):
         return _variants.find_gradients(kind, text, fixed, *key, learned)
 
 
+def name_lister(source, lists):
+    """The text for what makes lists of blocks, as `_variants.keep_forward` names them."""
+    return f"lists of {lists}: {source}"
+
+
+def _find_lister(kind, text):
+    """What `name_lister` names, None for other texts."""
+    if not text.startswith("lists of "):
+        return None
+    lists, _, source = text.removeprefix("lists of ").partition(": ")
+    with _lock:
+        return _variants.find_lister(kind, source, lists)
+
+
 def _find_kernel(text, element_type, sizes, lse):
+    lister = _find_lister(_compile.compile, text)
+    if lister is not None:
+        return lister, None, [], True
     gradients = _variants.read_gradients(text)
     if gradients is not None:
         kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes[3], sizes[6], lse)
@@ -52,6 +69,9 @@ def _find_program(text, element_type, sizes, lse):
             "attention runs on CUDA devices of compute capability 9.0; call tessera.jax.use_interpreter() to run tests "
             "on the CPU"
         )
+    lister = _find_lister(_program.Program, text)
+    if lister is not None:
+        return None, lister, [], False
     gradients = _variants.read_gradients(text)
     if gradients is not None:
         program, extras = _find_gradients(_program.Program, gradients, element_type, sizes[3], sizes[6], lse)
@@ -77,7 +97,7 @@ def register():
     except LibraryError:
         interpreter = None  # Only the library that launches is there.
     library.tessera_xla_register(_resolve, _resolve_cpu, interpreter)
-    for target in (FORWARD, BACKWARD):
+    for target in (FORWARD, BACKWARD, LISTS):
         name = target.replace("tessera_", "tessera_xla_")
         for platform, handler in (("CUDA", name), ("cpu", f"{name}_cpu")):
             jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(getattr(library, handler)), platform=platform)
@@ -111,10 +131,17 @@ class Call(NamedTuple):
         """The names of the views of functions, as kernels have them."""
         return [name for name, kind in zip(self.order, self.extras) if kind == "v"]
 
+    def add_lists(self, lists, places):
+        """The same with further views: lists of blocks by name."""
+        return self._replace(
+            order=(*self.order, *lists), extras=self.extras + "v" * len(lists), names=(*self.names, *lists),
+            places=(*self.places, *([places] * len(lists))),
+        )  # fmt: skip
+
     def reorder(self, names):
         """(the same with what functions take in the order of `names`, the places of its views among those of this one). Of
-        names that are none of these, a view's gradient is."""
-        kinds, given = dict(zip(self.order, self.extras)), {"v": [], "f": [], "i": []}
+        names that are none of these, "scale" is the scale, and others are views' gradients."""
+        kinds, given = {"scale": "s", **dict(zip(self.order, self.extras))}, {"v": [], "f": [], "i": []}
         for name in self.order:
             given[kinds[name]].append(name)
         wanted = {kind: [part.index(name) for name in names if name in part] for kind, part in given.items()}

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _captured, _kernel, _places, _variants
 from .._program import Program
 from .._trace import TraceError
+from .._variant import keeps_lists
 from . import _numpy
 
 
@@ -25,15 +26,23 @@ class _Found(_captured.Found):
 @functools.lru_cache(maxsize=256)
 def _list_extras(source):
     """The names of what the kernel takes after its scale."""
-    names = Program(source).names
+    # Where lists are arguments the source has kernels that make them too.
+    names = Program(source, "attention" if keeps_lists(source) else None).names
     return names[names.index("scale") + 1 :]
 
 
 @functools.lru_cache(maxsize=256)
 def list_gradient_extras(source, learned, fixed, lse):
-    """The same of the kernels of gradients."""
+    """The names of what the kernels of gradients take after dV, without the scale where it is the first."""
     program = _variants.find_gradients_of_source(Program, source, learned, fixed, "bf16", 64, 64, lse)
-    return program.names[program.names.index("scale") + 1 :]
+    names = program.names[program.names.index("dv") + 1 :]
+    return names[1:] if names[0] == "scale" else names
+
+
+@functools.lru_cache(maxsize=256)
+def list_lister_extras(source, lists):
+    """The names of what kernels that make lists take."""
+    return _variants.find_lister(Program, source, lists).names
 
 
 def trace(score_mod, score_args, mask_mod, mask_args):
@@ -77,9 +86,9 @@ def _check_view(name, dims, value):
         )
 
 
-def describe(source, views, numbers, integers, labels, learnable, extents):
+def describe(source, views, numbers, integers, labels, learnable, extents, order=None):
     """(fields of a Call, views in its order) of functions; `extents` are those of "b" and "h"."""
-    order = _list_extras(source)
+    order = _list_extras(source) if order is None else order
     kinds = {**dict.fromkeys(views, "v"), **dict.fromkeys(numbers, "f"), **dict.fromkeys(integers, "i")}
     extras = "".join(kinds[name] for name in order)
     asked = [name for name in order if name in views]

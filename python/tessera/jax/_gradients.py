@@ -52,9 +52,14 @@ def _list_learned(call, tensors, deterministic):
     return tuple(learned)
 
 
-@functools.lru_cache(maxsize=256)
-def make(call, lse, deterministic):
-    """Attention of q, k, v and views, which gives (output,) or (output, LSE)."""
+def make(call, lse, deterministic, keeper=None):
+    """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
+    its lists, element type), where kernels take these."""
+    # What keeps lists keeps them alive.
+    return (_make_cached if keeper is None else _make)(call, lse, deterministic, keeper)
+
+
+def _make(call, lse, deterministic, keeper):
     own = ("q", "k", "v")
     # The template of functions has no form without the LSE.
     names = ("o", "lse") if lse or _variants.is_source(call.variant) else ("o",)
@@ -75,17 +80,23 @@ def make(call, lse, deterministic):
         gradient, *of_lse = (None if isinstance(entry, SymbolicZero) else entry for entry in gradients)
         if gradient is None:
             gradient = jnp.zeros_like(out)
-        given = [gradient, logarithms, *(entry for entry in of_lse if entry is not None)]
-        operands = (*own, "o", "do", "lse", "dlse")[: 4 + len(given)]
-        own_call, views, learned = call, tensors[3:], ()
+        of_results = [gradient, logarithms, *(entry for entry in of_lse if entry is not None)]
+        operands = (*own, "o", "do", "lse", "dlse")[: 4 + len(of_results)]
+        own_call, views, learned, source = call, list(tensors[3:]), (), call.variant
         if call.order:
             wanted = tuple(name for name, entry in zip(call.list_views(), is_learned) if entry is not None)
-            names = _functions.list_gradient_extras(call.variant, wanted, deterministic, "dlse" in operands)
-            own_call, places = call.reorder(names)
-            views, learned = [views[place] for place in places], tuple(name[1:] for name in names if name not in call.order)
-        variant = _variants.name_gradients(call.variant, deterministic, learned)
+            if keeper is not None:
+                own_call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors)
+                # The lists of attention have the names of others here.
+                given = {**dict(zip(call.list_views(), views)), **lists}
+                views = [given[name] for name in own_call.list_views()]
+            names = _functions.list_gradient_extras(source, wanted, deterministic, "dlse" in operands)
+            learned = tuple(name[1:] for name in names if name not in own_call.order and name != "scale")
+            own_call, places = own_call.reorder(names)
+            views = [views[place] for place in places]
+        variant = _variants.name_gradients(source, deterministic, learned)
         run = _make_op(own_call, BACKWARD, variant, operands, ("dq", "dk", "dv"), learned)
-        of_own = run(*tensors[:3], out, *given, *views)
+        of_own = run(*tensors[:3], out, *of_results, *views)
         sums = dict(zip(learned, of_own[3:]))
         # A view whose elements change no score has no gradient.
         of_views = [
@@ -96,3 +107,15 @@ def make(call, lse, deterministic):
 
     differentiated.defvjp(forward, backward, symbolic_zeros=True)
     return differentiated
+
+
+_make_cached = functools.lru_cache(maxsize=256)(_make)
+
+
+def _keep_gradients(call, keeper, wanted, deterministic, tensors):
+    """(call, source, lists by name) of gradients that take the lists of a BlockMask."""
+    block_mask, source, element_type = keeper
+    source, lists = block_mask.keep_gradients(
+        source, wanted, deterministic, element_type, tensors[0].shape[3], tensors[2].shape[3]
+    )
+    return call.add_lists([name for name in lists if name not in call.order], block_mask.places()), source, lists

@@ -1,0 +1,133 @@
+"""Masks whose lists of visited blocks outlive a call."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _compile, _variants
+from .._program import Program
+from .._variant import takes_lists
+from . import _call, _functions
+
+_PLACES = {"head": ("b", "h", None, None), "batch": ("b", None, None, None), "one": (None, None, None, None)}
+
+
+def _is_compiled():
+    return jax.default_backend() != "cpu"
+
+
+class BlockMask:
+    """A mask with the lists of the blocks in which it leaves something; `create_block_mask` makes it.
+
+    Kernels have tiles of several sizes, and lists are made for each when a call first needs it, also while JAX traces that
+    call. Lists are what the mask said then. What it captures is an array that is known, and none that JAX traces.
+    """
+
+    def __init__(self, mask_mod, mask_args, shape):
+        self.mask_mod, self.mask_args, self.shape = mask_mod, mask_args, shape
+        self._source, self._views, self._numbers, self._integers, self._labels, _ = _functions.trace(None, (), mask_mod, mask_args)
+        for name, view in self._views.items():
+            if isinstance(view, jax.core.Tracer):
+                raise TypeError(
+                    f"the mask of a BlockMask captures '{self._labels[name]}', which JAX traces, and its lists are made once: create "
+                    "it outside of jax.jit, or give attention the function itself as `mask_mod`"
+                )
+        of = _variants.read_lists(self._source)
+        for name, extent, needs in (("B", shape[0], ("batch", "head")), ("H", shape[1], ("head",))):
+            if of in needs and extent is None:
+                what = "batch" if name == "B" else "head"
+                raise ValueError(f"argument '{name}' is None, and the mask takes the {what}: there are lists for each; give it")
+        #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
+        #: each tile of 128 queries.
+        self.lists = {}
+
+    def __repr__(self):
+        batch, heads, rows, keys = self.shape
+        return f"<BlockMask of B = {batch}, H = {heads}, {rows} queries and {keys} keys, lists: {', '.join(self.lists) or 'none yet'}>"
+
+    def check(self, extents, given):
+        """Refuses tensors for which the lists are not, and other values of what the mask captures."""
+        for extent, own, what in zip(extents, self.shape, ("batches", "heads", "queries", "keys")):
+            if own is not None and extent != own:
+                raise ValueError(
+                    f"argument 'block_mask' has lists for {own} {what}, and the call has {extent}: create one for these"
+                )
+        own = {**self._views, **self._numbers, **self._integers}
+        for name, value in own.items():
+            other = given.get(name)
+            if not (other is value if isinstance(value, jax.Array) else other == value):
+                raise ValueError(
+                    "the mask of argument 'block_mask' captures another value than when its lists were made: create another "
+                    "BlockMask"
+                )
+
+    def find(self, wanted):
+        """{name: array} of the lists that are wanted, pairs of what arguments begin with and of what lists are for."""
+        found = {}
+        for name, lists in wanted:
+            if lists not in self.lists:
+                # While JAX traces a call, what it makes is known nevertheless.
+                with jax.ensure_compile_time_eval():
+                    self.lists[lists] = self._make(lists)
+            found.update(zip((f"{name}_lists", f"{name}_counts"), self.lists[lists]))
+        return found
+
+    def _make(self, lists):
+        _call.register()
+        of, rows, columns = lists.split()
+        batch, heads, queries, keys = sizes = [1 if extent is None else extent for extent in self.shape]
+        lengths = (queries, keys) if of == "queries" else (keys, queries)
+        tiles, length = (-(-extent // int(size)) for extent, size in zip(lengths, (rows, columns)))
+        each = _variants.count_lists(self._source, batch, heads)
+        results = [jax.ShapeDtypeStruct((*each, tiles, size), jnp.int32) for size in (length, 3)]
+        order = [name for name in _functions.list_lister_extras(self._source, lists) if name in self._labels]
+        fields, views = _functions.describe(
+            self._source, self._views, self._numbers, self._integers, self._labels, (), {"b": batch, "h": heads}, order
+        )
+        arrays = {"numbers": np.array(fields["numbers"], np.float32), "integers": np.array(fields["integers"], np.int32)}
+        arrays = {name: array for name, array in arrays.items() if array.size}
+        anchor = jnp.zeros((1, 1, 1, _variants.WIDTHS[0]), jnp.bfloat16)
+        made = jax.ffi.ffi_call(_call.LISTS, results)(
+            anchor, *views, variant=_call.name_lister(self._source, lists), layout="BHSD", extras=fields["extras"],
+            sizes=np.array(sizes, np.int32), **arrays,
+        )  # fmt: skip
+        return tuple(made)
+
+    def keep_forward(self, source, element_type, sizes):
+        """(source of attention that takes the lists, {name: array} of these)."""
+        kept, wanted = _variants.keep_forward(source, element_type, sizes, _is_compiled())
+        return kept, self.find(wanted)
+
+    def keep_gradients(self, source, learned, fixed, element_type, d, dv):
+        """The same of its gradients."""
+        kind = _compile.compile if _is_compiled() else Program
+        kept, wanted = _variants.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
+        return kept, self.find(wanted)
+
+    def places(self):
+        """What indexes the dimensions of lists."""
+        return _PLACES[_variants.read_lists(self._source)]
+
+    @property
+    def has_lists(self):
+        """Whether the mask takes lists at all: comparisons may say which blocks there are."""
+        return takes_lists(self._source)
+
+
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, *, mask_args=()):
+    """The mask of mask_mod(b, h, q, k, *mask_args) with the lists of blocks that it leaves, for calls of `attention` with
+    `block_mask=`: lists are made once, and not in each call.
+
+    B, H:   the batches and heads of q; None where the mask is the same for all, of which there may be any number then.
+    Q_LEN, KV_LEN: the numbers of queries and keys.
+
+    What `mask_mod` captures is as in `attention`, and no array that JAX traces. Raises TraceError, TypeError and ValueError.
+    """
+    for name, extent in (("B", B), ("H", H), ("Q_LEN", Q_LEN), ("KV_LEN", KV_LEN)):
+        if (extent is None and name in ("B", "H")) or (isinstance(extent, int) and extent >= 1):
+            continue
+        what = "a number from 1 on" + (" or None" if name in ("B", "H") else "")
+        raise ValueError(f"argument '{name}' is {extent!r}; it is {what}")
+    if mask_mod is None:
+        raise TypeError("argument 'mask_mod' is None; it is a function: without one attention needs no block_mask")
+    return BlockMask(mask_mod, tuple(mask_args), (B, H, Q_LEN, KV_LEN))
