@@ -130,6 +130,12 @@ private:
 };
 } // namespace
 
+/// Whether the parser reports a number of another type where an index is expected.
+static bool wantsIndex(mlir::Diagnostic &diagnostic) {
+  std::string text = diagnostic.str();
+  return StringRef(text).contains("expects different type than prior uses: 'index' vs '");
+}
+
 /// Emits `diagnostic` again with its positions mapped.
 static void emitMapped(mlir::Diagnostic &diagnostic, LocationMapper &mapper, MLIRContext &context) {
   InFlightDiagnostic mapped =
@@ -137,6 +143,24 @@ static void emitMapped(mlir::Diagnostic &diagnostic, LocationMapper &mapper, MLI
   mapped << diagnostic.str();
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     mapped.attachNote(mapper.map(note.getLocation())) << note.str();
+  if (wantsIndex(diagnostic))
+    mapped.attachNote(mapper.map(diagnostic.getLocation()))
+        << "an index comes from an i32 or i64 by arith.index_cast";
+}
+
+/// Refuses indices of what is no integer, as the verifier does not say what would work. The module
+/// has not been verified.
+static LogicalResult checkIndices(ModuleOp module) {
+  WalkResult walk = module.walk([](Operation *op) {
+    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(op) || op->getNumOperands() != 1 ||
+        !isa<FloatType>(op->getOperand(0).getType()))
+      return WalkResult::advance();
+    op->emitError("makes an index of ")
+        << op->getOperand(0).getType()
+        << "; load numbers of rows from a view of i32 or i64, or round to one with arith.fptosi";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 /// Verifies `module` again: what a function asks of a kernel can only be seen in one.
@@ -194,7 +218,8 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   if (!checkParsable(expansion->text, expandedError))
     return failed;
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
-  if (!module || mlir::failed(resolveOverrides(*module, files)) || mlir::failed(verify(*module)) ||
+  if (!module || mlir::failed(resolveOverrides(*module, files)) ||
+      mlir::failed(checkIndices(*module)) || mlir::failed(verify(*module)) ||
       mlir::failed(resolveFunctions(*module)))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
