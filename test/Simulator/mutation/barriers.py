@@ -31,9 +31,9 @@ def translate(barriers):
 class Launch:
     """A launch of the only kernel of a bundle, whose views are dense."""
 
-    def __init__(self, bundle, extents, blocks):
-        self.kernel, self.extents, self.blocks = bundle["kernels"][0], extents, blocks
-        self.views = {argument["name"]: argument for argument in self.kernel["arguments"]}
+    def __init__(self, bundle, extents, blocks, scalars):
+        self.kernel, self.extents, self.blocks, self.scalars = bundle["kernels"][0], extents, blocks, scalars
+        self.views = {argument["name"]: argument for argument in self.kernel["arguments"] if argument["kind"] == "view"}
 
     def extent(self, dim):
         return self.extents.get(dim, dim)
@@ -55,6 +55,8 @@ class Launch:
             return {"buffer": of["argument"]}
         if of["kind"] == "workspace":
             return {"buffer": "workspace"}
+        if of["kind"] == "scalar":
+            return {"value": self.scalars[of["argument"]], "type": TYPES.get(of["type"], of["type"])}
         if of["kind"] == "dim":
             return {"value": self.extent(of["dim"])}
         if of["kind"] == "stride":
@@ -83,6 +85,7 @@ class Launch:
                 buffers["workspace"] = {"type": "u32", "shape": [of["bytes"] // 4], "fill": "zero"}
         launch = {
             "grid": self.blocks,
+            "cluster": kernel["cluster"][0],
             "shared": kernel["shared_memory"],
             "buffers": buffers,
             "params": [self.parameter(of) for of in kernel["launch_parameters"]],
@@ -141,6 +144,7 @@ def moved(role, what, before, number=0, to_number=0):
 
 
 OVERWRITTEN = {"slot-overwritten", "race"}
+TAKEN = OVERWRITTEN | {"over-arrival", "parity-aliasing", "transaction-underflow"}
 UNFILLED = {"stale-data", "race", "uninitialised-shared"}
 # 128 rows against 320 in steps of 64.
 SUMS = {"defines": ["-DFORM=1", "-DD=64"], "extents": {"ONE": 1, "M": 128, "N": 320}, "blocks": 1}
@@ -195,6 +199,19 @@ CASES = {
             "given back by a thread of each warpgroup": (changed("consumer", "arrive {tiles.empty}", " all ", " "), {"deadlock"}, "tiles.empty"),
         },
     },
+    # The same for both blocks of a cluster, by the first one.
+    "numbers-of-clusters": {
+        **PRODUCT,
+        "schedule": "cluster=2,persistent=dynamic,consumers=2,stages=2,store=direct",
+        "blocks": 2,
+        "damages": {
+            "not waited for": (dropped("consumer", "wait {tiles.full}"), UNFILLED, "tiles"),
+            "written before the slot is free": (dropped("producer", "wait {tiles.empty}"), TAKEN, "tiles"),
+            "not expected": (dropped("producer", "expect {tiles.full}"), {"deadlock", "transaction-underflow"}, "tiles.full"),
+            "not given back": (dropped("consumer", "arrive {tiles.empty}"), {"deadlock"}, "tiles.empty"),
+            "given back before it is read": (moved("consumer", "arrive {tiles.empty}", r"hop\.slot_load"), TAKEN, "tiles"),
+        },
+    },
     # Consumers of which one thread loads ahead.
     "prefetched": {
         **PRODUCT,
@@ -208,6 +225,20 @@ CASES = {
             "not given back": (dropped("consumer", "arrive {a.empty}"), {"deadlock"}, "a.empty"),
         },
     },
+    # Three tiles whose speculation fails, which the block runs again when it has run all.
+    "retried": {
+        "defines": ["-DD=64", "-DBM=128", "-DBN=64"],
+        "extents": {"B": 1, "H": 1, "HK": 1, "SQ": 384, "SK": 128},
+        "blocks": 1,
+        "scalars": {"scale": 100},
+        "schedule": "persistent=static,consumers=2,stages=2,overlap=1,speculate=true,store=direct,pingpong=false",
+        "damages": {
+            "read before all have met": (dropped("consumer", "wait {retry.meet}"), {"race"}, "retry.doubted"),
+            "list read before all have met": (dropped("producer", "wait {retry.meet}"), {"race"}, "retry.list"),
+            "cleared before all have read": (dropped("consumer", "wait {retry.meet}", 1), {"race"}, "retry.list"),
+            "a thread does not come": (dropped("producer", "arrive {retry.meet}"), {"deadlock"}, "retry.meet"),
+        },
+    },
 }  # fmt: skip
 
 
@@ -218,7 +249,7 @@ def main(source, name, directory):
     command = ["tessera", "compile", source, *case["defines"], "--schedule", case["schedule"], "--no-database"]
     run([*command, "--ptx", "-o", bundle])
     with open(bundle) as f:
-        Launch(json.load(f), case["extents"], case["blocks"]).write(directory)
+        Launch(json.load(f), case["extents"], case["blocks"], case.get("scalars", {})).write(directory)
     text = run([*command, "--emit", "barriers", "-o", "-"])
     failures = 0
     for damage, (change, kinds, label) in {"undamaged": (lambda program: None, set(), ""), **case["damages"]}.items():
