@@ -127,7 +127,7 @@ _SMALLER = {64: {"BM": 128, "BN": 96}, 96: {"BM": 128, "BN": 96}, 128: {"BM": 12
 
 
 def _is_too_large(error):
-    return "no schedule of this kernel fits" in str(error)
+    return any(text in str(error) for text in ("no schedule of this kernel fits", "does not fit in its registers"))
 
 
 class Variant:
@@ -288,23 +288,27 @@ def find_gradients(kind, text, fixed, element_type, d, dv, lse, learned=()):
     return kind(source, **parameters), extras
 
 
-def _find_fewer(widest):
-    """GQN for scores that take more registers than usual."""
-    return 32 if widest <= WIDEST_OF_BOTH else 16
+def _list_smaller(widest):
+    """Sizes of the steps of attention_gradients_fixed.tile for scores that take more registers than usual, the largest first."""
+    fewer = 32 if widest <= WIDEST_OF_BOTH else 16
+    return {"GQN": fewer}, {"GQN": fewer, "GM": 32}, {"GQN": 16, "GM": 16}
 
 
 def _find_fixed(kind, source, learned, parameters):
-    """attention_gradients_fixed.tile; with fewer keys a step where a score takes more registers than usual."""
-    text, widest = to_gradients(source, True, learned), max(parameters["D"], parameters["DV"])
-    try:
-        return kind(text, **parameters)
-    except CompileError as error:
-        if not _is_too_large(error):
-            raise
-        fewer = _find_fewer(widest)
-        kernel = kind(text, **parameters, GQN=fewer)
-        first = str(error).splitlines()[0]
-        warnings.warn(f"gradients of functions of scores take {fewer} keys a step: {first}", RuntimeWarning)
+    """attention_gradients_fixed.tile; with smaller steps where a score takes more registers than usual."""
+    text, smaller = to_gradients(source, True, learned), _list_smaller(max(parameters["D"], parameters["DV"]))
+    reason = None
+    for sizes in ({}, *smaller):
+        try:
+            kernel = kind(text, **parameters, **sizes)
+        except CompileError as error:
+            if not _is_too_large(error) or sizes == smaller[-1]:
+                raise
+            reason = reason or str(error).splitlines()[0]
+            continue
+        if sizes:
+            queries = f" and {sizes['GM']} queries" if "GM" in sizes else ""
+            warnings.warn(f"gradients of functions of scores take {sizes['GQN']} keys{queries} a step: {reason}", RuntimeWarning)
         return kernel
 
 
@@ -373,14 +377,15 @@ def keep_gradients(kind, source, learned, fixed, element_type, d, dv):
     widths = describe_widths(d, dv)
     parameters, widest = {**widths, "T": element_type}, max(widths["D"], widths["DV"])
     several = not fixed and widest <= WIDEST_OF_BOTH
-    candidates = [*([(False, {})] if several else []), (True, {}), (True, {"GQN": _find_fewer(widest)})]
+    smaller = _list_smaller(widest)
+    candidates = [*([(False, {})] if several else []), *((True, sizes) for sizes in ({}, *smaller))]
     for is_fixed, changed in candidates:
         program = Program(to_gradients(source, is_fixed), **parameters)
         kept = _keep(source, program, _BACKWARD, **changed)
         try:
             find_gradients_of_source(kind, kept[0], learned, fixed, element_type, d, dv, False)
         except CompileError as error:
-            if changed or (is_fixed and not _is_too_large(error)):
+            if changed == smaller[-1] or (is_fixed and not _is_too_large(error)):
                 raise
             reason = str(error).splitlines()[0]
             warnings.warn(f"gradients of functions of scores take another form: {reason}", RuntimeWarning)
