@@ -305,6 +305,22 @@ static bool launch(tessera_kernel *kernel, void *stream, Scratch *scratch,
                                      problem);
 }
 
+/// Runs the kernel that is chosen for `variant` and the sizes of a call, or has it interpreted.
+static bool run(llvm::StringRef variant, int32_t type, const AttentionSizes &sizes, bool hasLse,
+                bool isCpu, void *stream, Scratch *scratch,
+                llvm::ArrayRef<tessera_argument> arguments, Problem &problem) {
+  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
+  std::optional<tessera_attention_choice> choice =
+      choices.find(variant.str().c_str(), type, sizes, hasLse, problem.text);
+  if (!choice) {
+    problem.code = ErrorCode::NotFound;
+    return false;
+  }
+  if (!choice->kernel)
+    return interpret(choice->program, arguments, problem);
+  return launch(choice->kernel, stream, scratch, arguments, problem);
+}
+
 /// Reads a call, chooses its kernel and runs it.
 static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *stream,
                     Problem &problem) {
@@ -338,19 +354,11 @@ static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *
                           k.shape[1], k.shape[2], v.shape[3]};
   // What a form may leave out is the LSE, or its gradient.
   bool hasLse = own > form.fewestOperands || ownResults > form.fewestResults;
-  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
-  std::optional<tessera_attention_choice> choice =
-      choices.find(options.variant.str().c_str(), q.argument.type, sizes, hasLse, problem.text);
-  if (!choice) {
-    problem.code = ErrorCode::NotFound;
-    return false;
-  }
-  if (!choice->kernel)
-    return interpret(choice->program, arguments, problem);
   std::optional<Scratch> scratch;
   if (&form == &kBackward && !isCpu)
     scratch.emplace(frame);
-  return launch(choice->kernel, stream, scratch ? &*scratch : nullptr, arguments, problem);
+  return run(options.variant, q.argument.type, sizes, hasLse, isCpu, stream,
+             scratch ? &*scratch : nullptr, arguments, problem);
 }
 
 /// Makes lists of blocks. Of Q and K the kernels read extents alone: one element stands for all.
@@ -381,19 +389,11 @@ static bool makeLists(const CallFrame &frame, const Form &form, bool isCpu, void
     return false;
   AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
                           k.shape[1], k.shape[2], q.shape[3]};
-  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
-  std::optional<tessera_attention_choice> choice = choices.find(
-      options.variant.str().c_str(), q.argument.type, sizes, /*storesLse=*/false, problem.text);
-  if (!choice) {
-    problem.code = ErrorCode::NotFound;
-    return false;
-  }
-  if (!choice->kernel)
-    return interpret(choice->program, arguments, problem);
   std::optional<Scratch> scratch;
   if (!isCpu)
     scratch.emplace(frame);
-  return launch(choice->kernel, stream, scratch ? &*scratch : nullptr, arguments, problem);
+  return run(options.variant, q.argument.type, sizes, /*hasLse=*/false, isCpu, stream,
+             scratch ? &*scratch : nullptr, arguments, problem);
 }
 
 static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {

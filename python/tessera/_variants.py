@@ -76,6 +76,32 @@ def is_source(text):
 NO_MODS = None, (), None, ()
 
 
+def check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN):
+    """Refuses arguments that are none of create_block_mask."""
+    for name, extent in (("B", B), ("H", H), ("Q_LEN", Q_LEN), ("KV_LEN", KV_LEN)):
+        if (extent is None and name in ("B", "H")) or (isinstance(extent, int) and extent >= 1):
+            continue
+        what = "a number from 1 on" + (" or None" if name in ("B", "H") else "")
+        raise ValueError(f"argument '{name}' is {extent!r}; it is {what}")
+    if mask_mod is None:
+        raise TypeError("argument 'mask_mod' is None; it is a function: without one attention needs no block_mask")
+
+
+def check_batch_and_heads(source, batch, heads):
+    """Refuses lists for any number of batches or heads where the mask of a source takes these."""
+    of = read_lists(source)
+    for name, what, extent, needs in (("B", "batch", batch, ("batch", "head")), ("H", "head", heads, ("head",))):
+        if of in needs and extent is None:
+            raise ValueError(f"argument '{name}' is None, and the mask takes the {what}: there are lists for each; give it")
+
+
+def check_extents(own, given):
+    """Refuses batches, heads, queries and keys of a call for which the lists of a block mask are not."""
+    for extent, listed, what in zip(given, own, ("batches", "heads", "queries", "keys")):
+        if listed is not None and extent != listed:
+            raise ValueError(f"argument 'block_mask' has lists for {listed} {what}, and the call has {extent}: create one for these")
+
+
 def check_layout(layout):
     if layout not in ("BHSD", "BSHD"):
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")

@@ -1,11 +1,10 @@
 # RUN: %python %s
-"""What the benchmarks do around the GPU: choosing points and schedules, comparing, explaining, tables, results, plots;
+"""What the benchmarks do around the GPU: choosing points and schedules, comparing, explaining, results;
 --extra and --inspect of build_bundles."""
 
 import argparse
 import contextlib
 import dataclasses
-import importlib.util
 import io
 import json
 import os
@@ -26,7 +25,6 @@ import functions
 import host
 import peers
 import plot
-import summary
 import variants
 from common import cases
 
@@ -441,20 +439,8 @@ class Host(unittest.TestCase):
         self.assertEqual(found["Host time of a launch"]["values"], {"C": [50.0]})
 
 
-class Output(unittest.TestCase):
-    POINT = {"group": "paper", "d": 64, "dv": 64, "mask": "full", "seqlen": 512, "variant": "default", "schedule": ""}
-
-    def record(self, **changes):
-        timings = {"tessera": {"tflops": 200.0}, "fa3": {"tflops": 100.0}, "fa2": {"tflops": 400.0}}
-        return {**self.POINT, "timings": timings, **changes}
-
-    def write(self, directory, records):
-        path = os.path.join(directory, "2000-01-01-a-100-abc-attention.json")
-        with open(path, "w") as file:
-            json.dump({"gpu": "A 100", "date": "2000-01-01", "commit": "abc", "results": records}, file)
-        return path
-
-    def test_results(self):
+class Results(unittest.TestCase):
+    def test_written(self):
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "new")
             options = common.argument_parser("").parse_args(["--out", out, "--date", "2000-01-01", "--commit", "abc"])
@@ -476,39 +462,8 @@ class Output(unittest.TestCase):
         self.assertIn("| 64 | default | 6 | 3 |", table)
         self.assertIn("|\n\n| mean |\n|---|\n| 1.5 |\n", table)
 
-    def test_summary(self):
-        """The table of README.md has the paper's grid and the default schedule only."""
-        others = [self.record(group="gqa"), self.record(variant="stages=2"), self.record(d=96, dv=96, group="dims")]
-        alone = self.record(seqlen=1024, timings={"tessera": {"tflops": 1.0}})
-        with tempfile.TemporaryDirectory() as directory:
-            lines = summary.table(self.write(directory, [*others, self.record(), alone])).splitlines()
-        self.assertEqual(lines[0], "| forward, bf16 | 512 | 1024 |")
-        self.assertEqual(lines[2:4], ["| d = 64, full | 200 (2.00) |  |", ""])
 
-    def test_panels(self):
-        gqa = self.record(group="gqa", d=192, dv=128)
-        records = [self.record(), self.record(variant="stages=2", seqlen=1024, timings={}), gqa]
-        found = plot.panels({"results": records}, "attention")
-        self.assertEqual(list(found), ["d = 64, full", "d = 192/128, full, gqa"])
-        panel = found["d = 64, full"]
-        self.assertEqual(panel["labels"], ["512", "1024"])
-        self.assertEqual(panel["values"]["tessera"], [200.0, None])
-        self.assertEqual(panel["values"]["fa3"], [100.0, None])
-        self.assertEqual(panel["values"]["tessera, stages=2"], [None, None])
-
-    def test_lines_in_the_order_of_their_numbers(self):
-        records = [self.record(d=128, seqlen=2048), self.record(seqlen=16384), self.record(seqlen=512)]
-        found = plot.panels({"results": records}, "backward")
-        self.assertEqual([(title, panel["labels"]) for title, panel in found.items()],
-                         [("d = 64, full", ["512", "16384"]), ("d = 128/64, full", ["2048"])])  # fmt: skip
-
-    def test_bars_of_gradients(self):
-        records = [self.record(), self.record(variant="fixed", timings={})]
-        (panel,) = plot.panels({"results": records}, "ablation-backward").values()
-        self.assertEqual(panel["labels"], ["default", "fa3", "fa2", "fixed"])
-        self.assertEqual(panel["values"]["tessera"], [200.0, None, None, None])
-        self.assertEqual(panel["values"]["fa3"], [None, 100.0, None, None])
-
+class Gradients(unittest.TestCase):
     def test_ablation_of_gradients(self):
         options = argparse.Namespace(groups="paper", seqlens="2048", ablation=True)
         for point in backward.points(options):
@@ -517,27 +472,6 @@ class Output(unittest.TestCase):
             self.assertEqual(found[0]["parameters"]["D"], point.d)
             for key in ("variant", "name"):
                 self.assertEqual(len({configuration[key] for configuration in found}), len(found))
-
-    def test_plot_of_recorded_results(self):
-        """Every kind of result that is recorded can be drawn."""
-        directory = os.path.join(ROOT, "bench", "results")
-        for name in os.listdir(directory):
-            if name.endswith(".json"):
-                path = os.path.join(directory, name)
-                with open(path) as file:
-                    result = json.load(file)
-                if plot.kind_of(result, path) in plot.KINDS:
-                    self.assertTrue(plot.panels(result, plot.kind_of(result, path)), name)
-
-    def test_draw(self):
-        with tempfile.TemporaryDirectory() as directory:
-            line = plot.draw(self.write(directory, [self.record(), self.record(seqlen=1024)]))
-            drawn = any(name.endswith(".svg") for name in os.listdir(directory))
-        if importlib.util.find_spec("matplotlib"):
-            self.assertRegex(line, r"^wrote .*-attention\.svg$")
-        else:
-            self.assertIn("matplotlib cannot be imported", line)
-        self.assertEqual(drawn, bool(importlib.util.find_spec("matplotlib")))
 
 
 class Extra(unittest.TestCase):

@@ -32,11 +32,7 @@ class BlockMask:
                     f"the mask of a BlockMask captures '{self._labels[name]}', which JAX traces, and its lists are made once: create "
                     "it outside of jax.jit, or give attention the function itself as `mask_mod`"
                 )
-        of = _variants.read_lists(self._source)
-        for name, extent, needs in (("B", shape[0], ("batch", "head")), ("H", shape[1], ("head",))):
-            if of in needs and extent is None:
-                what = "batch" if name == "B" else "head"
-                raise ValueError(f"argument '{name}' is None, and the mask takes the {what}: there are lists for each; give it")
+        _variants.check_batch_and_heads(self._source, *shape[:2])
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists = {}
@@ -47,11 +43,7 @@ class BlockMask:
 
     def check(self, extents, given):
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
-        for extent, own, what in zip(extents, self.shape, ("batches", "heads", "queries", "keys")):
-            if own is not None and extent != own:
-                raise ValueError(
-                    f"argument 'block_mask' has lists for {own} {what}, and the call has {extent}: create one for these"
-                )
+        _variants.check_extents(self.shape, extents)
         own = {**self._views, **self._numbers, **self._integers}
         for name, value in own.items():
             other = given.get(name)
@@ -123,11 +115,5 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, *, mask_args=()):
 
     What `mask_mod` captures is as in `attention`, and no array that JAX traces. Raises TraceError, TypeError and ValueError.
     """
-    for name, extent in (("B", B), ("H", H), ("Q_LEN", Q_LEN), ("KV_LEN", KV_LEN)):
-        if (extent is None and name in ("B", "H")) or (isinstance(extent, int) and extent >= 1):
-            continue
-        what = "a number from 1 on" + (" or None" if name in ("B", "H") else "")
-        raise ValueError(f"argument '{name}' is {extent!r}; it is {what}")
-    if mask_mod is None:
-        raise TypeError("argument 'mask_mod' is None; it is a function: without one attention needs no block_mask")
+    _variants.check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)
     return BlockMask(mask_mod, tuple(mask_args), (B, H, Q_LEN, KV_LEN))

@@ -49,11 +49,7 @@ class BlockMask:
         self._written, self._values = _captured.find(self.device, None, (), mask_mod, mask_args)
         if self._written.problem is not None:
             raise TraceError(self._written.problem)
-        of = _variants.read_lists(self._written.source)
-        for name, extent, needs in (("B", shape[0], ("batch", "head")), ("H", shape[1], ("head",))):
-            if of in needs and extent is None:
-                what = "batch" if name == "B" else "head"
-                raise ValueError(f"argument '{name}' is None, and the mask takes the {what}: there are lists for each; give it")
+        _variants.check_batch_and_heads(self._written.source, *shape[:2])
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists = {}
@@ -93,12 +89,7 @@ class BlockMask:
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
         if q.device != self.device:
             raise ValueError(f"argument 'block_mask' is on {self.device} and 'q' on {q.device}; they must be equal")
-        given = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
-        for extent, own, what in zip(given, self.shape, ("batches", "heads", "queries", "keys")):
-            if own is not None and extent != own:
-                raise ValueError(
-                    f"argument 'block_mask' has lists for {own} {what}, and the call has {extent}: create one for these"
-                )
+        _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
         for own, value in zip(self._values, values):
             if isinstance(own, torch.Tensor):
                 # A graph has other tensors for what is captured.
@@ -243,11 +234,5 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cuda", *, mask_args
     What `mask_mod` captures is as in `attention`. A mask whose comparisons say which blocks there are needs no lists, and has
     none. Raises TraceError and ValueError.
     """
-    for name, extent in (("B", B), ("H", H), ("Q_LEN", Q_LEN), ("KV_LEN", KV_LEN)):
-        if (extent is None and name in ("B", "H")) or (isinstance(extent, int) and extent >= 1):
-            continue
-        what = "a number from 1 on" + (" or None" if name in ("B", "H") else "")
-        raise ValueError(f"argument '{name}' is {extent!r}; it is {what}")
-    if mask_mod is None:
-        raise TypeError("argument 'mask_mod' is None; it is a function: without one attention needs no block_mask")
+    _variants.check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)
     return BlockMask(mask_mod, tuple(mask_args), (B, H, Q_LEN, KV_LEN), torch.device(device))
