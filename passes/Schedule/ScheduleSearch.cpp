@@ -25,7 +25,9 @@ static bool isInnermost(scf::ForOp loop) {
   return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Whether an integer is computed from what is loaded.
+/// Whether an integer is computed from an element that is loaded, as the length of a list.
+/// `comesFromMemory` also follows bounds that a loop searches for, whose kernels are not measured
+/// with more slots.
 static bool isLoaded(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getNumRegions() != 0)
