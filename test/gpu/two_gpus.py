@@ -8,6 +8,8 @@ Logits, loss and gradients are to be those of one GPU, up to the order of sums. 
 """
 
 import argparse
+import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -126,8 +128,11 @@ def main():
     mesh = init_device_mesh("cpu" if options.interpret else "cuda", (dist.get_world_size(),))
     try:
         checks.run([check_fsdp, check_tensor_parallel, check_dtensors], mesh)
-    finally:
+    except SystemExit as end:
         dist.destroy_process_group()
+        # Not by sys.exit: a thread of gloo's that still frees a gathered tensor aborts the process where Python has ended.
+        sys.stdout.flush()
+        os._exit(int(end.code))
 
 
 if __name__ == "__main__":
