@@ -64,26 +64,18 @@ def find_needed(source, wanted):
     return [name for name in wanted if not follows(name)]
 
 
-def drop_maps(bundle):
-    """A bundle without the lists of what lies where in shared memory, most of its text, which no launch reads."""
-    for kernel in bundle["kernels"]:
-        del kernel["shared_map"], kernel["barriers"]
-    return bundle
-
-
 def write_bundle(directory, source, request, names):
     """Compiles a bundle; `names` are the parameters that requests of its source give. Returns (digest of the source, entry
     of the index, size)."""
     text = pathlib.Path(source).read_bytes()
     assembler = {"ptxas": _compile.find_own_ptxas()}
-    compiled = json.loads(_compile.compile_bundle(text, str(source), {**request, **assembler}, None))
-    bundle = json.dumps(drop_maps(compiled), separators=(",", ":")).encode()
+    bundle = _compile.pack(_compile.compile_bundle(text, str(source), {**request, **assembler}, None))
     whole = text + _compile.read_imports(text, str(source))
     key = _compile.make_own_key(whole, request)
     _cache.write(directory, key, bundle)
-    values = _compile.to_texts({name: value for name, value in compiled["parameters"].items() if name in names})
-    kernel = Bundle(bundle).kernel().name
-    entry = _own.make_entry(key, kernel, request, values, find_needed(source, values))
+    loaded = Bundle(bundle)
+    values = _compile.to_texts({name: value for name, value in loaded.parameters.items() if name in names})
+    entry = _own.make_entry(key, loaded.kernel().name, request, values, find_needed(source, values))
     return _own.make_digest(whole), entry, len(bundle)
 
 

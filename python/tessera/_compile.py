@@ -285,6 +285,16 @@ def compile_bundle(source, file_name, request, on_diagnostic):
         library.tessera_compilation_destroy(compilation)
 
 
+def pack(text):
+    """The text of a bundle as it is kept and loaded: without spaces, and without the lists of what lies where in shared
+    memory, most of the text, which no launch reads."""
+    bundle = json.loads(text)
+    for kernel in bundle["kernels"]:
+        for name in ("shared_map", "barriers"):
+            kernel.pop(name, None)
+    return json.dumps(bundle, separators=(",", ":")).encode()
+
+
 @functools.lru_cache(maxsize=None)
 def _importer():
     signatures = {
@@ -496,7 +506,7 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     bundle = _find_bundle(places, key) if cache else None
     if bundle is None:
         _check_may_compile(file_name, places)
-        text = compile_bundle(source, file_name, request, on_diagnostic)
+        text = pack(compile_bundle(source, file_name, request, on_diagnostic))
         bundle = Bundle(text)
         if place:
             _cache.write(place, key, text)

@@ -36,6 +36,7 @@ class CacheCase(unittest.TestCase):
         self.addCleanup(environment.stop)
         compiler.fake_tessera_install_ptxas(b"", b"")
         _cache._warned.clear()
+        self.compiled = compiler.fake_tessera_count()
 
     def compiles(self, source=SOURCE, **options):
         """Whether a process that starts anew has to compile. The kernel is right in any case."""
@@ -120,6 +121,18 @@ class Entries(CacheCase):
         for nothing in (b"", b"{}", b'"base64":"', b'"base64":"QQ=='):
             _cache.write(str(self.place), "key", nothing)
             self.assertEqual(_cache.read(str(self.place), "key"), nothing)
+
+    def test_lists_that_no_launch_reads(self):
+        """They are no part of what is kept, nor of what the process has that compiles."""
+        lists = {"shared_map": [{"name": "q", "offset": 0, "bytes": 16384}], "barriers": [{"name": "q", "offset": 65528}]}
+        source = fake_cuda.bundle(**lists).decode() + "\n"
+        first = tessera.compile(source).description
+        _compile._bundles.clear()
+        self.assertEqual(tessera.compile(source).description, first)
+        self.assertEqual(compiler.fake_tessera_count(), self.compiled + 1)
+        self.assertEqual(first, tessera.Bundle(fake_cuda.bundle()).kernel().description)
+        for name in (b"shared_map", b"barriers"):
+            self.assertNotIn(name, self.entry().read_bytes())
 
     def test_what_is_no_bundle(self):
         def forge(path):
