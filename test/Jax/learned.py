@@ -80,6 +80,38 @@ class Loads(Cases):
             jax.grad(loss)(slopes, True)
         self.assertTrue(jax.grad(loss)(slopes, False).any())
 
+    def test_slopes_that_have_a_name(self):
+        """Those of `alibi`, with each mask and soft cap that it goes with."""
+
+        def see(left, right):
+            return lambda b, h, q, k: (k >= q + KEYS - ROWS - left) & (k <= q + KEYS - ROWS + right)
+
+        for named, cap, mask in (
+            ({}, 0, None), ({"causal": True}, 0, see(KEYS, 0)), ({"window": (4, 2), "softcap": 1.5}, 1.5, see(4, 2)),
+            ({"window": (-1, 3), "layout": "BHSD"}, 0, see(KEYS, 3)), ({"window": (3, -1)}, 0, see(3, KEYS)),
+        ):  # fmt: skip
+
+            def fall(s, b, h, q, k, slopes, cap=cap):
+                return (cap * jnp.tanh(s / cap) if cap else s) - slopes[h] * abs(q + KEYS - ROWS - k)
+
+            def run(q, k, v, slopes, named=named):
+                return attention(q, k, v, alibi=slopes, return_lse=True, **named)
+
+            with self.subTest(**named):
+                tensors = make(layout=named.get("layout", "BSHD"))
+                plain = lambda q, k, v, slopes: problems.define(  # noqa: E731
+                    q, k, v, lambda *place: fall(*place, slopes), mask, layout=named.get("layout", "BSHD")
+                )
+                self.check(None, draw(H), tensors=tensors, run=run, plain=plain)
+
+    def test_slopes_in_one_order(self):
+        def loss(slopes, deterministic):
+            return attention(*make(), alibi=slopes, deterministic=deterministic).astype(jnp.float32).sum()
+
+        with self.assertRaisesRegex(NotImplementedError, "'alibi' is a sum over blocks in any order, and `deterministic`"):
+            jax.grad(loss)(draw(H), True)
+        self.assertTrue(jax.grad(loss)(draw(H), False).any())
+
     def test_some_of_them(self):
         """Only those that JAX asks for; and 0 of what chooses, or what a mask compares."""
         slopes, limits = draw(H), draw(KEYS)

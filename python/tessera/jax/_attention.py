@@ -123,9 +123,9 @@ def attention(
     scale:    1 / sqrt(head dimension) when not given; not 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 
-    Numbers are constants of the program. Gradients are those of q, k and v, and of what functions of scores capture. Under vmap
-    the mapped dimension joins the batch; arrays that are sharded over batch or heads stay so, and others are gathered. A row
-    that sees no key gives zeros and an LSE of -inf.
+    Numbers are constants of the program. Gradients are those of q, k, v and slopes, and of what functions of scores capture.
+    Under vmap the mapped dimension joins the batch; arrays that are sharded over batch or heads stay so, and others are
+    gathered. A row that sees no key gives zeros and an LSE of -inf.
 
     Raises TypeError, ValueError and NotImplementedError. Where no kernel can be had the program ends with an error that
     says why.
@@ -133,7 +133,7 @@ def attention(
     _variants.check_layout(layout)
     _check_numbers(scale=scale, softcap=softcap)
     heads, key_heads = _check(q, k, v, alibi, layout)
-    mods, keeper = (score_mod, score_args, mask_mod, mask_args), None
+    mods, keeper, named = (score_mod, score_args, mask_mod, mask_args), None, None
     if block_mask is not None:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "variant": variant}
         _variants.check_functions(None, arguments, mods, scale, others)
@@ -146,7 +146,9 @@ def attention(
     elif scale == 0:
         raise ValueError("argument 'scale' is 0, and kernels divide by it and multiply infinity with it")
     else:
-        fields, views = _describe_masks(q, v, *_variants.read_window(causal, window), softcap, alibi)
+        bounds = _variants.read_window(causal, window)
+        fields, views = _describe_masks(q, v, *bounds, softcap, alibi)
+        named = None if alibi is None else (*bounds, float(softcap))
     if 0 in (q.size, k.size):
         out = jnp.zeros((*q.shape[:3], v.shape[3]), q.dtype)
         lse = jnp.full((q.shape[0], heads, q.shape[layout.index("S")]), -jnp.inf, jnp.float32)
@@ -154,7 +156,7 @@ def attention(
     _call.register()
     scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)
     call = _call.Call(layout=layout, heads=heads, key_heads=key_heads, scale=scale, **fields)
-    results = _gradients.make(call, return_lse, deterministic, keeper)(q, k, v, *views)
+    results = _gradients.make(call, return_lse, deterministic, keeper, named)(q, k, v, *views)
     return results if return_lse else results[0]
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _captured, _kernel, _places, _variants
+from .. import _captured, _kernel, _named, _places, _variants
 from .._program import Program
 from .._trace import TraceError
 from .._variant import keeps_lists
@@ -112,3 +112,11 @@ def describe(source, views, numbers, integers, labels, learnable, extents, order
         "order": tuple(order), "learnable": tuple(learnable),
     }  # fmt: skip
     return fields, arrays
+
+
+def describe_slopes(slopes, left, right, softcap, extents):
+    """The fields of a Call of `attention`'s slopes beside a window and a soft cap, as functions whose kernels make the gradient
+    of slopes too."""
+    given = trace(*_named.make_slopes(slopes, softcap), _named.make_window(left, right), ())
+    fields, _ = describe(*given, extents)
+    return {**fields, "names": ("alibi",)}

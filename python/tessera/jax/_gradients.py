@@ -33,16 +33,11 @@ def _make_op(*key):
 def _list_learned(call, tensors, deterministic):
     """Of each view () where its gradient is wanted and there is one, else None: JAX keeps what holds no array as it is."""
     query, *views = tensors[0], *tensors[3:]
-    names = call.list_views() if call.order else [None] * len(views)
     letters = "".join(letter for letter in "bh" if query.value.shape[call.layout.lower().index(letter)] > 1)
     learned = []
-    for name, label, view in zip(names, call.names, views):
-        is_learned = view.perturbed and (name is None or name in call.learnable)
-        if is_learned and name is None:
-            raise NotImplementedError(
-                f"argument '{label}' has a gradient in jax.grad, and its kernels make those of q, k and v alone: write a "
-                "score_mod that takes it, or put it behind jax.lax.stop_gradient"
-            )
+    # Slopes that have no gradient are the only view of kernels that name none.
+    for name, label, view in zip(call.list_views() or [None], call.names, views):
+        is_learned = view.perturbed and name in call.learnable
         if is_learned and deterministic and name not in _places.list_exact(call.variant, letters):
             raise NotImplementedError(
                 f"the gradient of '{label}' is a sum over blocks in any order, and `deterministic` is on: put it behind "
@@ -52,14 +47,20 @@ def _list_learned(call, tensors, deterministic):
     return tuple(learned)
 
 
-def make(call, lse, deterministic, keeper=None):
+def _take_slopes(call, named, tensors):
+    """The call whose kernels make gradients of slopes."""
+    extents = {letter: tensors[0].shape[call.layout.lower().index(letter)] for letter in "bh"}
+    return call._replace(**_functions.describe_slopes(tensors[3], *named, extents))
+
+
+def make(call, lse, deterministic, keeper=None, named=None):
     """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
-    its lists, element type), where kernels take these."""
+    its lists, element type), where kernels take these; `named` is (left, right, softcap) where the view has slopes."""
     # What keeps lists keeps them alive.
-    return (_make_cached if keeper is None else _make)(call, lse, deterministic, keeper)
+    return (_make_cached if keeper is None else _make)(call, lse, deterministic, keeper, named)
 
 
-def _make(call, lse, deterministic, keeper):
+def _make(call, lse, deterministic, keeper, named):
     own = ("q", "k", "v")
     # The template of functions has no form without the LSE.
     names = ("o", "lse") if lse or _variants.is_source(call.variant) else ("o",)
@@ -70,9 +71,11 @@ def _make(call, lse, deterministic, keeper):
         return results if lse else results[:1]
 
     def forward(*primals):
-        learned = _list_learned(call, primals, deterministic)
         tensors = tuple(primal.value for primal in primals)
-        results = _make_op(call, FORWARD, call.variant, own, ("o", "lse"))(*tensors)
+        takes_slopes = named is not None and primals[3].perturbed
+        own_call = _take_slopes(call, named, tensors) if takes_slopes else call
+        learned = _list_learned(own_call, primals, deterministic)
+        results = _make_op(own_call, FORWARD, own_call.variant, own, ("o", "lse"))(*tensors)
         return results if lse else results[:1], (tensors, results, learned)
 
     def backward(residuals, gradients):
@@ -82,17 +85,20 @@ def _make(call, lse, deterministic, keeper):
             gradient = jnp.zeros_like(out)
         of_results = [gradient, logarithms, *(entry for entry in of_lse if entry is not None)]
         operands = (*own, "o", "do", "lse", "dlse")[: 4 + len(of_results)]
-        own_call, views, learned, source = call, list(tensors[3:]), (), call.variant
-        if call.order:
-            wanted = tuple(name for name, entry in zip(call.list_views(), is_learned) if entry is not None)
+        takes_slopes = named is not None and is_learned[0] is not None
+        own_call = _take_slopes(call, named, tensors) if takes_slopes else call
+        names = own_call.list_views()
+        views, learned, source = list(tensors[3:]), (), own_call.variant
+        if own_call.order:
+            wanted = tuple(name for name, entry in zip(names, is_learned) if entry is not None)
             if keeper is not None:
                 own_call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors)
                 # The lists of attention have the names of others here.
-                given = {**dict(zip(call.list_views(), views)), **lists}
+                given = {**dict(zip(names, views)), **lists}
                 views = [given[name] for name in own_call.list_views()]
-            names = _functions.list_gradient_extras(source, wanted, deterministic, "dlse" in operands)
-            learned = tuple(name[1:] for name in names if name not in own_call.order and name != "scale")
-            own_call, places = own_call.reorder(names)
+            extras = _functions.list_gradient_extras(source, wanted, deterministic, "dlse" in operands)
+            learned = tuple(name[1:] for name in extras if name not in own_call.order and name != "scale")
+            own_call, places = own_call.reorder(extras)
             views = [views[place] for place in places]
         variant = _variants.name_gradients(source, deterministic, learned)
         run = _make_op(own_call, BACKWARD, variant, operands, ("dq", "dk", "dv"), learned)
@@ -101,7 +107,7 @@ def _make(call, lse, deterministic, keeper):
         # A view whose elements change no score has no gradient.
         of_views = [
             sums[name].astype(view.dtype) if name in sums else None
-            for name, view in zip(call.list_views() or [None] * len(tensors), tensors[3:])
+            for name, view in zip(names or [None] * len(tensors), tensors[3:])
         ]
         return *of_own[:3], *of_views
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from .. import _variants
+from .. import _named, _variants
 from . import _backward, _bias, _block_mask, _fallback, _functions, _native, _op
 from ._types import TYPES
 
@@ -122,7 +122,7 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     """With any of the masks, soft caps, slopes and biases that have names."""
     left, right = _variants.read_window(causal, window)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
-        mods = *_bias.make_score(bias), _bias.make_window(left, right), ()
+        mods = *_bias.make_score(bias), _named.make_window(left, right), ()
         return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
     if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
@@ -181,7 +181,7 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
         if alibi is not None and alibi.requires_grad:
             # The kernels of functions make the gradient of slopes too.
             _op.check(q, k, v, alibi)
-            mods = *_bias.make_slopes(alibi, softcap), _bias.make_window(left, right), ()
+            mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
             return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
         if q.requires_grad or k.requires_grad or v.requires_grad:
             return _backward.attention(q, k, v, alibi, arguments, return_lse)

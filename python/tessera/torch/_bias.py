@@ -2,9 +2,6 @@
 
 import torch
 
-from .. import _variants
-from .._math import tanh
-from .._trace import length
 
 _NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
 # Rows of a tile are loaded 16 bytes at a time.
@@ -61,30 +58,3 @@ def make_score(tensor):
     """(score_mod, score_args) of a tensor that is added to scores."""
     look, tensor = _make_lookup(tensor)
     return lambda s, b, h, q, k, values: s + look(values, b, h, q, k), (tensor,)
-
-
-def make_slopes(slopes, softcap):
-    """(score_mod, score_args) of `attention`'s slopes for heads, of scores that are capped unless `softcap` is 0."""
-
-    def fall(s, b, h, q, k, slopes):
-        return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
-
-    if not softcap:
-        return fall, (slopes,)
-    return lambda s, b, h, q, k, slopes, cap: fall(cap * tanh(s / cap), b, h, q, k, slopes), (slopes, softcap)
-
-
-def make_window(left, right):
-    """The mask of `attention`'s window, aligned at the end; None where all keys are seen."""
-    left = None if left == _variants.UNLIMITED else left
-    right = None if right == _variants.UNLIMITED else right
-    if left is None and right is None:
-        return None
-
-    def window(b, h, q, k):
-        own = q + length("SK") - length("SQ")
-        if left is None:
-            return k <= own + right
-        return k >= own - left if right is None else (k >= own - left) & (k <= own + right)
-
-    return window

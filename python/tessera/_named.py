@@ -1,0 +1,32 @@
+"""What `attention` has arguments for, as functions of scores and masks: these have gradients of slopes too."""
+
+from . import _variants
+from ._math import tanh
+from ._trace import length
+
+
+def make_slopes(slopes, softcap):
+    """(score_mod, score_args) of `attention`'s slopes for heads, of scores that are capped unless `softcap` is 0."""
+
+    def fall(s, b, h, q, k, slopes):
+        return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
+
+    if not softcap:
+        return fall, (slopes,)
+    return lambda s, b, h, q, k, slopes, cap: fall(cap * tanh(s / cap), b, h, q, k, slopes), (slopes, softcap)
+
+
+def make_window(left, right):
+    """The mask of `attention`'s window, aligned at the end; None where all keys are seen."""
+    left = None if left == _variants.UNLIMITED else left
+    right = None if right == _variants.UNLIMITED else right
+    if left is None and right is None:
+        return None
+
+    def window(b, h, q, k):
+        own = q + length("SK") - length("SQ")
+        if left is None:
+            return k <= own + right
+        return k >= own - left if right is None else (k >= own - left) & (k <= own + right)
+
+    return window
