@@ -182,7 +182,7 @@ Explanation tessera::explain::explain(const std::string &source, const std::stri
   }
   json::Object &data = explanation.data;
   data["format"] = "tessera-explain";
-  data["version"] = 1;
+  data["version"] = 2;
   data["status"] = static_cast<int>(result.status);
   data["files"] = describeFiles(files);
   data["diagnostics"] = std::move(diagnostics);

@@ -389,11 +389,17 @@
     if (!data.timeline) page.append(quiet("There is no timeline; --timeline runs the kernel on the simulator for one."));
     else if (data.timeline.problem) page.append(quiet(`There is no timeline: ${data.timeline.problem}.`));
     else {
-      const svg = new DOMParser().parseFromString(data.timeline.svg, "image/svg+xml").documentElement;
       page.append(quiet(`One thread block on the simulator, for ${list(data.timeline.shape)}. The order of events is one that the machine could show; ` +
-                        "their lengths count instructions and mean no time."),
-                  make("div", { class: "timeline" }, document.importNode(svg, true)),
-                  make("pre", { class: "code" }, data.timeline.summary));
+                        "their lengths count instructions and mean no time."));
+      for (const launch of data.timeline.launches) {
+        if (data.timeline.launches.length > 1) page.append(make("h2", {}, launch.kernel));
+        if (launch.problem) page.append(quiet(`There is no picture: ${launch.problem}.`));
+        else {
+          const svg = new DOMParser().parseFromString(launch.svg, "image/svg+xml").documentElement;
+          page.append(make("div", { class: "timeline" }, document.importNode(svg, true)));
+        }
+        page.append(make("pre", { class: "code" }, launch.summary));
+      }
     }
     return page;
   }

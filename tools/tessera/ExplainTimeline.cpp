@@ -25,14 +25,18 @@ static ExplainedTimeline refuse(const llvm::Twine &problem) {
   return fail(problem, failUsage("--timeline: " + problem));
 }
 
-/// The timeline as people read it.
-static ExplainedTimeline draw(const timeline::Timeline &timeline) {
+/// The timeline of a launch as people read it. Where there is no main loop to draw, what it did
+/// remains.
+static json::Object draw(const timeline::Timeline &timeline) {
   std::string svg, summary;
   llvm::raw_string_ostream svgStream(svg), summaryStream(summary);
-  if (llvm::Error error = timeline::writeSvg(timeline, timeline::SvgOptions(), svgStream))
-    return fail(toString(std::move(error)), ExitSuccess);
   timeline::writeSummary(timeline, summaryStream);
-  return {json::Object{{"svg", std::move(svg)}, {"summary", std::move(summary)}}, ExitSuccess};
+  json::Object data{{"kernel", timeline.kernel}, {"summary", std::move(summary)}};
+  if (llvm::Error error = timeline::writeSvg(timeline, timeline::SvgOptions(), svgStream))
+    data["problem"] = toString(std::move(error));
+  else
+    data["svg"] = std::move(svg);
+  return data;
 }
 
 static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kernel,
@@ -46,8 +50,13 @@ static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kern
                   " warp instructions, which the simulator does not run for a page; give smaller "
                   "extents with --shape");
   }
-  llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
-  return timeline ? draw(*timeline) : refuse(toString(timeline.takeError()));
+  llvm::Expected<std::vector<timeline::Timeline>> timelines = runner.readTimelines();
+  if (!timelines)
+    return refuse(toString(timelines.takeError()));
+  json::Array launches;
+  for (const timeline::Timeline &timeline : *timelines)
+    launches.push_back(draw(timeline));
+  return {json::Object{{"launches", std::move(launches)}}, ExitSuccess};
 }
 
 ExplainedTimeline tessera::explainTimeline(RunOptions run, CompileOptions compile) {

@@ -120,12 +120,29 @@ const runtime::Signature &SimRunner::getSignature() const {
   return bundle.sequences.front();
 }
 
+Expected<std::vector<timeline::Timeline>> SimRunner::readTimelines() const {
+  std::vector<timeline::Timeline> timelines;
+  for (const Recording &recording : recordings) {
+    Expected<timeline::Timeline> timeline =
+        timeline::decode(bundle.kernels[recording.kernel].description, recording.memory,
+                         timeline::ClockUnit::Instructions);
+    if (!timeline)
+      return timeline.takeError();
+    timelines.push_back(std::move(*timeline));
+  }
+  return timelines;
+}
+
 Expected<timeline::Timeline> SimRunner::readTimeline() {
-  if (bundle.sequences.empty())
-    return timeline::decode(bundle.kernels.front().description, recorded,
-                            timeline::ClockUnit::Instructions);
-  return makeError(
-      "a sequence has a timeline of each of its kernels; give --kernel with one of them");
+  if (!bundle.sequences.empty())
+    return makeError(
+        "a sequence has a timeline of each of its kernels; give --kernel with one of them");
+  Expected<std::vector<timeline::Timeline>> timelines = readTimelines();
+  if (!timelines)
+    return timelines.takeError();
+  if (timelines->empty())
+    return makeError("no thread block was recorded");
+  return std::move(timelines->front());
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,13 +199,15 @@ Error SimRunner::fillParameters(const runtime::KernelInfo &info,
 }
 
 /// Takes the timeline out of a workspace, and says whether the rest is as the next launch needs it.
-Error SimRunner::checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address,
+Error SimRunner::checkWorkspace(unsigned index, Trial &trial, uint64_t address,
                                 uint64_t bytes) const {
+  const runtime::KernelInfo &info = bundle.kernels[index];
   std::vector<uint8_t> contents(bytes);
   if (Error error = trial.memory.read(address, contents))
     return error;
   auto timeline = contents.begin() + info.timelineOffset;
-  trial.recorded.assign(timeline, timeline + info.timelineBytes);
+  if (info.timelineBytes)
+    trial.recordings.push_back({index, {timeline, timeline + info.timelineBytes}});
   std::fill_n(timeline, info.timelineBytes, 0);
   for (uint64_t i = 0; i < bytes; ++i)
     if (contents[i])
@@ -248,6 +267,8 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   options.roleNames = names[index].roles;
   options.barrierNames = names[index].barriers;
   options.orderedSums = !info.ticketed.empty();
+  options.maxWarpInstructions -=
+      std::min(options.maxWarpInstructions, trial.report.warpInstructions);
   Expected<sim::Report> result = sim::run(module, launch, options);
   if (!result)
     return result.takeError();
@@ -256,7 +277,7 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
     return makeError("the simulator found a hazard with --sim-seed " +
                      llvm::Twine(trial.options.seed) + " --threads " +
                      llvm::Twine(trial.options.threads) + "; PTX lines are those of --emit ptx");
-  return workspace ? checkWorkspace(info, trial, workspace, *bytes) : Error::success();
+  return workspace ? checkWorkspace(index, trial, workspace, *bytes) : Error::success();
 }
 
 Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const {
@@ -348,7 +369,7 @@ Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> 
   Trial trial = std::move(ahead.front());
   ahead.pop_front();
   report = std::move(trial.report);
-  recorded = std::move(trial.recorded);
+  recordings = std::move(trial.recordings);
   if (!report.ok())
     report.print(llvm::errs(), "<ptx>");
   if (!trial.failure.empty())

@@ -29,7 +29,7 @@ public:
   /// of them run at once, each on a host thread of its own.
   void setSeeds(uint64_t first, uint64_t count);
 
-  /// A launch that takes more fails.
+  /// A launch that takes more fails, and so do those of a sequence that take more together.
   void setMaxWarpInstructions(uint64_t most) { simulation.maxWarpInstructions = most; }
 
   llvm::LogicalResult run(tile::EntryOpInterface kernel,
@@ -40,6 +40,9 @@ public:
   }
 
   llvm::Expected<timeline::Timeline> readTimeline() override;
+
+  /// What each launch of the last run recorded, of a sequence several.
+  llvm::Expected<std::vector<timeline::Timeline>> readTimelines() const;
 
   /// What the last launch did. Without diagnostics when it failed for another reason than a hazard.
   const sim::Report &getReport() const { return report; }
@@ -57,14 +60,19 @@ private:
     uint32_t registers = 0;
   };
 
+  /// The memory of a kernel's timeline after a launch.
+  struct Recording {
+    unsigned kernel;
+    std::vector<char> memory;
+  };
+
   /// One launch: what it starts from and, afterwards, what it did.
   struct Trial {
     sim::Options options;
     sim::GlobalMemory memory;
     std::vector<runtime::Argument> arguments;
     sim::Report report;
-    /// The memory of the timeline.
-    std::vector<char> recorded;
+    std::vector<Recording> recordings;
     /// Why it failed; empty when it did not.
     std::string failure;
   };
@@ -80,8 +88,7 @@ private:
   llvm::Error executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const;
   llvm::Error executeKernel(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,
                             Trial &trial) const;
-  llvm::Error checkWorkspace(const runtime::KernelInfo &info, Trial &trial, uint64_t address,
-                             uint64_t bytes) const;
+  llvm::Error checkWorkspace(unsigned index, Trial &trial, uint64_t address, uint64_t bytes) const;
   llvm::Error fillParameters(const runtime::KernelInfo &info,
                              llvm::ArrayRef<runtime::Argument> arguments,
                              llvm::ArrayRef<int64_t> dims, uint64_t workspace,
@@ -103,8 +110,7 @@ private:
   /// Blocks of a persistent launch, at most.
   unsigned maxBlocks = 1;
   sim::Report report;
-  /// The memory of the timeline after the last launch.
-  std::vector<char> recorded;
+  std::vector<Recording> recordings;
 };
 
 } // namespace tessera

@@ -46,7 +46,7 @@ def read(path):
     kinds = [kind for kind, _ in page.scripts]
     assert kinds == ["application/json", ""], kinds
     data = json.loads(page.scripts[0][1])
-    assert data["format"] == "tessera-explain" and data["version"] == 1
+    assert data["format"] == "tessera-explain" and data["version"] == 2
     return data
 
 
@@ -154,8 +154,9 @@ def main():
         print_code(data, options.code)
     timeline = data.get("timeline", {"problem": "not asked for"})
     print(f"no timeline: {timeline['problem']}" if "problem" in timeline else "timeline")
-    if "svg" in timeline:
-        print(timeline["svg"])
+    for launch in timeline.get("launches", []):
+        print(f"launch of {launch['kernel']}: {launch.get('problem', 'drawn')}")
+        print(launch.get("svg", ""), launch["summary"], sep="\n")
 
 
 main()
