@@ -1,0 +1,80 @@
+"""How long a process needs from functions of scores and masks to a kernel that another process compiled before: opening the
+libraries, tracing, and reading the bundle from the cache. Needs no GPU."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import common
+
+# Each process prints {part: milliseconds}. Opening the libraries is a part of its own: those of a wheel have LLVM in them,
+# those of a build tree load it.
+PROGRAM = """
+import json, sys, time
+import tessera
+from tessera import _compile, _library, _program, _variants, masks
+
+VARIANTS = {
+    "causal": lambda: tessera.Variant(mask=masks.causal),
+    "soft cap": lambda: tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap), mask=masks.causal, cap=float),
+    "bias": lambda: tessera.Variant(score=lambda s, b, h, q, k, bias: s + bias[h, q, k], bias=("H", "SQ", "SK")),
+    "documents": lambda: tessera.Variant(mask=lambda b, h, q, k, of: (of[b, q] == of[b, k]) & (q >= k), of=("B", "SK")),
+}
+marks = [time.perf_counter()]
+_library.runtime(), _compile._compiler(), _program._interpreter()
+marks.append(time.perf_counter())
+variant = VARIANTS[sys.argv[1]]()
+marks.append(time.perf_counter())
+_variants.find_kernel(variant.source, "bf16", (1, 16, 4096, 128, 16, 4096, 128))
+marks.append(time.perf_counter())
+parts = ("open (ms)", "trace (ms)", "find (ms)")
+print(json.dumps({part: 1000 * (end - begin) for part, begin, end in zip(parts, marks, marks[1:])}))
+"""
+VARIANTS = ("causal", "soft cap", "bias", "documents")
+
+
+def parse_arguments():
+    parser = common.argument_parser(__doc__, gpu=False)
+    parser.add_argument("--library", default=os.path.join(common.ROOT, "build", "lib"), help="where the libraries are")
+    parser.add_argument("--runs", type=int, default=9, help="processes of each variant; medians count")
+    return parser.parse_args()
+
+
+def run_process(options, name, cache):
+    environment = {
+        **os.environ, "TESSERA_CACHE_DIR": cache, "TESSERA_LIBRARY": options.library,
+        "PYTHONPATH": os.path.join(common.ROOT, "python"),
+    }  # fmt: skip
+    process = subprocess.run([sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, env=environment)
+    if process.returncode:
+        raise SystemExit(f"{name}:\n{process.stderr}")
+    return json.loads(process.stdout)
+
+
+def main():
+    options = parse_arguments()
+    records = []
+    for name in VARIANTS:
+        with tempfile.TemporaryDirectory() as cache:
+            first = run_process(options, name, cache)
+            (entry,) = os.scandir(cache)
+            runs = [run_process(options, name, cache) for _ in range(options.runs)]
+            record = {"variant": name, "kept (KB)": round(entry.stat().st_size / 1000)}
+        for part in first:
+            record[part] = round(statistics.median(run[part] for run in runs), 1)
+        record["all (ms)"] = round(statistics.median(sum(run.values()) for run in runs), 1)
+        record["compiled (ms)"] = round(sum(first.values()))
+        records.append(dict(record, runs=runs))
+        print(record, flush=True)
+    rows = [{key: value for key, value in record.items() if key != "runs"} for record in records]
+    method = f"From functions of Python to a kernel of bf16, d = 128, that is kept on disk; medians of {options.runs} processes."
+    results = common.Results(options, "second-process", common.describe_cpu(), method)
+    results.write(rows, records)
+    results.finish()
+
+
+if __name__ == "__main__":
+    main()
