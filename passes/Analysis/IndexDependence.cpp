@@ -4,6 +4,8 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/TileBox.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,7 +16,8 @@ using namespace tessera;
 /// The operands of scf.for: lower bound, upper bound, step, initial values.
 constexpr unsigned upperBound = 1;
 
-IndexDependence::IndexDependence(Value index) {
+IndexDependence::IndexDependence(Value index, std::optional<int64_t> neighbours)
+    : index(index), neighbours(neighbours) {
   mark(index);
   while (!pending.empty())
     for (OpOperand &use : pending.pop_back_val().getUses())
@@ -31,7 +34,19 @@ void IndexDependence::markAll(ValueRange values) {
     mark(value);
 }
 
+/// Whether `use` divides the index itself, which is at least 0, so that all divisions round alike.
+bool IndexDependence::isSameForNeighbours(OpOperand &use) const {
+  if (!neighbours || use.get() != index || use.getOperandNumber() != 0 ||
+      !isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp>(use.getOwner()))
+    return false;
+  APInt divisor;
+  return matchPattern(use.getOwner()->getOperand(1), m_ConstantInt(&divisor)) &&
+         divisor.isStrictlyPositive() && divisor.getSExtValue() % *neighbours == 0;
+}
+
 void IndexDependence::follow(OpOperand &use) {
+  if (isSameForNeighbours(use))
+    return;
   if (std::optional<Handover> handover = findHandoverOf(use))
     return markAll(handover->to);
   Operation *op = use.getOwner();

@@ -16,10 +16,12 @@
 namespace tessera {
 
 /// Forward data flow from a grid index, through scf.for and scf.if. What has no path from the
-/// index is the same for all values of it.
+/// index is the same for all values of it. With `neighbours` only the values from a multiple of
+/// that number to the next are told apart, as in a cluster, whose blocks have one quotient of the
+/// index by a multiple of their number.
 class IndexDependence {
 public:
-  explicit IndexDependence(mlir::Value index);
+  explicit IndexDependence(mlir::Value index, std::optional<int64_t> neighbours = std::nullopt);
 
   bool contains(mlir::Value value) const { return dependent.contains(value); }
 
@@ -34,10 +36,13 @@ public:
 
 private:
   bool varies(mlir::Operation *control) const;
+  bool isSameForNeighbours(mlir::OpOperand &use) const;
   void mark(mlir::Value value);
   void markAll(mlir::ValueRange values);
   void follow(mlir::OpOperand &use);
 
+  mlir::Value index;
+  std::optional<int64_t> neighbours;
   llvm::DenseSet<mlir::Value> dependent;
   llvm::SmallVector<mlir::Value> pending;
 };

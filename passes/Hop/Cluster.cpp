@@ -46,7 +46,7 @@ struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
   }
 
   LogicalResult shareLoads(hop::KernelOp kernel) {
-    IndexDependence dependence(kernel.getGridIndex(0));
+    IndexDependence dependence(kernel.getGridIndex(0), kernel.getClusterSize());
     SmallVector<std::pair<hop::PipeCreateOp, std::string>> own;
     bool any = false;
     for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>()) {

@@ -35,7 +35,7 @@ static ScheduleSearch::ClusterSharing findSharing(KernelOp kernel, int64_t clust
   ScheduleSearch::ClusterSharing sharing;
   if (cluster == 1)
     return sharing;
-  IndexDependence dependence(kernel.getGridIndex(0));
+  IndexDependence dependence(kernel.getGridIndex(0), cluster);
   std::string reasons;
   bool any = false, anyWithoutProducer = false;
   SmallVector<scf::ForOp> uneven;

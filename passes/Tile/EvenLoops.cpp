@@ -97,7 +97,7 @@ public:
 
 private:
   static void makeAlike(KernelOp kernel, int64_t blocks) {
-    IndexDependence dependence(kernel.getGridIndex(0));
+    IndexDependence dependence(kernel.getGridIndex(0), blocks);
     llvm::SetVector<Operation *> uneven;
     for (const PipedTile &tile : pipedTiles(kernel)) {
       SharedTile shared = shareTile(kernel, dependence, tile, blocks);

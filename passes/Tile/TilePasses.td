@@ -290,7 +290,8 @@ def TileEvenLoops : Pass<"tile-even-loops", "::tessera::tile::KernelOp"> {
 
     The loop starts at the same iteration in all blocks, the places of its loads do not depend on the index, and its
     bound follows from the index by arithmetic and only grows or only falls with it. A loop that walks back
-    from the diagonal comes to other places in each block; walked from its start it would do. Tiles that cannot be made
+    from the diagonal comes to other places in each block; walked from its start it would do. So does a start that
+    depends only on the index divided by a constant multiple of `n`, which is the same within a cluster. Tiles that cannot be made
     alike stay each block's own. As the program that loads is ahead of a block that has left its loop by up to
     `overlap` iterations, each ring of such a loop has at least `overlap` slots; `tile-choose-schedule` sees to that.
 

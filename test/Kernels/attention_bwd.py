@@ -25,6 +25,7 @@ def main(kernel, folder):
     compare(2, 1, 20, 37, 192, 128, True, True)
     if not kernel.endswith("deterministic.tile"):
         compare(1, 1, 33, 50, 64, 64, True, False, "-DSTARTS=false", "-DBM=64", "-DBN=64")
+        compare(2, 1, 150, 200, 64, 64, True, False, "-DTOGETHER=2", "-DBM=64", "-DBN=64")
 
 
 main(*sys.argv[1:])

@@ -168,3 +168,54 @@ tile.kernel @alone(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   }
   tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// Neighbours have one quotient of the index by a multiple of their number, from which both may start; a quotient by
+// another number differs within some clusters.
+// CHECK-LABEL: tile.kernel @starts_together
+// CHECK-NOT:   tile.common_bound
+// CHECK:       tile.load %y[%{{.*}}, %c0] pipe 1 alike
+// CHECK:       tile.load %y[%{{.*}}, %c0] pipe 2 alike
+// CHECK:       tile.load %y[%{{.*}}, %c0] pipe 3 :
+// CHECK:       tile.load %y[%{{.*}}, %c0] pipe 4 :
+// CHECK-NOT:   tile.skip_loads
+tile.kernel @starts_together(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
+    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %row = arith.muli %m, %c64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %pair = arith.divui %m, %c2 : index
+  %start = arith.muli %pair, %c2 : index
+  %four = arith.divui %m, %c4 : index
+  %three = arith.divui %m, %c3 : index
+  %inverse = arith.divui %c4, %m : index
+  %a = tile.load %x[%row, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %s1 = scf.for %j = %start to %n step %c1 iter_args(%s = %zero) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] pipe 1 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %s2 = scf.for %j = %four to %n step %c1 iter_args(%s = %s1) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] pipe 2 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %s3 = scf.for %j = %three to %n step %c1 iter_args(%s = %s2) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] pipe 3 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %s4 = scf.for %j = %inverse to %n step %c1 iter_args(%s = %s3) -> tensor<64x64xf32> {
+    %t = tile.load %y[%j, %c0] pipe 4 : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %t, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %s4, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -233,6 +233,26 @@ def attention_bwd():
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
 
 
+def attention_bwd_clusters():
+    """Pairs of blocks of keys that load Q and dO together: with a causal mask they begin at one block of queries. Odd numbers of
+    blocks, groups of heads, queries that see nothing. Other masks and clusters share nothing, or not all."""
+    shapes = [
+        attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
+        attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
+    ]  # fmt: skip
+    for d, causal, persistent in itertools.product((64, 128, 256), ("false", "true"), ("none", "static", "dynamic")):
+        arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
+        # With 256 columns some gradients are too large for f16.
+        arguments += [f"-DT={'f16' if persistent == 'none' and d < 256 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        schedule = f"attention_bwd_gradients:cluster=2,persistent={persistent}"
+        yield [*arguments, "--schedule", schedule, "--sim-blocks", "4", "--seeds", "2"], False
+    for cluster, together in ((2, 1), (4, 2)):
+        arguments = ["attention_bwd.tile", "-DCAUSAL=true", f"-DTOGETHER={together}", "--set", "scale=0.1"]
+        yield [*arguments, "--schedule", f"attention_bwd_gradients:cluster={cluster}", "--shape", shapes[0]], True
+
+
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
     each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing."""
@@ -282,5 +302,5 @@ def attention_gradients():
 GROUPS = (
     attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
     attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
-    attention_bwd, attention_gradients, attention_sums,
+    attention_bwd, attention_bwd_clusters, attention_gradients, attention_sums,
 )  # fmt: skip
