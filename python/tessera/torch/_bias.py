@@ -2,7 +2,6 @@
 
 import torch
 
-
 _NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
 # Rows of a tile are loaded 16 bytes at a time.
 _ROW_BYTES = 16
