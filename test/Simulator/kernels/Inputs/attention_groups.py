@@ -240,13 +240,14 @@ def attention_bwd_clusters():
         attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
         attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
     ]  # fmt: skip
-    for d, causal, persistent in itertools.product((64, 128, 256), ("false", "true"), ("none", "static", "dynamic")):
+    orders = {"none": "linear", "static": "ascending", "dynamic": "descending"}
+    for d, causal, persistent in itertools.product((64, 128, 256), ("false", "true"), orders):
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
         # With 256 columns some gradients are too large for f16.
         arguments += [f"-DT={'f16' if persistent == 'none' and d < 256 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
         for shape in shapes:
             arguments += ["--shape", shape]
-        schedule = f"attention_bwd_gradients:cluster=2,persistent={persistent}"
+        schedule = f"attention_bwd_gradients:cluster=2,persistent={persistent},order={orders[persistent]}"
         yield [*arguments, "--schedule", schedule, "--sim-blocks", "4", "--seeds", "2"], False
     for cluster, together in ((2, 1), (4, 2)):
         arguments = ["attention_bwd.tile", "-DCAUSAL=true", f"-DTOGETHER={together}", "--set", "scale=0.1"]
