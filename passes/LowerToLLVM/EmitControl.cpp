@@ -176,22 +176,27 @@ LogicalResult Emitter::emitReduceRange(tile::ReduceRangeOp op) {
     Value value = scalar(op.getYielded());
     bound = bound ? choose(bound, value) : value;
   }
+  if (bound.getType().isInteger(32)) {
+    // In one instruction, whose result ptxas knows to be the same in all lanes: what follows from
+    // it, as counters and addresses of slots, stays in uniform registers.
+    bind(op, {intrinsic(isLeast ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.max",
+                        bound.getType(), {bound, i32(-1)})});
+    return success();
+  }
   for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
-    bound = choose(bound, exchange(bound, distance));
-  bind(op, {bound});
+    bound = choose(bound, ofLane("bfly", bound, distance));
+  // Each lane has it; ptxas knows that they have the same of a shuffle from one lane alone.
+  bind(op, {ofLane("idx", bound, 0)});
   return success();
 }
 
-/// What the lane has for `value` whose number differs in one bit.
-Value Emitter::exchange(Value value, int64_t distance) {
-  if (!value.getType().isInteger(64))
-    return shuffle("bfly", value, i32(distance));
+/// The integer of 64 bits that another lane has, by a `mode` of shuffles.
+Value Emitter::ofLane(StringRef mode, Value value, int64_t lane) {
   Value low = LLVM::TruncOp::create(builder, loc, builder.getI32Type(), value);
   Value high = LLVM::TruncOp::create(builder, loc, builder.getI32Type(),
                                      LLVM::LShrOp::create(builder, loc, value, i64(32)));
   auto other = [&](Value half) -> Value {
-    return LLVM::ZExtOp::create(builder, loc, builder.getI64Type(),
-                                shuffle("bfly", half, i32(distance)));
+    return LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), shuffle(mode, half, i32(lane)));
   };
   Value there = LLVM::ShlOp::create(builder, loc, other(high), i64(32));
   return LLVM::OrOp::create(builder, loc, there, other(low));

@@ -97,7 +97,7 @@ private:
   mlir::Block *splitBlock();
   mlir::Block *enterIf(mlir::Value condition);
   mlir::LogicalResult emitReduceRange(tile::ReduceRangeOp op);
-  mlir::Value exchange(mlir::Value value, int64_t distance);
+  mlir::Value ofLane(llvm::StringRef mode, mlir::Value value, int64_t lane);
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
