@@ -248,7 +248,7 @@ static llvm::Expected<std::string> findShapeClass(tile::EntryOpInterface entry,
     dims[text(extent.name)] = extent.value;
   if (llvm::Error error = tuning::checkShape(entry, dims))
     return error;
-  const tuning::Database &database = tuning::Database::getShipped();
+  const tuning::Database &database = tuning::Database::getShippedGpus();
   llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
   if (!measure)
     return measure.takeError();

@@ -123,8 +123,8 @@ def read(place, key):
     return text[:place] + _encode(contents[:length]) + text[place:]
 
 
-def write(place, key, text):
-    """Keeps a text under a key, in place of whatever is there, or warns. Readers see all of it or nothing."""
+def write(place, key, text, warns=True):
+    """Keeps a text under a key, in place of whatever is there, or `warns`. Readers see all of it or nothing."""
     import tempfile  # Of all that the package imports it would take the longest.
 
     temporary = None
@@ -136,7 +136,8 @@ def write(place, key, text):
         os.replace(temporary, _path(place, key))
         temporary = None
     except OSError as error:
-        _warn(place, error.strerror or str(error))
+        if warns:
+            _warn(place, error.strerror or str(error))
     finally:
         if temporary:
             _remove(temporary)

@@ -157,17 +157,46 @@ def find_own_ptxas():
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
+def _first_on_path():
+    """What the search looks at first where nothing is requested, if it is a program."""
+    paths = (os.path.join(directory, "ptxas") for directory in os.environ.get("PATH", "").split(os.pathsep) if directory)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
 def _search_ptxas(requested):
     library, found = _compiler(), c_void_p()
     requested = requested or find_own_ptxas()
+    first = requested or _first_on_path()
+    if first and (known := _read_known(os.path.abspath(first))):
+        return known
     # What is wrong is reported by the compilation, unless it stops at an error of the source.
     if library.tessera_find_ptxas(requested and requested.encode(), _Handler(), None, ctypes.byref(found)):
         return None
     try:
         path = os.path.abspath(library.tessera_ptxas_path(found).decode())
-        return [path, library.tessera_ptxas_version(found).decode(), *_describe_file(path)]
+        found_now = [path, library.tessera_ptxas_version(found).decode(), *_describe_file(path)]
     finally:
         library.tessera_ptxas_destroy(found)
+    _keep_known(found_now)
+    return found_now
+
+
+# The version of a ptxas that another process has asked for it, which takes a start of that program.
+def _make_known_key(path, description):
+    return _make_key(["ptxas", path, description, _compiler_identity()], b"")
+
+
+def _read_known(path):
+    """What `_find_ptxas` gives of a ptxas whose version is kept on disk, None where it is not."""
+    place, description = _cache.directory(), _describe_file(path)
+    version = place and _cache.read(place, _make_known_key(path, description))
+    return version and [path, version.decode(), *description]
+
+
+def _keep_known(found):
+    path, version, *description = found
+    if place := _cache.directory():
+        _cache.write(place, _make_known_key(path, description), version.encode(), warns=False)
 
 
 def _to_text(value):
@@ -493,6 +522,7 @@ def make_request(
 
 def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     """The bundle of a request, from memory or the disk or compiled."""
+    place = _cache.directory()
     assembler = _find_ptxas(request["ptxas"]) if request["image"] == "cubin" else None
     if assembler:
         request["ptxas"] = assembler[0]
@@ -501,7 +531,6 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
     imported = read_imports(source, file_name)
     key = _make_key([{**request, **tools}, _read_database(request["database"])], source + imported)
-    place = _cache.directory()
     places = [*_cache.shipped_directories(), *([place] if place else [])]
     bundle = _find_bundle(places, key) if cache else None
     if bundle is None:

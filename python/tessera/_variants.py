@@ -178,14 +178,18 @@ class Variant:
         self.is_padded = padded
         # Where lists are arguments the source has kernels that make them too.
         self._kernel = "attention" if keeps_lists(self.source) else None
-        #: The interpreter's form.
-        self.program = Program(self.source, self._kernel, **self.parameters)
+        self._given = dict(self.parameters)
         # What takes lists of blocks is a sequence, and its attention has the classes of that without.
         lists = self._is_written and takes_lists(self.source)
         self._classified = Program(self.source, **self.parameters, VISITS="interval") if lists else self.program
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [] if self._is_written else list_extras(text)
         self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
+
+    @functools.cached_property
+    def program(self):
+        """The interpreter's form."""
+        return Program(self.source, self._kernel, **self._given)
 
     def compile(self, shape_class):
         """The kernel of a class; waits for the compiler where it is not there yet."""
