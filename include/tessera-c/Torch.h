@@ -11,6 +11,7 @@
 #define TESSERA_C_TORCH_H
 
 #include "tessera-c/Attention.h"
+#include "tessera-c/Python.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,43 @@ extern "C" {
 TESSERA_EXPORT int tessera_torch_register(const char *name_space, const char *key,
                                           const char *libtorch, const char *libtorch_cuda,
                                           uint64_t version, tessera_attention_resolver resolver);
+
+/** What calls of a variant past PyTorch's dispatcher need. Objects of Python are addresses here,
+ * and live as long as the process. */
+typedef struct tessera_torch_direct_options {
+  tessera_python_framework framework;
+  /** make_empty(sizes, strides, element type): a tensor on the current device. */
+  void *make_empty;
+  /** torch.float16, torch.bfloat16 and torch.float32. */
+  void *element_types[3];
+  /** Gives the current device; returns 0. Null where there is one device. */
+  int32_t (*get_current_device)(int32_t *device);
+  /** DLDeviceType of the tensors. */
+  int32_t device_type;
+  /** The text of the variant. */
+  const char *variant;
+} tessera_torch_direct_options;
+
+typedef struct tessera_torch_direct tessera_torch_direct;
+
+/** Makes what `tessera_torch_attention` computes a variant with. It is never destroyed. Returns
+ * null when the process has no functions of Python. */
+TESSERA_EXPORT tessera_torch_direct *
+tessera_torch_direct_create(const tessera_torch_direct_options *options);
+
+/** Attention past PyTorch's dispatcher. This is a function for a PyMethodDef with METH_FASTCALL;
+ * `self` is an int, the address of a tessera_torch_direct. Its `count` arguments are six: q, k, v,
+ * slopes or None, whether the LSE is a result, and a tuple of what the op takes from its variant
+ * on, as far as it is given: the variant, which is that of `self`, scale or None, softcap, left and
+ * right. The caller holds the GIL, which is released for the time of the launch itself.
+ *
+ * Returns what the op returns: the output, or a tuple of output and LSE. Returns None, with nothing
+ * launched and no error set, for whatever the op is to be called for:
+ *  - tensors of other types than those of the framework, of another kind of device or another
+ *    device than the current one, and sizes without elements;
+ *  - a call whose kernel is not known yet: calls of the op make it known;
+ *  - whatever fails: the op says why. */
+TESSERA_EXPORT void *tessera_torch_attention(void *self, void *const *arguments, intptr_t count);
 
 /** Forgets final choices. */
 TESSERA_EXPORT void tessera_torch_reset(void);

@@ -7,18 +7,31 @@
 
 using namespace tessera;
 
-std::optional<tessera_attention_choice> AttentionChoices::find(const char *variant, int32_t type,
-                                                               const AttentionSizes &sizes,
-                                                               bool storesLse, std::string &error) {
-  llvm::SmallString<128> key(variant);
+using Key = llvm::SmallString<128>;
+
+static Key makeKey(const char *variant, int32_t type, const AttentionSizes &sizes, bool storesLse) {
+  Key key(variant);
   key.append(llvm::StringRef(reinterpret_cast<const char *>(sizes.data()), sizeof(sizes)));
   key.push_back(static_cast<char>(type));
   key.push_back(static_cast<char>(storesLse));
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (auto found = choices.find(key); found != choices.end())
-      return found->second;
-  }
+  return key;
+}
+
+std::optional<tessera_attention_choice> AttentionChoices::findKnown(const char *variant,
+                                                                    int32_t type,
+                                                                    const AttentionSizes &sizes,
+                                                                    bool storesLse) const {
+  Key key = makeKey(variant, type, sizes, storesLse);
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = choices.find(key);
+  return found == choices.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<tessera_attention_choice> AttentionChoices::find(const char *variant, int32_t type,
+                                                               const AttentionSizes &sizes,
+                                                               bool storesLse, std::string &error) {
+  if (auto known = findKnown(variant, type, sizes, storesLse))
+    return known;
   // The resolver may wait for the compiler, and for Python's lock.
   tessera_attention_choice choice = {};
   if (!resolver || resolver(variant, type, sizes.data(), storesLse, &choice)) {
@@ -32,13 +45,14 @@ std::optional<tessera_attention_choice> AttentionChoices::find(const char *varia
   }
   std::lock_guard<std::mutex> lock(mutex);
   if (choice.is_final)
-    choices[key] = choice;
+    choices[makeKey(variant, type, sizes, storesLse)] = choice;
   return choice;
 }
 
 void AttentionChoices::clear() {
   std::lock_guard<std::mutex> lock(mutex);
   choices.clear();
+  ++generation;
 }
 
 tessera_argument tessera::makeInteger(int64_t value) {

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,11 +27,17 @@ public:
   std::optional<tessera_attention_choice> find(const char *variant, int32_t type,
                                                const AttentionSizes &sizes, bool storesLse,
                                                std::string &error);
+  /// The same without asking the resolver: only what it has found and called final.
+  std::optional<tessera_attention_choice>
+  findKnown(const char *variant, int32_t type, const AttentionSizes &sizes, bool storesLse) const;
   void clear();
+  /// Another one after each `clear`.
+  unsigned getGeneration() const { return generation; }
 
 private:
   tessera_attention_resolver resolver = nullptr;
-  std::mutex mutex; ///< guards `choices`
+  std::atomic<unsigned> generation = 0;
+  mutable std::mutex mutex; ///< guards `choices`
   llvm::StringMap<tessera_attention_choice> choices;
 };
 
@@ -40,6 +47,9 @@ struct AttentionExtras {
   const tessera_argument *slopes; ///< null when there are none
   int64_t left, right;
 };
+
+/// The choices of the ops of PyTorch.
+AttentionChoices &getTorchChoices();
 
 tessera_argument makeFloat(double value);
 tessera_argument makeInteger(int64_t value);

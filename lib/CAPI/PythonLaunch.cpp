@@ -1,5 +1,6 @@
 //===- PythonLaunch.cpp - Launching with arguments of Python --------------===//
 
+#include "PythonObjects.h"
 #include "tessera-c/Python.h"
 
 #include "lib/Runtime/Launch.h"
@@ -7,60 +8,10 @@
 #include <cmath>
 #include <limits>
 
-#include <dlfcn.h>
-
+using namespace tessera;
 using namespace tessera::runtime;
 
 namespace {
-
-/// Functions and types of CPython's stable ABI. Objects and thread states are addresses, a
-/// Py_ssize_t is an intptr_t.
-struct Interpreter {
-  Interpreter();
-
-  /// That of this process.
-  static const Interpreter &get() {
-    static const Interpreter interpreter;
-    return interpreter;
-  }
-
-  bool isComplete = true;
-  void *(*objectType)(void *object);
-  void (*decrementReferences)(void *object);
-  intptr_t (*tupleSize)(void *tuple);
-  void *(*tupleItem)(void *tuple, intptr_t index);
-  double (*floatAsDouble)(void *object);
-  long long (*intAsLongLong)(void *object);
-  void *(*intAsPointer)(void *object);
-  void *(*intFromLong)(long value);
-  void *(*errorOccurred)();
-  void (*clearError)();
-  void *(*saveThread)();
-  void (*restoreThread)(void *thread);
-  void *floatType, *intType;
-
-private:
-  template <typename T>
-  void find(T &member, const char *name) {
-    member = reinterpret_cast<T>(dlsym(RTLD_DEFAULT, name));
-    isComplete &= member != nullptr;
-  }
-};
-
-/// DLTensor of dlpack.h, of any version 1.
-struct DLTensor {
-  void *data;
-  int32_t deviceType, device;
-  int32_t rank;
-  uint8_t typeCode, bits;
-  uint16_t lanes;
-  const int64_t *shape;
-  const int64_t *strides; ///< in elements; null for row-major
-  uint64_t byteOffset;
-};
-
-/// kDLCUDA of DLDeviceType.
-constexpr int32_t kDeviceTypeCuda = 2;
 
 /// Reads the arguments of one call. What it returns is valid as long as it lives, whatever becomes
 /// of the tensors.
@@ -79,7 +30,6 @@ public:
   int getDevice() const { return device; }
 
 private:
-  bool hasType(void *object, llvm::ArrayRef<void *> types) const;
   bool readView(void *object, unsigned rank, Argument &argument);
   void copySizes(const DLTensor &tensor, Argument &argument);
   bool readScalar(void *object, int32_t type, Argument &argument) const;
@@ -101,40 +51,6 @@ private:
 
 } // namespace
 
-Interpreter::Interpreter() {
-  find(objectType, "PyObject_Type");
-  find(decrementReferences, "Py_DecRef");
-  find(tupleSize, "PyTuple_Size");
-  find(tupleItem, "PyTuple_GetItem");
-  find(floatAsDouble, "PyFloat_AsDouble");
-  find(intAsLongLong, "PyLong_AsLongLong");
-  find(intAsPointer, "PyLong_AsVoidPtr");
-  find(intFromLong, "PyLong_FromLong");
-  find(errorOccurred, "PyErr_Occurred");
-  find(clearError, "PyErr_Clear");
-  find(saveThread, "PyEval_SaveThread");
-  find(restoreThread, "PyEval_RestoreThread");
-  find(floatType, "PyFloat_Type");
-  find(intType, "PyLong_Type");
-}
-
-/// The element type of a tensor, 0 when there is none of that kind.
-static int32_t getElementType(const DLTensor &tensor) {
-  if (tensor.lanes != 1)
-    return 0;
-  const tessera::ElementType *type =
-      tessera::findElementType([&](const tessera::ElementType &candidate) {
-        return candidate.dlpackCode == tensor.typeCode && candidate.bytes * 8 == tensor.bits;
-      });
-  return type ? type->type : 0;
-}
-
-bool ArgumentReader::hasType(void *object, llvm::ArrayRef<void *> types) const {
-  void *type = python.objectType(object);
-  python.decrementReferences(type); // The object keeps its type.
-  return llvm::is_contained(types, type);
-}
-
 void ArgumentReader::copySizes(const DLTensor &tensor, Argument &argument) {
   argument.rank = tensor.rank;
   argument.shape = sizes.end();
@@ -150,25 +66,25 @@ void ArgumentReader::copySizes(const DLTensor &tensor, Argument &argument) {
 }
 
 bool ArgumentReader::readView(void *object, unsigned rank, Argument &argument) {
-  if (!hasType(object, framework.tensor_types))
+  if (!python.hasType(object, framework.tensor_types))
     return false;
   DLTensor tensor;
   if (framework.read_tensor(object, &tensor))
     return clearError();
-  argument.type = getElementType(tensor);
+  argument.type = tensor.getElementType();
   if (tensor.deviceType != kDeviceTypeCuda || !argument.type ||
       tensor.rank != static_cast<int32_t>(rank))
     return false;
   if (device != TESSERA_CURRENT_DEVICE && device != tensor.device)
     return false;
   device = tensor.device;
-  argument.pointer = reinterpret_cast<uint64_t>(tensor.data) + tensor.byteOffset;
+  argument.pointer = tensor.getAddress();
   copySizes(tensor, argument);
   return true;
 }
 
 bool ArgumentReader::readFloat(void *object, float &value) const {
-  if (!hasType(object, {python.floatType, python.intType}))
+  if (!python.hasType(object, {python.floatType, python.intType}))
     return false;
   double number = python.floatAsDouble(object);
   if (number == -1 && python.errorOccurred())
@@ -182,7 +98,7 @@ bool ArgumentReader::readFloat(void *object, float &value) const {
 }
 
 bool ArgumentReader::readInteger(void *object, int64_t low, int64_t high, int64_t &value) const {
-  if (!hasType(object, python.intType))
+  if (!python.hasType(object, python.intType))
     return false;
   value = python.intAsLongLong(object);
   if (value == -1 && python.errorOccurred())
@@ -230,24 +146,15 @@ bool ArgumentReader::readCurrentStream(void *&stream) const {
   return !framework.current_stream(kDeviceTypeCuda, device, &stream) || clearError();
 }
 
-/// The address in an int; false, with no error set, when it is none.
-static bool readAddress(const Interpreter &python, void *object, void *&address) {
-  address = python.intAsPointer(object);
-  if (address || !python.errorOccurred())
-    return true;
-  python.clearError();
-  return false;
-}
-
 static int launch(const Interpreter &python, const tessera_python_framework &framework,
                   llvm::ArrayRef<void *> arguments) {
   void *kernel, *stream;
-  if (!readAddress(python, arguments[0], kernel))
+  if (!python.readAddress(arguments[0], kernel))
     return TESSERA_PYTHON_NOT_TAKEN;
   ArgumentReader reader(python, framework, static_cast<Kernel *>(kernel)->getSignature());
   if (!reader.read(arguments[1]))
     return TESSERA_PYTHON_NOT_TAKEN;
-  bool hasStream = arguments.size() > 2 ? readAddress(python, arguments[2], stream)
+  bool hasStream = arguments.size() > 2 ? python.readAddress(arguments[2], stream)
                                         : reader.readCurrentStream(stream);
   if (!hasStream)
     return TESSERA_PYTHON_NOT_TAKEN;
@@ -265,7 +172,7 @@ void *tessera_python_launch(void *self, void *const *arguments, intptr_t count) 
     return nullptr;
   void *framework;
   int status = TESSERA_PYTHON_NOT_TAKEN;
-  if ((count == 2 || count == 3) && readAddress(python, self, framework))
+  if ((count == 2 || count == 3) && python.readAddress(self, framework))
     status = launch(python, *static_cast<tessera_python_framework *>(framework),
                     llvm::ArrayRef(arguments, count));
   return python.intFromLong(status);

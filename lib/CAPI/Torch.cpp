@@ -74,6 +74,8 @@ static State &getState() {
   return state;
 }
 
+tessera::AttentionChoices &tessera::getTorchChoices() { return getState().choices; }
+
 static tessera_runtime_status &getLastStatus() {
   thread_local tessera_runtime_status status = TESSERA_RUNTIME_SUCCESS;
   return status;

@@ -26,7 +26,7 @@ class _ExchangeAPI(ctypes.Structure):
     ]
 
 
-class _Framework(ctypes.Structure):
+class Framework(ctypes.Structure):
     """tessera_python_framework"""
 
     _fields_ = [("read_tensor", c_void_p), ("current_stream", c_void_p), ("tensor_types", c_void_p * 2)]
@@ -68,23 +68,41 @@ def _list_tensor_types(torch):
     return torch.Tensor, parameter
 
 
+def create_framework(torch):
+    """A Framework for tensors of torch; None when torch has no exchange API (before 2.10)."""
+    api = _find_exchange_api(torch.Tensor)
+    if api is None:
+        return None
+    types = (c_void_p * 2)(*map(id, _list_tensor_types(torch)))
+    return Framework(api.tensor_from_object, api.current_work_stream, types)
+
+
+# What functions of Python point to, which live as long as the process.
+_methods = []
+
+
+def make_function(name, function, address):
+    """A function of Python by one of a library for METH_FASTCALL, whose `self` is an address. One that ctypes makes would
+    serve too; calling it takes longer than reading the tensors."""
+    method = _Method(name.encode(), ctypes.cast(function, c_void_p), _METH_FASTCALL)
+    _methods.append(method)
+    return _new_function(ctypes.addressof(method), address, None)
+
+
 class Launcher:
-    """Launches kernels with the tensors of a framework.
+    """Launches kernels with the tensors of a Framework.
 
     `launch` is tessera_python_launch: launch(kernel handle, arguments[, stream]) returns 0, NOT_TAKEN or what
     _library.check raises an exception for.
     """
 
-    def __init__(self, api, tensor_types):
-        types = (c_void_p * 2)(*map(id, tensor_types))
-        self._framework = _Framework(api.tensor_from_object, api.current_work_stream, types)
-        # A function made by ctypes would serve too; calling it takes longer than reading the tensors.
-        function = ctypes.cast(_library.runtime().tessera_python_launch, c_void_p)
-        self._method = _Method(b"tessera_python_launch", function, _METH_FASTCALL)
-        self.launch = _new_function(ctypes.addressof(self._method), ctypes.addressof(self._framework), None)
+    def __init__(self, framework):
+        self._framework = framework
+        function = _library.runtime().tessera_python_launch
+        self.launch = make_function("tessera_python_launch", function, ctypes.addressof(framework))
 
 
 def create_launcher(torch):
     """A Launcher for tensors of torch; None when torch has no exchange API (before 2.10)."""
-    api = _find_exchange_api(torch.Tensor)
-    return Launcher(api, _list_tensor_types(torch)) if api else None
+    framework = create_framework(torch)
+    return Launcher(framework) if framework else None

@@ -34,6 +34,11 @@ def set_capability(major, minor):
     library.fake_cuda_set_capability(major, minor)
 
 
+def take_low_addresses():
+    """Any address but null is memory, until the next reset: valgrind gives a process lower ones than Linux does."""
+    library.fake_cuda_set_lowest_address(ctypes.c_uint64(1))
+
+
 def begin_capture(stream):
     """A stream captures a graph from now on."""
     library.fake_cuda_begin_capture(ctypes.c_void_p(stream))

@@ -2,7 +2,6 @@
 # RUN:   %source/test/Python
 """The kernels of the ops in the library: real PyTorch, tensors of the CPU, and a fake driver."""
 
-import ctypes
 import os
 import sys
 import unittest
@@ -14,40 +13,25 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 sys.path.insert(0, sys.argv.pop())
 
 import fake_cuda
+import on_cpu
 import problems
 
 import tessera
-from tessera import _compile
 from tessera import _variants
 from tessera.torch import _native, _op
 
-LIBRARY = torch.library.Library("tessera_test", "DEF")
-for name, results in (("attention_forward", "(Tensor, Tensor)"), ("attention_inference", "Tensor")):
-    LIBRARY.define(f"{name}{_op._SIGNATURE} -> {results}")
-HAS_NATIVE = _native.register("tessera_test", "CPU")
-FORWARD = torch.ops.tessera_test.attention_forward.default
-INFERENCE = torch.ops.tessera_test.attention_inference.default
-POINTERS = [ctypes.c_char * 128] * 3 + [ctypes.c_uint64] * 2
 
-
-def compile_ptx(source, **options):
-    return compile_real(source, image="ptx", **options)
-
-
-compile_real = _compile.compile
-
-
-@unittest.skipUnless(HAS_NATIVE, "PyTorch is older than 2.10")
+@unittest.skipUnless(on_cpu.has_native, "PyTorch is older than 2.10")
 class Native(unittest.TestCase):
     def setUp(self):
         fake_cuda.reset()
         fake_cuda.library.fake_cuda_set_device(0)
-        patch = unittest.mock.patch.object(_compile, "compile", compile_ptx)
+        patch = on_cpu.compile_without_ptxas()
         patch.start()
         self.addCleanup(patch.stop)
         self.addCleanup(_native.reset)
 
-    def call(self, *tensors, op=FORWARD, variant="attention_fwd CAUSAL=true", alibi=None, **named):
+    def call(self, *tensors, op=on_cpu.forward, variant="attention_fwd CAUSAL=true", alibi=None, **named):
         try:
             return op(*tensors, alibi, variant=variant, scale=0.125, **named)
         except RuntimeError as error:
@@ -62,13 +46,13 @@ class Native(unittest.TestCase):
             for result, like in zip(results, expected):
                 self.assertEqual((result.shape, result.stride()), (like.shape, like.stride()))
                 self.assertEqual(result.dtype, like.dtype)
-            self.assertEqual(self.call(*views, op=INFERENCE).stride(), expected[0].stride())
+            self.assertEqual(self.call(*views, op=on_cpu.inference).stride(), expected[0].stride())
         self.assertEqual(fake_cuda.launch_count(), 4)
 
     def test_head_dimensions(self):
         """Between the widths of tiles: they reach the driver as extents of tensor maps."""
         self.assertEqual(self.call(*problems.make(d=72, dv=40))[0].shape, (2, 2, 70, 40))
-        self.assertEqual(self.call(*problems.make(d=80), op=INFERENCE).shape, (2, 2, 70, 80))
+        self.assertEqual(self.call(*problems.make(d=80), op=on_cpu.inference).shape, (2, 2, 70, 80))
         self.assertEqual(fake_cuda.launch_count(), 2)
 
     def test_arguments(self):
@@ -76,37 +60,21 @@ class Native(unittest.TestCase):
         q, k, v = problems.make()
         slopes = torch.ones(2)
         variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
-        kernel, extras, _ = _variants.find_kernel(variant, "f16", _op.get_sizes(q, k, v))
-        parameters = kernel.description["launch_parameters"]
-        types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
-        types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
-        fake_cuda.set_parameters(types)
+        kernel, _, _ = _variants.find_kernel(variant, "f16", _op.get_sizes(q, k, v))
+        parameters = on_cpu.Parameters(kernel)
         out, lse = self.call(q, k, v, variant=variant, alibi=slopes, softcap=2.5, left=16, right=3)
         values = {"scale": 0.125, "cap": 2.5, "left": 16, "right": 3}
-        pointers = {"o": out.data_ptr(), "lse": lse.data_ptr(), "slopes": slopes.data_ptr()}
-        seen = set()
-        for index, entry in enumerate(parameters):
-            name = entry.get("argument")
-            if entry["kind"] in ("scalar", "pointer") and name in {**values, **pointers}:
-                value = fake_cuda.last_parameter(index, types[index])
-                self.assertEqual(getattr(value, "value", value), {**values, **pointers}[name], name)
-                seen.add(name)
-        self.assertLessEqual({"scale", "cap", "left", "right", "lse", "slopes"}, seen)
+        pointers = {"lse": lse.data_ptr(), "slopes": slopes.data_ptr()}
+        self.assertEqual({**parameters.read(), **values, **pointers}, parameters.read())
 
     def test_scale_that_is_not_given(self):
         """1 / sqrt(head dimension), that of the tensors where their tile is wider."""
         q, k, v = problems.make(d=72)
         variant = "attention_fwd CAUSAL=true"
         kernel, _, _ = _variants.find_kernel(variant, "bf16", _op.get_sizes(q, k, v))
-        # All alternatives of a kernel have the same parameters.
-        entries = kernel.alternative(0).description["launch_parameters"]
-        index = [entry.get("argument") for entry in entries].index("scale")
-        sizes = {"tensor_map": ctypes.c_char * 128, "i32": ctypes.c_int32, "f32": ctypes.c_float}
-        types = [sizes.get(entry["kind"]) or sizes.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
-        fake_cuda.set_parameters(types)
-        FORWARD(q, k, v, None, variant)
-        found = fake_cuda.last_parameter(index, ctypes.c_float)
-        self.assertAlmostEqual(getattr(found, "value", found), 72**-0.5, places=6)
+        parameters = on_cpu.Parameters(kernel)
+        on_cpu.forward(q, k, v, None, variant)
+        self.assertAlmostEqual(parameters.read()["scale"], 72**-0.5, places=6)
 
     def test_kernels_are_asked_for_once(self):
         tensors = problems.make(rows=33)

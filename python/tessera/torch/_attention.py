@@ -3,7 +3,7 @@
 import torch
 
 from .. import _named, _variants
-from . import _backward, _bias, _block_mask, _fallback, _functions, _native, _op
+from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
 from ._types import TYPES
 
 _NO_MODS = _variants.NO_MODS
@@ -11,6 +11,7 @@ _NO_MODS = _variants.NO_MODS
 _FULL, _CAUSAL = (_variants.name_variant(mask, 0.0, False) for mask in ("none", "causal"))
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
 _is_autocast_enabled = torch._C._is_any_autocast_enabled
+_is_grad_enabled = torch.is_grad_enabled
 
 
 def _cast_for_autocast(tensors):
@@ -68,7 +69,7 @@ def attention(
     A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
     `tessera.compile` raises where a kernel has to be compiled.
     """
-    if fallback not in (None, "torch"):
+    if fallback is not None and fallback != "torch":
         raise ValueError(f"argument 'fallback' is {fallback!r}; it is None or 'torch'")
     if _is_autocast_enabled():
         q, k, v = _cast_for_autocast((q, k, v))
@@ -83,7 +84,10 @@ def attention(
         lists = block_mask if isinstance(block_mask, _block_mask.BlockMask) else None
         results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, lists)
     elif window is None and not softcap and alibi is None and bias is None and fallback is None:
-        results = _call_op(q, k, v, None, _CAUSAL if causal else _FULL, None, None, 0.0, scale, return_lse)
+        variant = _CAUSAL if causal else _FULL
+        # What is passed beyond the defaults of the op costs time.
+        arguments = (variant,) if scale is None else (variant, _read_scale(scale))
+        results = _attend(q, k, v, None, arguments, return_lse)
     else:
         results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback)
     if layout == "BHSD":
@@ -164,33 +168,31 @@ def _read_bounds(left, right):
     return unlimited if left is None else left, unlimited if right is None else right
 
 
+def _read_scale(scale):
+    if scale == 0:
+        raise ValueError(
+            "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
+        )
+    return float(scale)
+
+
 def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
-    """A kernel of a named variant. Each step of it costs the host time of every call."""
+    """A kernel of a named variant."""
     if scale is not None:
-        if scale == 0:
-            raise ValueError(
-                "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
-            )
-        scale = float(scale)
-    # What is passed beyond the defaults of the op costs time.
-    if scale is None and not softcap and "window" not in variant:
-        arguments = (variant,)
-    else:
-        arguments = variant, scale, softcap, *_read_bounds(left, right)
-    if torch.is_grad_enabled():
-        if alibi is not None and alibi.requires_grad:
-            # The kernels of functions make the gradient of slopes too.
-            _op.check(q, k, v, alibi)
-            mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
-            return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
-        if q.requires_grad or k.requires_grad or v.requires_grad:
-            return _backward.attention(q, k, v, alibi, arguments, return_lse)
-    op = _op.forward if return_lse else _op.inference
-    try:
-        # The op itself refuses tensors that no kernel takes.
-        return op(q, k, v, alibi, *arguments)
-    except RuntimeError as error:
-        raise _native.find_cause(error, q, k, v, alibi) from None
+        scale = _read_scale(scale)
+    if alibi is not None and torch.is_grad_enabled() and alibi.requires_grad:
+        # The kernels of functions make the gradient of slopes too.
+        _op.check(q, k, v, alibi)
+        mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
+        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
+    return _attend(q, k, v, alibi, (variant, scale, softcap, *_read_bounds(left, right)), return_lse)
+
+
+def _attend(q, k, v, alibi, arguments, return_lse):
+    """With gradients where they are needed. `arguments` are those of the op from the variant on."""
+    if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return _backward.attention(q, k, v, alibi, arguments, return_lse)
+    return _direct.attend(q, k, v, alibi, arguments, return_lse)
 
 
 def warm_up(

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from .. import _compile, _variants
 from .._program import Program
-from . import _native, _op
+from . import _direct, _op
 from ._types import TYPES
 
 _op._library.define(
@@ -84,6 +84,9 @@ torch.library.register_fake("tessera::attention_backward", _make_fake, lib=_op._
 register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
+_are_transforms_active = torch._C._are_functorch_transforms_active
+
+
 class _FirstOrder(torch.autograd.Function):
     @staticmethod
     def forward(ctx, count, *tensors):
@@ -104,23 +107,24 @@ def mark_gradients(gradients, *inputs):
     return _FirstOrder.apply(len(gradients), *gradients, *inputs)
 
 
+def _run_forward(ctx, attend, q, k, v, alibi, given):
+    arguments, return_lse = given
+    out, lse = attend(q, k, v, alibi, arguments, True)
+    ctx.save_for_backward(q, k, v, out, lse, alibi)
+    ctx.arguments = arguments
+    if not return_lse:
+        return out
+    ctx.set_materialize_grads(False)
+    return out, lse
+
+
 class _Attention(torch.autograd.Function):
-    """`given` has the further arguments of the op, the variant alone or all of them, and whether the LSE is a result: each
-    argument and each result of its own takes the host time."""
+    """`given` has the further arguments of the op, as far as they are given, and whether the LSE is a result: each argument and
+    each result of its own takes the host time."""
 
     @staticmethod
     def forward(ctx, q, k, v, alibi, given):
-        arguments, return_lse = given
-        try:
-            out, lse = _op.forward(q, k, v, alibi, *arguments)
-        except RuntimeError as error:
-            raise _native.find_cause(error, q, k, v, alibi) from None
-        ctx.save_for_backward(q, k, v, out, lse, alibi)
-        ctx.arguments = arguments
-        if not return_lse:
-            return out
-        ctx.set_materialize_grads(False)
-        return out, lse
+        return _run_forward(ctx, _direct.call_op, q, k, v, alibi, given)
 
     @staticmethod
     def backward(ctx, grad, grad_lse=None):
@@ -134,12 +138,20 @@ class _Attention(torch.autograd.Function):
         return (*mark_gradients(gradients, grad, q, k, v), None, None)
 
 
+class _Unwatched(_Attention):
+    """The same where nothing sees ops."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, alibi, given):
+        return _run_forward(ctx, _direct.attend_unwatched, q, k, v, alibi, given)
+
+
 # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
-_apply = super(torch.autograd.Function, _Attention).apply
+_apply = super(torch.autograd.Function, _Unwatched).apply
 
 
 def attention(q, k, v, alibi, *given):
     """Output, and LSE where the last of `given` is true, with gradients."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if _direct.is_watched() or _are_transforms_active():
         return _Attention.apply(q, k, v, alibi, given)
     return _apply(q, k, v, alibi, given)

@@ -198,7 +198,7 @@ def _count_flops(q, k, v, *_, **__):
 
 
 def _register(name, op, wrap):
-    if not _has_native:
+    if not has_native:
         _library.impl(name, wrap(_run_cuda), "CUDA")
     _library.impl(name, wrap(_run_cpu), "CPU")
     full_name = f"tessera::{name}"
@@ -208,6 +208,6 @@ def _register(name, op, wrap):
 
 
 # From PyTorch 2.10 on the library has kernels for CUDA, which take half the host's time for a call.
-_has_native = torch.version.cuda is not None and _native.register("tessera", "CUDA")
+has_native = torch.version.cuda is not None and _native.register("tessera", "CUDA")
 _register("attention_forward", forward, _with_lse)
 _register("attention_inference", inference, _without_lse)

@@ -31,6 +31,11 @@ EXPORT void fake_cuda_set_capability(int major, int minor) {
   fake::getState().capabilityMinor = minor;
 }
 
+/// Of memory, until the next reset: valgrind gives a process lower ones than Linux does.
+EXPORT void fake_cuda_set_lowest_address(uint64_t address) {
+  fake::getState().lowestAddress = address;
+}
+
 /// `sizes` of `count` parameters are to be recorded.
 EXPORT void fake_cuda_set_parameter_sizes(const unsigned *sizes, size_t count) {
   fake::getState().parameterSizes.assign(sizes, sizes + count);

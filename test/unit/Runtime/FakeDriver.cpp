@@ -241,7 +241,7 @@ return 0;
 }
 FAKE(cuPointerGetAttribute, void *data, int attribute, DevicePointer pointer)
 ++getState().pointerQueries;
-if (pointer < kPinnedMemory)
+if (pointer < getState().lowestAddress)
   return 1;
 // What was allocated is on device 0, wherever it is in the memory of the process.
 bool isAllocated = getState().memory.count(pointer) != 0;

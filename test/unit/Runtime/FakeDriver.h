@@ -61,6 +61,8 @@ struct CapturedGraph {
 struct State {
   int deviceCount = 2;
   int capabilityMajor = 9, capabilityMinor = 0;
+  /// Below it there is no memory.
+  uint64_t lowestAddress = kPinnedMemory;
   int sharedMemory = 232448;
   int multiprocessors = 132;
   /// What cuOccupancyMaxActiveClusters answers.

@@ -1,0 +1,112 @@
+"""How many instructions calls of attention take from PyTorch, by valgrind: of the host alone, the same in each run.
+
+Attention forward with one query and one key, as bench/host.py times it, but with tensors of the CPU and the driver of the
+tests, which does nothing: what CUDA's allocator and driver take is not in it, and PyTorch's kernels for the CPU allocate.
+Each call is counted through the dispatcher and past it.
+"""
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CALLS = 400
+
+
+def make_calls(d):
+    import torch
+
+    from tessera.torch import attention
+
+    q, k, v = (torch.zeros((1, 1, 1, d), dtype=torch.bfloat16) for _ in range(3))
+    leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
+    return {
+        "attention": lambda: attention(q, k, v),
+        "attention, return_lse": lambda: attention(q, k, v, return_lse=True),
+        "attention, with gradients": lambda: attention(*leaves),
+    }
+
+
+def control(*command):
+    subprocess.run(["callgrind_control", *command, str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
+
+
+def repeat(call, times):
+    for _ in range(times):
+        call()
+
+
+def run_calls(d):
+    """Inside valgrind: a dump of its counts after each sort of call, by its name."""
+    sys.path[:0] = [os.path.join(ROOT, "test", "Torch"), os.path.join(ROOT, "test", "Python")]
+    import fake_cuda
+    import on_cpu
+
+    fake_cuda.reset()
+    fake_cuda.library.fake_cuda_set_device(0)
+    fake_cuda.take_low_addresses()
+    for is_counted in (False, True):
+        if is_counted:  # What is loaded before would take minutes.
+            control("--instr=on")
+        for path, direct in (("dispatched", False), ("direct", True)):
+            with contextlib.ExitStack() as stack:
+                for patch in on_cpu.call_ops(direct):
+                    stack.enter_context(patch)
+                for name, call in {"nothing": lambda: None, **make_calls(d)}.items():
+                    repeat(call, 10)
+                    if is_counted:
+                        control("--dump=rest")  # The counts begin afresh.
+                        repeat(call, CALLS)
+                        control(f"--dump={name}, {path}")
+    os._exit(0)
+
+
+def count(d, directory, keep):
+    """Instructions of a call by name."""
+    libraries = os.path.join(ROOT, "build", "test", "fake-cuda")
+    environment = {
+        **os.environ, "LD_LIBRARY_PATH": libraries, "TESSERA_LIBRARY": os.path.join(ROOT, "build", "lib"),
+        "TESSERA_CACHE_DIR": "", "PYTHONPATH": os.path.join(ROOT, "python"), "PYTHONHASHSEED": "0",
+    }  # fmt: skip
+    prefix = os.path.join(directory, "counts")
+    command = [
+        "valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={prefix}", sys.executable, __file__,
+    ]  # fmt: skip
+    process = subprocess.run([*command, "--inside", str(d)], env=environment, capture_output=True, text=True)
+    found = {}
+    for path in glob.glob(prefix + ".*"):
+        text = open(path).read()
+        name = re.search(r"^desc: Trigger: dump (.*)$", text, re.MULTILINE)
+        total = re.search(r"^summary: (\d+)", text, re.MULTILINE)
+        if name and total:
+            found[name[1]] = int(total[1])
+    if keep:
+        print(f"profiles: {prefix}.*", flush=True)
+    if not found:
+        raise SystemExit(process.stderr)
+    nothing = found.pop("nothing, direct")
+    del found["nothing, dispatched"], found["rest"]
+    return {name: round((total - nothing) / CALLS) for name, total in sorted(found.items())}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--d", type=int, default=64, help="head dimension")
+    parser.add_argument("--keep", metavar="DIR", help="for callgrind's profiles, which callgrind_annotate reads")
+    parser.add_argument("--inside", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        run_calls(options.inside)
+    with tempfile.TemporaryDirectory() as directory:
+        found = count(options.d, options.keep or directory, options.keep)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Attention past PyTorch's dispatcher where nobody sees ops: tessera_torch_attention of tessera-c/Torch.h."""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int32, c_void_p
+
+import torch
+
+from .. import _exchange, _library
+from . import _native, _op
+
+_CPU, _CUDA = 1, 2  # DLDeviceType
+# What is looked up in torch in each call costs the host time.
+_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
+_count_dispatch_modes = torch._C._len_torch_dispatch_stack
+_is_function_mode_enabled = torch._C._is_torch_function_mode_enabled
+_get_tracing_state = torch._C._get_tracing_state
+_profiler = torch.autograd.profiler
+
+
+class _Options(ctypes.Structure):
+    """tessera_torch_direct_options"""
+
+    _fields_ = [
+        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * 3),
+        ("get_current_device", c_void_p), ("device_type", c_int32), ("variant", c_char_p),
+    ]  # fmt: skip
+
+
+def _find_current_device():
+    """The address of PyTorch's function for it, None where there is none."""
+    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+    return ctypes.cast(getattr(library, "aoti_torch_get_current_device_index", None), c_void_p).value
+
+
+def make(variant, device_type=_CUDA):
+    """A function for calls of a variant, see tessera_torch_attention; None where PyTorch is too old."""
+    framework = _exchange.create_framework(torch)
+    place = "cuda" if device_type == _CUDA else "cpu"
+    make_empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{place}", None)
+    current_device = _find_current_device() if device_type == _CUDA else None
+    if framework is None or make_empty is None or (device_type == _CUDA and current_device is None):
+        return None
+    # All of these live as long as the process, as the functions do.
+    types = (c_void_p * 3)(*map(id, (torch.float16, torch.bfloat16, torch.float32)))
+    _kept.append(make_empty)
+    options = _Options(framework, id(make_empty), types, current_device, device_type, variant.encode())
+    signatures = {
+        "tessera_torch_direct_create": (c_void_p, POINTER(_Options)),
+        "tessera_torch_attention": (c_void_p, c_void_p, c_void_p, ctypes.c_ssize_t),
+    }
+    library = _library.declare(_library.runtime(), signatures)
+    handle = library.tessera_torch_direct_create(options)
+    return _exchange.make_function("tessera_torch_attention", library.tessera_torch_attention, handle) if handle else None
+
+
+_kept = []
+
+
+class _Functions(dict):
+    """The functions of `make` by variant."""
+
+    def __missing__(self, variant):
+        function = (make(variant) if _op.has_native else None) or (lambda *_: None)
+        self[variant] = function
+        return function
+
+
+functions = _Functions()
+
+
+def is_watched():
+    """Whether anything sees the ops that this thread calls, but by tensors of its own: those, the functions do not take."""
+    return (
+        _is_dynamo_compiling()
+        or _count_dispatch_modes()
+        or _is_function_mode_enabled()
+        or _profiler._is_profiler_enabled
+        or _get_tracing_state() is not None
+    )
+
+
+def call_op(q, k, v, alibi, arguments, return_lse):
+    """Output, and LSE where it is asked for. `arguments` are those of the op from the variant on, as far as they are given."""
+    op = _op.forward if return_lse else _op.inference
+    try:
+        # The op itself refuses tensors that no kernel takes.
+        return op(q, k, v, alibi, *arguments)
+    except RuntimeError as error:
+        raise _native.find_cause(error, q, k, v, alibi) from None
+
+
+def attend_unwatched(q, k, v, alibi, arguments, return_lse):
+    """The same, where nothing sees ops."""
+    results = functions[arguments[0]](q, k, v, alibi, return_lse, arguments)
+    return call_op(q, k, v, alibi, arguments, return_lse) if results is None else results
+
+
+def attend(q, k, v, alibi, arguments, return_lse):
+    """The same, wherever it is."""
+    if not is_watched():
+        results = functions[arguments[0]](q, k, v, alibi, return_lse, arguments)
+        if results is not None:
+            return results
+    return call_op(q, k, v, alibi, arguments, return_lse)

@@ -1,0 +1,238 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s \
+# RUN:   %source/test/Python
+"""Attention past the dispatcher, where nobody sees ops: real PyTorch, tensors of the CPU, and a fake driver."""
+
+import sys
+import threading
+import unittest
+import unittest.mock
+import weakref
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+sys.path.insert(0, sys.argv.pop())
+
+import fake_cuda
+import on_cpu
+import problems
+
+from tessera import _variants
+from tessera.torch import _direct, _native, _op, attention
+
+OPTIONS = (
+    {}, {"causal": True}, {"scale": 0.25}, {"window": (16, 4), "softcap": 2.0}, {"alibi": torch.tensor([1.0, 0.5])},
+    {"return_lse": True}, {"causal": True, "return_lse": True, "alibi": torch.tensor([1.0, 0.5])},
+)  # fmt: skip
+
+
+class SeesFunctions(TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        return function(*arguments, **(named or {}))
+
+
+class SeesOps(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        return function(*arguments, **(named or {}))
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+@unittest.skipUnless(on_cpu.has_native, "PyTorch is older than 2.10")
+class Direct(unittest.TestCase):
+    def setUp(self):
+        fake_cuda.reset()
+        fake_cuda.library.fake_cuda_set_device(0)
+        for patch in on_cpu.call_ops():
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.addCleanup(_native.reset)
+        patch = unittest.mock.patch.object(_direct, "call_op", wraps=_direct.call_op)
+        self.call_op = patch.start()
+        self.addCleanup(patch.stop)
+
+    def count_ops(self, *tensors, call=attention, **options):
+        """How many calls of two go to the op. The first makes its kernel known."""
+        call(*tensors, **options)
+        self.call_op.reset_mock()
+        call(*tensors, **options)
+        call(*tensors, **options)
+        return self.call_op.call_count
+
+    def test_same_results(self):
+        """Shapes, strides and types as of the op, and the same launch."""
+        q, k, v = problems.make(heads=2, d=128, dv=64)
+        turned = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in (q, k, v)]
+        packed = torch.randn(2, 70, 3, 2, 64, dtype=torch.half).unbind(2)
+        for tensors in ((q, k, v), turned, [tensor.transpose(1, 2) for tensor in packed]):
+            for options in OPTIONS:
+                with self.subTest(options, strides=tensors[0].stride()):
+                    with SeesOps():
+                        expected = attention(*tensors, **options)
+                    launch = fake_cuda.last_launch()
+                    self.assertEqual(self.count_ops(*tensors, **options), 0)
+                    results = attention(*tensors, **options)
+                    self.assertEqual(fake_cuda.last_launch(), launch)
+                    self.assertEqual(type(results), type(expected))
+                    if not options.get("return_lse"):
+                        results, expected = [results], [expected]
+                    for result, like in zip(results, expected, strict=True):
+                        self.assertEqual((result.shape, result.stride()), (like.shape, like.stride()))
+                        self.assertEqual((result.dtype, result.requires_grad), (like.dtype, False))
+
+    def test_same_arguments(self):
+        """The scalars and addresses that reach the driver."""
+        q, k, v = problems.make()
+        slopes = torch.ones(2)
+        options = {"window": (16, 3), "softcap": 2.5, "alibi": slopes, "scale": 0.125, "return_lse": True}
+        variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
+        kernel, _, _ = _variants.find_kernel(variant, "bf16", _op.get_sizes(q, k, v))
+        self.assertEqual(self.count_ops(q, k, v, **options), 0)
+        parameters = on_cpu.Parameters(kernel)
+        _, lse = attention(q, k, v, **options)
+        values = {"scale": 0.125, "cap": 2.5, "left": 16, "right": 3}
+        pointers = {"lse": lse.data_ptr(), "slopes": slopes.data_ptr()}
+        self.assertEqual({**parameters.read(), **values, **pointers}, parameters.read())
+
+    def test_ops_are_called_where_they_are_seen(self):
+        tensors = problems.make()
+        self.assertEqual(self.count_ops(*tensors), 0)
+        for mode in (SeesOps(), SeesFunctions(), torch.autograd.profiler.profile()):
+            with self.subTest(type(mode)), mode:
+                self.assertEqual(self.count_ops(*tensors), 2)
+        with self.subTest("vmap"):
+            stacked = [torch.stack((tensor, tensor)) for tensor in tensors]
+            with unittest.mock.patch("warnings.warn"):
+                self.assertEqual(self.count_ops(*stacked, call=torch.vmap(attention)), 2)
+        with self.subTest("subclass"):
+            self.assertEqual(self.count_ops(tensors[0].as_subclass(Subclass), *tensors[1:]), 2)
+            self.assertEqual(self.count_ops(*map(torch.nn.Parameter, tensors), call=torch.no_grad()(attention)), 0)
+        with self.subTest("trace"):
+            traced = torch.jit.trace(attention, tensors, check_trace=False)
+            self.assertIn("tessera_test::attention_inference", str(traced.graph))
+        self.assertEqual(self.count_ops(*tensors), 0)
+
+    def test_compiled_code(self):
+        """Its graphs have the ops."""
+        graphs = []
+
+        def keep(graph, inputs):
+            graphs.append(graph)
+            return graph.forward
+
+        # Code of mocks is not compiled.
+        with unittest.mock.patch.object(_direct, "call_op", self.call_op._mock_wraps):
+            compiled = torch.compile(attention, fullgraph=True, backend=keep)
+            compiled(*problems.make())
+            compiled(*(tensor.requires_grad_() for tensor in problems.make()))
+        seen = [node.target for graph in graphs for node in graph.graph.nodes]
+        self.assertIn(on_cpu.inference, seen)
+        self.assertEqual(len(graphs), 2)
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            self.assertEqual(self.count_ops(*problems.make()), 0)
+            self.assertTrue(attention(*problems.make()).is_inference())
+
+    def test_autocast(self):
+        q, k, v = (tensor.float() for tensor in problems.make())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertEqual(self.count_ops(q, k, v), 0)
+            self.assertIs(attention(q, k, v).dtype, torch.bfloat16)
+
+    def test_gradients(self):
+        q, k, v = (tensor.requires_grad_() for tensor in problems.make())
+        for options in ({}, {"causal": True, "scale": 0.5}, {"return_lse": True}):
+            with self.subTest(options):
+                self.assertEqual(self.count_ops(q, k, v, **options), 0)
+                results = attention(q, k, v, **options)
+                out, *lse = results if options.get("return_lse") else (results,)
+                self.assertTrue(out.requires_grad and all(each.requires_grad for each in lse))
+                saved = out.grad_fn.saved_tensors
+                for tensor, expected in zip(saved[:4], (q, k, v, out)):
+                    self.assertEqual(tensor.data_ptr(), expected.data_ptr())
+                self.assertEqual((saved[4].shape, saved[5]), (out.shape[:3], None))
+        with torch.no_grad():
+            self.assertFalse(attention(q, k, v).requires_grad)
+        with SeesOps():
+            self.assertEqual(self.count_ops(q, k, v), 2)
+
+    def test_what_is_left_to_the_op(self):
+        q, k, v = problems.make()
+        for tensors in (problems.make(keys=0), problems.make(rows=0)):
+            self.assertEqual(self.count_ops(*tensors), 2)
+        self.assertEqual(self.count_ops(q, k, v), 0)
+        _native.reset()
+        attention(q, k, v)
+        self.assertEqual(self.call_op.call_count, 1)
+        # Many shapes, of which each is known from its second call on.
+        for length in range(1, 200):
+            more = problems.make(rows=length)
+            self.assertEqual((self.count_ops(*more), attention(*more).shape), (0, more[0].shape))
+
+    def test_errors(self):
+        q, k, v = problems.make()
+        attention(q, k, v)
+        moved = torch.empty(2, 1, 90, 72, dtype=q.dtype)[..., 4:68]
+        for arguments, exception, text in (
+            ((q[0], k, v), ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
+            ((q.float(), k.float(), v.float()), TypeError, "argument 'q' has type torch.float32; attention takes"),
+            ((q, k, v.half()), TypeError, "argument 'v'"),
+            ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
+            ((q, k[..., 4:], v), ValueError, "argument 'k'"),
+            ((q, moved, v), ValueError, "argument 'k': the address"),
+            ((q, None, v), AttributeError, "NoneType"),
+        ):
+            with self.subTest(text), self.assertRaises(exception) as caught:
+                attention(*arguments)
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaisesRegex(ValueError, "argument 'alibi' is torch.float32 of shape"):
+            attention(q, k, v, alibi=torch.ones(3))
+        with self.assertRaisesRegex(ValueError, "argument 'scale' is 0"):
+            attention(q, k, v, scale=0)
+        function = _direct.functions["attention_fwd CAUSAL=false"]
+        for arguments in ((), (q, k, v, None, False, None), (q, k, v, None, False, ("", "x")), (q, k, v, 1, 0, ("",)),
+                          (q, k, v, None, False, ("", None, 0.0, 1))):
+            self.assertIsNone(function(*arguments))
+
+    def test_references_are_given_back(self):
+        q, k, v = problems.make()
+        slopes = torch.ones(2)
+        for options in ({}, {"return_lse": True}, {"alibi": slopes}):
+            self.assertEqual(self.count_ops(q, k, v, **options), 0)
+            results = attention(q, k, v, **options)
+            kept = [weakref.ref(result) for result in (results if options.get("return_lse") else [results])]
+            counts = [sys.getrefcount(each) for each in (q, k, v, slopes, None, torch.bfloat16)]
+            for _ in range(100):
+                attention(q, k, v, **options)
+            for before, each in zip(counts, (q, k, v, slopes, None, torch.bfloat16)):
+                self.assertLess(abs(sys.getrefcount(each) - before), 50)
+            del results
+            self.assertEqual([reference() for reference in kept], [None] * len(kept))
+        for tensor in (q, k, v, slopes):
+            self.assertEqual(torch._C._storage_Use_Count(tensor.untyped_storage()._cdata), 2)
+
+    def test_threads(self):
+        def run(length):
+            fake_cuda.library.fake_cuda_set_device(0)
+            for _ in range(50):
+                tensors = problems.make(rows=length)
+                shapes.append((attention(*tensors).shape == tensors[0].shape))
+
+        shapes = []
+        for length in range(10, 14):
+            attention(*problems.make(rows=length))
+        self.call_op.reset_mock()
+        threads = [threading.Thread(target=run, args=(length,)) for length in range(10, 14)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((shapes, self.call_op.call_count), ([True] * 200, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

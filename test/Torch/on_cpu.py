@@ -1,0 +1,77 @@
+"""The library's kernels of the ops for tensors of the CPU, which a fake driver launches: for tests and counts of
+instructions without a device. The process runs with the directory of the fake libcuda.so.1 in LD_LIBRARY_PATH."""
+
+import ctypes
+import unittest.mock
+
+import fake_cuda
+import torch
+
+from tessera import _compile
+from tessera.torch import _direct, _native, _op
+
+_library = torch.library.Library("tessera_test", "DEF")
+for _name, _results, _wrap in (
+    ("attention_forward", "(Tensor, Tensor)", _op._with_lse), ("attention_inference", "Tensor", _op._without_lse)
+):  # fmt: skip
+    _library.define(f"{_name}{_op._SIGNATURE} -> {_results}")
+    torch.library.register_fake(f"tessera_test::{_name}", _wrap(_op._make_fake), lib=_library)
+#: False where PyTorch is older than 2.10.
+has_native = _native.register("tessera_test", "CPU")
+forward = torch.ops.tessera_test.attention_forward.default
+inference = torch.ops.tessera_test.attention_inference.default
+_compile_real = _compile.compile
+
+
+def _compile_ptx(source, **options):
+    return _compile_real(source, image="ptx", **options)
+
+
+def compile_without_ptxas():
+    """A patch: what is compiled holds PTX, which takes no assembler."""
+    return unittest.mock.patch.object(_compile, "compile", _compile_ptx)
+
+
+class DirectFunctions(dict):
+    """As those of `_direct`, for tensors of the CPU."""
+
+    def __missing__(self, variant):
+        self[variant] = _direct.make(variant, _direct._CPU)
+        return self[variant]
+
+
+def call_ops(direct=True):
+    """Patches: `attention` calls these ops, or the direct functions where it may."""
+    functions = DirectFunctions() if direct else _NoFunctions()
+    return (
+        unittest.mock.patch.multiple(_op, forward=forward, inference=inference),
+        unittest.mock.patch.object(_direct, "functions", functions),
+        compile_without_ptxas(),
+    )
+
+
+class _NoFunctions(dict):
+    def __missing__(self, variant):
+        return lambda *_: None
+
+
+class Parameters:
+    """What launches of a kernel pass to the driver, recorded from now on."""
+
+    def __init__(self, kernel):
+        # All alternatives of a kernel have the same parameters.
+        described = kernel.alternative(0) if kernel.alternatives else kernel
+        entries = described.description["launch_parameters"]
+        types = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
+        types = [types.get(entry["kind"]) or types.get(entry.get("type")) or ctypes.c_uint64 for entry in entries]
+        self._entries = list(zip(entries, types))
+        fake_cuda.set_parameters(types)
+
+    def read(self):
+        """The scalars and addresses of the last launch by the names of arguments."""
+        found = {}
+        for index, (entry, kind) in enumerate(self._entries):
+            if entry["kind"] in ("scalar", "pointer") and "argument" in entry:
+                value = fake_cuda.last_parameter(index, kind)
+                found[entry["argument"]] = getattr(value, "value", value)
+        return found
