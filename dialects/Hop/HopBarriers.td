@@ -103,6 +103,24 @@ def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
   let hasVerifier = 1;
 }
 
+def Hop_ExchangeOp : Hop_Op<"exchange", [Hop_OnWarpgroups, AllTypesMatch<["own", "theirs"]>]> {
+  let summary = "Sends a tile to the other block of a cluster of two, and arrives for what comes from there";
+  let description = [{
+    One thread of the warpgroup starts bulk copies of `own` to the place that `theirs` has in the other block, where the bytes
+    are counted on its mbarrier (PTX ISA 9.7.9.27.1.1, `.shared::cluster.shared::cta`). It also arrives at the mbarrier of this block,
+    whose phase then waits for as many bytes of `theirs`. Both are of one type. All threads have written `own`, passed a
+    proxy fence and met.
+
+    ```mlir
+    hop.exchange %own, %theirs, %full[%slot] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<2>
+    ```
+  }];
+  let arguments = (ins Hop_SharedMatrix:$own, Hop_SharedMatrix:$theirs, Hop_BarriersType:$barriers, I32:$index);
+  let assemblyFormat =
+    "$own `,` $theirs `,` $barriers `[` $index `]` attr-dict `:` qualified(type($own)) `,` qualified(type($barriers))";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Slots
 //===----------------------------------------------------------------------===//

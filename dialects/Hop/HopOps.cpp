@@ -124,6 +124,23 @@ LogicalResult ConvertLayoutOp::verify() {
   return success();
 }
 
+LogicalResult ColumnsOp::verify() {
+  auto tile = cast<RankedTensorType>(getTile().getType()),
+       part = cast<RankedTensorType>(getPart().getType());
+  bool isPart = tile.getRank() == 2 && part.getRank() == 2 && tile.getElementType().isF32() &&
+                part.getElementType().isF32() && tile.getDimSize(0) == part.getDimSize(0) &&
+                tile.getDimSize(1) % part.getDimSize(1) == 0 && part.getDimSize(1) % 8 == 0 &&
+                tile.getEncoding() == part.getEncoding();
+  if (!isPart || !(!tile.getEncoding() || getLayout(tile).isAccumulator()))
+    return emitOpError("takes columns of an accumulator, a multiple of 8 that divides their "
+                       "number; got ")
+           << part << " of " << tile;
+  if (int64_t parts = tile.getDimSize(1) / part.getDimSize(1);
+      static_cast<int64_t>(getIndex()) >= parts)
+    return emitOpError("names part ") << getIndex() << " of " << parts;
+  return success();
+}
+
 LogicalResult RearrangeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());

@@ -37,6 +37,27 @@ static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
   return success();
 }
 
+/// Refuses an exchange where a cluster has not two blocks.
+static LogicalResult verifyInPair(Operation *op) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  if (!kernel || kernel.getClusterSize() != 2)
+    return op->emitOpError("needs a kernel whose schedule has cluster = 2");
+  return success();
+}
+
+/// Tiles that two blocks write for each other.
+static LogicalResult verifyExchanged(PipeCreateOp pipe) {
+  if (pipe.getMulticast() || pipe.getLeader())
+    return pipe.emitOpError("is written by threads of both blocks, and no load fills it; leave out "
+                            "multicast and with");
+  RankedTensorType tile = pipe.getPipe().getType().getTile();
+  if (holdsValue(tile) || tile.getRank() != 2 || tile.getDimSize(0) % 16 != 0)
+    return pipe.emitOpError("has slots of two tiles, one below the other, of a multiple of 8 rows "
+                            "each; got ")
+           << tile;
+  return verifyInPair(pipe);
+}
+
 LogicalResult PipeCreateOp::verify() {
   if (auto leader = getLeader() ? getLeader().getDefiningOp<PipeCreateOp>() : PipeCreateOp()) {
     if (leader.getLeader())
@@ -49,8 +70,12 @@ LogicalResult PipeCreateOp::verify() {
                                  << " slots and goes with a pipe of "
                                  << leader.getPipe().getType().getSlots() << "; give both as many";
   }
+  if (getExchanged())
+    return verifyExchanged(*this);
   return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
 }
+
+LogicalResult ExchangeOp::verify() { return verifyInPair(*this); }
 
 LogicalResult BarrierArriveOp::verify() {
   if (getCopies() && (getAll() || getBlocks()))

@@ -22,16 +22,22 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
     stands before it and says up to where the slot is read. It has as many slots; both are loaded in bulk, and neither is
     multicast.
 
+    With `exchanged` the two blocks of a cluster write tiles in the same order, each for both (`hop.pipe.acquire`). The
+    upper half of a slot's rows is this block's tile, the lower half the other block's. Threads write the upper half, and what
+    they commit is copied to the other block (`hop.exchange`). A slot is free when the readers of both blocks have given it
+    back. That takes a schedule with `cluster = 2` and halves of a multiple of 8 rows.
+
     ```mlir
     %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>
     %v = hop.pipe.create "v" multicast : !hop.pipe<tensor<128x64xbf16>, 2>
     %scales = hop.pipe.create "scales" with %k : !hop.pipe<tensor<128x64xbf16>, 2> : !hop.pipe<tensor<128xf32>, 2>
+    %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 2>
     ```
   }];
-  let arguments = (ins StrAttr:$label, UnitAttr:$multicast, Optional<Hop_PipeType>:$leader);
+  let arguments = (ins StrAttr:$label, UnitAttr:$multicast, Optional<Hop_PipeType>:$leader, UnitAttr:$exchanged);
   let results = (outs Hop_PipeType:$pipe);
-  let assemblyFormat = "$label (`multicast` $multicast^)? (`with` $leader^ `:` qualified(type($leader)))? attr-dict "
-                       "`:` qualified(type($pipe))";
+  let assemblyFormat = "$label (`multicast` $multicast^)? (`exchanged` $exchanged^)? "
+                       "(`with` $leader^ `:` qualified(type($leader)))? attr-dict `:` qualified(type($pipe))";
   let builders = [OpBuilder<(ins "::mlir::Type":$pipe, "::llvm::StringRef":$label,
                                  CArg<"bool", "false">:$multicast),
                             [{ build($_builder, $_state, pipe, label, multicast, ::mlir::Value()); }]>];

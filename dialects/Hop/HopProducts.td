@@ -127,6 +127,23 @@ def Hop_ConvertLayoutOp : Hop_Op<"convert_layout", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Hop_ColumnsOp : Hop_Op<"columns", [Pure]> {
+  let summary = "Part number `index` of the columns of an accumulator";
+  let description = [{
+    Of f32, as a product makes it: registers that each thread has. The columns of a part are a multiple of 8 and divide those of
+    the tile. It moves nothing.
+
+    ```mlir
+    %right = hop.columns %t[1] : tensor<64x64xf32, #hop.layout<accumulator>>
+      -> tensor<64x32xf32, #hop.layout<accumulator>>
+    ```
+  }];
+  let arguments = (ins Hop_Fragment:$tile, ConfinedAttr<I64Attr, [IntNonNegative]>:$index);
+  let results = (outs Hop_Fragment:$part);
+  let assemblyFormat = "$tile `[` $index `]` attr-dict `:` type($tile) `->` type($part)";
+  let hasVerifier = 1;
+}
+
 def Hop_RearrangeOp : Hop_Op<"rearrange", [Pure]> {
   let summary = "A tile of rank 2 in another layout";
   let description = [{

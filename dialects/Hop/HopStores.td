@@ -127,6 +127,9 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
     alone, at most 7: a slot is given back as soon as its copy is done. Before the role ends, a wait for the copies or a
     copy without `in_flight` comes on every way; a role without is refused.
 
+    With `exchanged` the source is this block's part of a sum over its cluster: a block past the end of the grid stores its part
+    too (`hop-guard-grid-end`).
+
     ```mlir
     hop.bulk_store %mine, %O[%row, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !tile.view<[M, 64], bf16>
     hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
@@ -134,9 +137,10 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   }];
   let arguments = (ins Hop_SharedMatrix:$source, Tile_ViewType:$view, Variadic<Index>:$indices,
                        OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add,
-                       DefaultValuedAttr<I64Attr, "0">:$in_flight);
+                       DefaultValuedAttr<I64Attr, "0">:$in_flight, UnitAttr:$exchanged);
   let assemblyFormat =
-    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? (`in_flight` $in_flight^)? attr-dict `:` "
+    "$source `,` $view `[` $indices `]` (`box` $box^)? (`add` $add^)? (`in_flight` $in_flight^)? "
+    "(`exchanged` $exchanged^)? attr-dict `:` "
     "qualified(type($source)) `,` qualified(type($view))";
   let hasVerifier = 1;
 }

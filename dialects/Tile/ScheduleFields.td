@@ -242,7 +242,12 @@ defvar Tile_ScheduleFields = [
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
     "waits for and hands on (`tile-order-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
-    "`persistent = dynamic` and `cluster = 1`">
+    "`persistent = dynamic` and `cluster = 1`">,
+  ScheduleField<"exchange", OneOf<[0, 1, 2]>, Always<"0">,
+    "with `cluster = 2` and sums in a role of their own, the two blocks add up before memory does: each sends the computed operand "
+    "of the dot to the other, and makes half of the columns for both, so that half as much is added to memory "
+    "(`tile-exchange-sums`). 1 or 2: slots of the pipe of these operands. 0: each block adds by itself. 1 and 2 take "
+    "`placement = apart` or `divided` and `sums = any`">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

@@ -123,20 +123,25 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
     its start. `ticket N from X to Y` waits until ticket N is X, adds, and then makes the ticket Y; who adds last leaves 0.
     `tile-order-sums` writes it.
 
+    With `exchanged` the blocks of a cluster add at the same places in the same order, and may add up before: each stores a
+    part of the columns for all. `tile-exchange-sums` has proved it, on the program of a grid point, and passes that cut loops
+    take its word. A store without `add`, or with a ticket, cannot have it.
+
     ```mlir
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>
     tile.store %l, %L[%b, %h, %row] box [1, 8, 16] : tensor<128xf32>, !tile.view<[B, H, SQ], f32>
     tile.store %part, %sum[%row, %c0] add : tensor<128x64xf32>, !tile.view<[M, 64], f32>
     tile.store %part, %sum[%row, %c0] add ticket %m from %n to %next : tensor<128x64xf32>, !tile.view<[M, 64], f32>
+    tile.store %part, %sum[%row, %c0] add exchanged : tensor<128x64xf32>, !tile.view<[M, 64], f32>
     tile.store %count, %counts[%h] : i32, !tile.view<[H], i32>
     ```
   }];
   // The indices, and behind them what a ticket takes: one list, so that stores without a ticket look as they did before there
   // were any, and programs that a database knows keep their fingerprints.
   let arguments = (ins AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$value, Tile_ViewType:$view, Variadic<Index>:$places,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add, UnitAttr:$ticketed);
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$add, UnitAttr:$ticketed, UnitAttr:$exchanged);
   let assemblyFormat =
-    "$value `,` $view `` custom<StorePlaces>($places, $box, $add, $ticketed) attr-dict `:` type($value) `,` "
+    "$value `,` $view `` custom<StorePlaces>($places, $box, $add, $ticketed) (`exchanged` $exchanged^)? attr-dict `:` type($value) `,` "
     "qualified(type($view))";
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -38,6 +38,7 @@ void buildSchedulePhase(OpPassManager &pm) {
   kernels.addPass(createTileOrderSums());
   addCleanup(kernels);
   kernels.addPass(createTileEvenLoops());
+  kernels.addPass(createTileExchangeSums());
   kernels.addPass(createTileOverlap());
   addCleanup(kernels);
   kernels.addPass(createTileSplitLoops());

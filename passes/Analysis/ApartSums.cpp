@@ -14,6 +14,9 @@ using namespace tessera;
 /// more takes them from those that compute (docs/lab/backward.md).
 static constexpr int64_t mostColumns = 64;
 
+/// Columns of a piece: the widest swizzle, so that its rows lie side by side in shared memory.
+static constexpr int64_t pieceColumns = 32;
+
 /// Whether each role can make `value` for itself.
 static bool isMadeAnew(Value value) {
   Operation *op = value.getDefiningOp();
@@ -71,13 +74,17 @@ static bool hasColumnParts(RankedTensorType tile, int64_t count) {
   return layout && layout->chunks() % count == 0;
 }
 
-SumParts tessera::partsOf(const ApartSum &sum) {
+SumParts tessera::partsOf(const ApartSum &sum, bool exchanged) {
   tile::DotOp dot = sum.dot;
   auto type = cast<RankedTensorType>(dot.getType());
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  int64_t blocks = exchanged ? 2 : 1;
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1) / blocks;
   auto part = [&](int64_t count, bool ofRows) -> SumParts {
     SmallVector<int64_t> shape = {ofRows ? rows / count : rows, ofRows ? columns : columns / count};
-    return {count, ofRows, RankedTensorType::get(shape, type.getElementType())};
+    auto tile = RankedTensorType::get(shape, type.getElementType());
+    if (exchanged && shape[1] % pieceColumns == 0)
+      shape[1] = pieceColumns;
+    return {count, ofRows, tile, RankedTensorType::get(shape, type.getElementType())};
   };
   if (!sum.isDotStored())
     return part(1, true);
@@ -92,7 +99,7 @@ SumParts tessera::partsOf(const ApartSum &sum) {
   int64_t ofColumns = columns / std::min(columns, mostColumns);
   bool isStraight = dot.getB() == load.getResult();
   if (ofRows == 1 && ofColumns > 1 && columns % ofColumns == 0 && isStraight &&
-      hasColumnParts(cast<RankedTensorType>(load.getType()), ofColumns))
+      hasColumnParts(cast<RankedTensorType>(load.getType()), blocks * ofColumns))
     return part(ofColumns, false);
   return part(1, true);
 }

@@ -30,13 +30,22 @@ struct ApartSum {
 };
 
 /// The parts of a sum that the role makes one after the other, so that it gets by with fewer
-/// registers: rows of the result, or columns.
+/// registers: rows of the result, or columns. Where `exchanged`, it makes half of the columns, for
+/// both blocks of a cluster.
 struct SumParts {
   int64_t count;
   bool ofRows;
   mlir::RankedTensorType tile;
+  /// What leaves at a time: a part, or of an exchanged sum a piece of its columns. Their places in
+  /// shared memory leave room for the operands of two blocks.
+  mlir::RankedTensorType stored;
+
+  int64_t pieces() const { return tile.getDimSize(1) / stored.getDimSize(1); }
+
+  /// Parts of the columns that the role makes.
+  int64_t ofColumns() const { return ofRows ? 1 : count; }
 };
-SumParts partsOf(const ApartSum &sum);
+SumParts partsOf(const ApartSum &sum, bool exchanged = false);
 
 /// The sums of `kernel` that a role of its own can make, in program order. Empty where no other dot
 /// would be left.

@@ -6,6 +6,7 @@
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -66,6 +67,14 @@ void IndexDependence::follow(OpOperand &use) {
   for (Region &region : op->getRegions())
     for (Block &block : region)
       markAll(block.getArguments());
+}
+
+bool IndexDependence::isArithmetic(Value value) const {
+  if (value == index || !contains(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && op->getNumRegions() == 0 && isPure(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isArithmetic(operand); });
 }
 
 Value IndexDependence::recompute(Value value, IRMapping &mapping, OpBuilder &builder) const {

@@ -25,8 +25,10 @@ public:
 
   bool contains(mlir::Value value) const { return dependent.contains(value); }
 
-  /// `value` for the index that `mapping` has in place of this one. It comes from the index by
-  /// arithmetic.
+  /// Whether `value` follows from the index by arithmetic alone, which can be done for another one.
+  bool isArithmetic(mlir::Value value) const;
+
+  /// `value` for the index that `mapping` has in place of this one. It is arithmetic.
   mlir::Value recompute(mlir::Value value, mlir::IRMapping &mapping,
                         mlir::OpBuilder &builder) const;
 

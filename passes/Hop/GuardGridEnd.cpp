@@ -64,6 +64,13 @@ private:
     }
   }
 
+  /// Whether `op` stores what its block makes for another one too, which has no other part.
+  static bool isForOthers(Operation *op) {
+    auto store = dyn_cast<tile::StoreOp>(op);
+    auto copy = dyn_cast<hop::BulkStoreOp>(op);
+    return (store && store.getExchanged()) || (copy && copy.getExchanged());
+  }
+
   /// The stores of a role, and its loads of views that the kernel stores.
   static SmallVector<Operation *> orderedAccesses(hop::KernelOp kernel, hop::RoleOp role) {
     llvm::SmallDenseSet<Value> stored;
@@ -71,6 +78,8 @@ private:
     kernel.walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {
+      if (isForOthers(op))
+        return;
       bool loads = tile::loadsFromView(op);
       if (tile::storesToView(op) || isa<hop::BulkStoreOp>(op) ||
           (loads && stored.contains(op->getOperand(0))))

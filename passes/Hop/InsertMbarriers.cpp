@@ -49,12 +49,23 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
     return diag;
   }
 
+  /// One thread of each warpgroup sends what all have written to the other block of a cluster.
+  static LogicalResult checkExchange(hop::PipeCommitOp commit) {
+    auto pipe = commit.getPipe().getDefiningOp<hop::PipeCreateOp>();
+    if (!pipe || !pipe.getExchanged() || isJoined(commit))
+      return success();
+    return commit.emitError("hands a tile to the other block of a cluster before the threads that "
+                            "write it have met; put hop.warpgroup_sync before it");
+  }
+
   /// Slots are carried through loops and conditionals of a role, and through nothing else.
   static LogicalResult checkPlace(Operation *op) {
     if ((op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>()) && leaderOf(op))
       return checkLed(op);
     if (auto release = dyn_cast<hop::PipeReleaseOp>(op); release && leaderOf(release))
       return checkLedRelease(release);
+    if (auto commit = dyn_cast<hop::PipeCommitOp>(op); commit && failed(checkExchange(commit)))
+      return failure();
     if (!cursorOf(op) && !isa<hop::PipeReleaseOp, hop::PipeCommitOp>(op))
       return success();
     hop::PipeType type = cast<hop::PipeType>(op->getOperand(0).getType());

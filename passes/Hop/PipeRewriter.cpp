@@ -61,7 +61,7 @@ private:
   /// Waits until every slot of a ring that other blocks release too is empty: their arrivals must
   /// find this block's shared memory.
   void drain(const Ring &ring, Position position) {
-    if (!ring.multicast)
+    if (!ring.isShared())
       return;
     Location loc = role.getLoc();
     auto waitForAll = [&] {
@@ -181,7 +181,7 @@ private:
     hop::BarrierArriveOp::create(rewriter, release.getLoc(), ring.empty,
                                  indexOfSlot.lookup(release.getTile()),
                                  ring.releasedByAll.contains(role), /*copies=*/false,
-                                 ring.multicast ? rewriter.getI64IntegerAttr(blocks) : nullptr);
+                                 ring.isShared() ? rewriter.getI64IntegerAttr(blocks) : nullptr);
     release.erase();
   }
 
@@ -199,10 +199,33 @@ private:
 
   void rewriteCommit(hop::PipeCommitOp commit) {
     const Ring &ring = rings.find(commit.getPipe())->second;
+    if (ring.exchanged)
+      return rewriteExchange(commit, ring);
     hop::BarrierArriveOp::create(rewriter, commit.getLoc(), ring.full,
                                  indexOfSlot.lookup(commit.getTile()),
                                  ring.committedByAll && !ring.copied, ring.copied,
                                  /*blocks=*/nullptr);
+    commit.erase();
+  }
+
+  /// Each warpgroup sends its rows of the upper half of the slot, and gets as many of the lower
+  /// one.
+  void rewriteExchange(hop::PipeCommitOp commit, const Ring &ring) {
+    Location loc = commit.getLoc();
+    hop::SharedType slot = commit.getTile().getType();
+    int64_t warpgroups = role.getNumWarpgroups();
+    SmallVector<int64_t> shape(slot.getTile().getShape());
+    shape[0] /= blocks * warpgroups;
+    auto part = hop::SharedType::get(rewriter.getContext(),
+                                     RankedTensorType::get(shape, slot.getTile().getElementType()),
+                                     slot.getStoredRows());
+    Value number = role.getBody().getArgument(0);
+    Value below = arith::AddIOp::create(rewriter, loc, number,
+                                        arith::ConstantIndexOp::create(rewriter, loc, warpgroups));
+    Value own = hop::SliceOp::create(rewriter, loc, part, commit.getTile(), number);
+    Value theirs = hop::SliceOp::create(rewriter, loc, part, commit.getTile(), below);
+    hop::ExchangeOp::create(rewriter, loc, own, theirs, ring.full,
+                            indexOfSlot.lookup(commit.getTile()));
     commit.erase();
   }
 

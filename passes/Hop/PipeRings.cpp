@@ -63,8 +63,7 @@ static bool isJoined(hop::PipeReleaseOp release) {
   return false;
 }
 
-/// Whether the threads of each warpgroup have met since they wrote the slot that `commit` hands on.
-static bool isJoined(hop::PipeCommitOp commit) { return haveMetSince<hop::StageOp>(commit); }
+bool tessera::isJoined(hop::PipeCommitOp commit) { return haveMetSince<hop::StageOp>(commit); }
 
 /// The pipe, and those that go with it.
 static SmallVector<hop::PipeCreateOp> groupOf(hop::PipeCreateOp pipe) {
@@ -115,6 +114,7 @@ static Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
   ring.slots = slots;
   ring.isTile = !hop::holdsValue(tile);
   ring.multicast = pipe.getMulticast();
+  ring.exchanged = pipe.getExchanged();
   ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
   ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
   ring.leader = pipe.getLeader();
@@ -135,7 +135,7 @@ static Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
       ring.releasedByAll.insert(role);
     releases += byAll ? role.getNumThreads() : role.getNumWarpgroups();
   }
-  if (ring.multicast)
+  if (ring.isShared())
     releases *= kernel.getClusterSize();
   ring.empty = hop::BarriersOp::create(builder, loc, barriersType, label + ".empty", releases,
                                        IntegerAttr());

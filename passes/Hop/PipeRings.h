@@ -27,6 +27,10 @@ struct Ring {
   bool copied = false;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast = false;
+  /// The blocks of a cluster write it for each other.
+  bool exchanged = false;
+  /// Readers of all blocks give its slots back.
+  bool isShared() const { return multicast || exchanged; }
   /// The pipe whose barriers and places stand for this one's too.
   mlir::Value leader;
 };
@@ -36,6 +40,9 @@ using PipeRings = llvm::MapVector<mlir::Value, Ring>;
 
 /// The pipe that `op`, which fills, reads or gives back a slot of another pipe, goes with; or none.
 mlir::Value leaderOf(mlir::Operation *op);
+
+/// Whether the threads of each warpgroup have met since they wrote the slot that `commit` hands on.
+bool isJoined(hop::PipeCommitOp commit);
 
 /// Writes buffers and barriers before the pipes of `kernel`, which stay.
 PipeRings createRings(hop::KernelOp kernel, llvm::ArrayRef<hop::PipeCreateOp> pipes);

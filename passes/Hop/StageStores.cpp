@@ -109,7 +109,7 @@ void storeThrough(Value memory, tile::StoreOp store, int64_t inFlight = 0) {
   hop::StageOp::create(builder, loc, store.getValue(), memory);
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::BulkStoreOp::create(builder, loc, memory, store.getView(), store.getIndices(),
-                           store.getBoxAttr(), store.getAdd(), inFlight);
+                           store.getBoxAttr(), store.getAdd(), inFlight, store.getExchanged());
   store.erase();
 }
 

@@ -25,6 +25,19 @@ Value Emitter::permuteBytes(Value a, Value b, Value selector) {
 // Layouts
 //===----------------------------------------------------------------------===//
 
+/// A thread has four elements of each 8 columns of its rows, those of each 64 rows side by side.
+void Emitter::emitColumns(hop::ColumnsOp op) {
+  auto whole = cast<RankedTensorType>(op.getTile().getType()),
+       part = cast<RankedTensorType>(op.getPart().getType());
+  const Values source = elements(op.getTile());
+  int64_t ofBlock = whole.getDimSize(1) / 2, ofPart = part.getDimSize(1) / 2;
+  Values results;
+  for (int64_t block = 0; block < whole.getDimSize(0) / hopper::mmaRows; ++block)
+    llvm::append_range(results,
+                       ArrayRef(source).slice(block * ofBlock + op.getIndex() * ofPart, ofPart));
+  bind(op, std::move(results));
+}
+
 LogicalResult Emitter::emitRearrange(hop::RearrangeOp op) {
   auto from = cast<RankedTensorType>(op.getSource().getType()),
        to = cast<RankedTensorType>(op.getType());

@@ -29,6 +29,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
         return success();
       })
       .Case([&](hop::BarrierArriveOp arrive) { return emitArrive(arrive), success(); })
+      .Case([&](hop::ExchangeOp exchange) { return emitExchange(exchange), success(); })
       .Case([&](hop::BulkLoadOp load) { return emitBulkLoad(load), success(); })
       .Case([&](hop::L2PrefetchOp prefetch) { return emitL2Prefetch(prefetch), success(); })
       .Case([&](hop::BulkStoreOp store) { return emitBulkStore(store), success(); })
@@ -160,6 +161,35 @@ void Emitter::emitArrive(hop::BarrierArriveOp op) {
   assembly("{\n.reg .pred signals;\nsetp.lt.u32 signals, $1, " + Twine(*op.getBlocks()) +
                ";\n@signals mbarrier.arrive.shared::cluster.b64 _, [$0];\n}",
            "r,r", {remote, thread.inGroup}, {});
+}
+
+/// Copies between the blocks are of the async proxy, as the products are that read them, and who
+/// waits for their bytes sees them. Those that come before this block arrives are counted too.
+void Emitter::emitExchange(hop::ExchangeOp op) {
+  SharedPlace own = sharedTiles.find(op.getOwn())->second;
+  SharedPlace theirs = sharedTiles.find(op.getTheirs())->second;
+  RankedTensorType tile = op.getOwn().getType().getTile();
+  int64_t chunkColumns = own.layout.chunkColumns();
+  int64_t chunks = llvm::divideCeil(tile.getDimSize(1), chunkColumns);
+  int64_t bytes = tile.getDimSize(0) * own.layout.swizzle;
+  Value barrier = barrierAddress(op.getBarriers(), op.getIndex());
+  onCopyingThread(/*condition=*/Value(), [&] {
+    Value other = LLVM::XOrOp::create(builder, loc, clusterRank(), i32(1));
+    auto atOther = [&](Value address) {
+      return assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", {address, other},
+                      TypeRange(builder.getI32Type()))
+          .front();
+    };
+    Value target = atOther(theirs.address), remote = atOther(barrier);
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      int64_t offset = chunk * own.layout.chunkBytes();
+      assembly("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], "
+               "$2, [$3];",
+               "r,r,r,r", {add(target, offset), add(own.address, offset), i32(bytes), remote}, {});
+    }
+    assembly("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [$0], $1;", "r,r",
+             {barrier, i32(chunks * bytes)}, {});
+  });
 }
 
 /// Coordinates of a copy, innermost first. `chunk` counts chunks from the tile's first column.

@@ -150,6 +150,7 @@ private:
   // Elements of 8 bits: EmitBytes.cpp.
   mlir::Value permuteBytes(mlir::Value a, mlir::Value b, mlir::Value selector);
   mlir::LogicalResult emitRearrange(hop::RearrangeOp op);
+  void emitColumns(hop::ColumnsOp op);
   Values exchangePairs(mlir::ValueRange words);
   void joinPairs(llvm::MutableArrayRef<mlir::Value> words);
   mlir::Value swizzledAddress(const SharedPlace &tile, mlir::Value row, mlir::Value column);
@@ -248,6 +249,7 @@ private:
   void emitFlag(hop::FlagOp op);
   mlir::Value valueAddress(mlir::Value buffer, mlir::Value index);
   void emitSlotMulticast(hop::SlotMulticastOp op);
+  void emitExchange(hop::ExchangeOp op);
   void emitArrive(hop::BarrierArriveOp op);
   void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);

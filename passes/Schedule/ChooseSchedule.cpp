@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/PipeNumbers.h"
@@ -327,6 +328,9 @@ private:
     if (requested.getSums() == SumsKind::fixed)
       if (OrderedSums sums = findOrderedSums(kernel); sums.refused)
         return sums.refused->emitError(sums.refusal) << "; use sums = any";
+    if (exchangesSums(requested.getFields()))
+      if (ExchangedSums sums = findExchangedSums(kernel); sums.refused)
+        return sums.refused->emitError(sums.refusal) << "; use exchange = 0";
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
     if (!speculation && speculate == true)

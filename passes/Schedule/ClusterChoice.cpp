@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Schedule/EvenLoops.h"
 #include "passes/Schedule/ScheduleSearch.h"
@@ -66,6 +67,25 @@ const ScheduleSearch::ClusterSharing &ScheduleSearch::shareInCluster(int64_t clu
   if (isNew)
     known->second = findSharing(kernel, cluster);
   return known->second;
+}
+
+std::optional<std::string> ScheduleSearch::rejectExchange(const ScheduleFields &requested) const {
+  if (!exchangesSums(requested))
+    return std::nullopt;
+  if (requested.cluster != exchangingBlocks)
+    return llvm::formatv("the blocks of a cluster of two make sums together; use cluster = {0} or "
+                         "exchange = 0",
+                         exchangingBlocks)
+        .str();
+  if (requested.sums == SumsKind::fixed)
+    return "each element gets the sum of two blocks at once, in no order that is fixed; use sums = "
+           "any or exchange = 0";
+  if (requested.store == StoreKind::writer)
+    return "a reducer stores what it makes for the other block itself; use store = tma or direct, "
+           "or exchange = 0";
+  if (ExchangedSums found = findExchangedSums(kernel); found.refused)
+    return "a store " + found.refusal + "; use exchange = 0";
+  return std::nullopt;
 }
 
 bool ScheduleSearch::ClusterSharing::runsAhead(const StageCounts &stages, int64_t overlap) const {

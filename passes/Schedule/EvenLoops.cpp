@@ -1,7 +1,6 @@
 //===- EvenLoops.cpp - Loops whose loads are made alike in a cluster ------===//
 
 #include "passes/Schedule/EvenLoops.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/GridOrder.h"
 
 using namespace mlir;
@@ -11,16 +10,6 @@ using namespace tessera::tile;
 SmallVector<LoadOp> tessera::pipedLoads(scf::ForOp loop) {
   return llvm::filter_to_vector(loop.getBody()->getOps<LoadOp>(),
                                 [](LoadOp load) { return load.getPipe().has_value(); });
-}
-
-/// Whether `value` follows from the index by arithmetic alone, which can be done for another one.
-static bool isArithmetic(Value value, const IndexDependence &dependence, Value index) {
-  if (value == index || !dependence.contains(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  return op && op->getNumRegions() == 0 && isPure(op) &&
-         llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return isArithmetic(operand, dependence, index); });
 }
 
 /// Why `loop` cannot load as many tiles in each block of a cluster as in the one where it runs
@@ -34,7 +23,7 @@ static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDepende
     return "its first iteration does too; a loop that starts alike for all tiles would work";
   if (dependence.getVaryingControl(loop))
     return "so does what is around it";
-  if (!isArithmetic(upper, dependence, index))
+  if (!dependence.isArithmetic(upper))
     return "its upper bound takes more than arithmetic";
   Trend trend = trendOf(upper, index);
   if (trend != Trend::Increasing && trend != Trend::Decreasing)

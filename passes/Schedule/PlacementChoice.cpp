@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -210,6 +211,9 @@ std::optional<std::string> ScheduleSearch::rejectLead(const Candidate &candidate
 
 /// Why `candidate` cannot have dots in roles with different programs.
 std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &candidate) {
+  if (candidate.fields.placement == PlacementKind::rows && exchangesSums(candidate.fields))
+    return "the blocks of a cluster make sums together in a role of their own; use placement = "
+           "apart or divided, or exchange = 0";
   if (candidate.fields.placement == PlacementKind::rows)
     return std::nullopt;
   bool isDivided = candidate.isDivided();

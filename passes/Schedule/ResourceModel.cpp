@@ -6,6 +6,7 @@
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
@@ -169,14 +170,16 @@ SmallVector<StoredTile> tessera::storedTiles(KernelOp kernel) {
 
 /// What a role that makes sums gets and hands on: a pipe for the operands of those that are added
 /// to one view, and room for their parts where they leave in bulk.
-static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
+static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryUse &use) {
+  StoreKind store = *fields.store;
+  bool exchanged = exchangesSums(fields);
   llvm::SetVector<std::pair<Value, Type>> operands;
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
-    SumParts own = partsOf(sum);
-    parts[{sum.store.getView(), own.tile}][sum.store->getBlock()] += own.count;
+    SumParts own = partsOf(sum, exchanged);
+    parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.count * own.pieces();
   }
   for (auto &[place, counts] : parts) {
     bool takesTurns = llvm::any_of(counts, [](auto &count) { return count.second % 2 == 0; });
@@ -188,9 +191,19 @@ static void addSums(KernelOp kernel, StoreKind store, SharedMemoryUse &use) {
       use.barriers += places * 2 * hopper::mbarrierBytes;
   }
   for (auto [view, type] : operands) {
-    use.operands += slotsOfSums * llvm::alignTo(tileBytes(type), hopper::tileAlignment);
-    use.barriers += slotsOfSums * 2 * hopper::mbarrierBytes;
+    int64_t slots = exchanged ? *fields.exchange : slotsOfSums;
+    int64_t bytes = tileBytes(type) * (exchanged ? exchangingBlocks : 1);
+    use.operands += slots * llvm::alignTo(bytes, hopper::tileAlignment);
+    use.barriers += slots * 2 * hopper::mbarrierBytes;
   }
+}
+
+/// The bytes of what a block loads of the other block's `tile`, of which it multiplies half.
+static int64_t bytesOfTheirs(const PipedTile &tile, ArrayRef<ApartSum> exchanged) {
+  for (const ApartSum &sum : exchanged)
+    if (llvm::is_contained(tile.loads, loadedOperand(DotOp(sum.dot).getB())))
+      return llvm::alignTo(tileBytes(theirHalf(sum)), hopper::tileAlignment);
+  return 0;
 }
 
 /// What stores take that leave in bulk: places of their own, or slots of a writer.
@@ -229,16 +242,20 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
                                          int64_t outerStages, const ScheduleFields &fields) {
   SharedMemoryUse use;
+  SmallVector<ApartSum> exchanged;
+  if (exchangesSums(fields) && fields.placement != PlacementKind::rows)
+    exchanged = findExchangedSums(kernel).sums;
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.countSlots(stages, loopTiles, outerStages);
-    use.tiles += slots * tile.bytes;
-    use.barriers += slots * 2 * hopper::mbarrierBytes;
+    int64_t theirs = bytesOfTheirs(tile, exchanged);
+    use.tiles += slots * (tile.bytes + theirs);
+    use.barriers += slots * (theirs ? 4 : 2) * hopper::mbarrierBytes;
   }
   if (fields.loads == LoadKind::pipe)
     addFetched(kernel, stages, loopTiles, use);
   if (fields.placement != PlacementKind::rows)
-    addSums(kernel, *fields.store, use);
+    addSums(kernel, fields, use);
   else
     addStores(kernel, outerStages, fields, use);
   addWalk(kernel, fields, use);

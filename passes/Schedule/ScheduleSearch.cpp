@@ -425,6 +425,10 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
     rejections.push_back({"placement = divided", dotDivisions[2].second});
     return false;
   }
+  if (std::optional<std::string> reason = rejectExchange(requested)) {
+    rejections.push_back({llvm::formatv("exchange = {0}", *requested.exchange).str(), *reason});
+    return false;
+  }
   int64_t cluster = *requested.cluster;
   if (const std::optional<std::string> &refusal = shareInCluster(cluster).refusal) {
     rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *refusal});

@@ -318,6 +318,36 @@ def TileEvenLoops : Pass<"tile-even-loops", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileExchangeSums : Pass<"tile-exchange-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Lets the two thread blocks of a cluster add up what they add to one place of memory";
+  let description = [{
+    For `exchange = 1` or `2`. The sums that a role of its own makes (`placement = apart` or `divided`): a dot of a computed tile
+    whose result only leaves by a store that adds it. Where the place of the store, and how often it runs, do not depend on the
+    first grid index within a cluster of two, both blocks add to the same tiles in the same order. Then each needs to add half of
+    the columns only, for both:
+
+        block 0 adds    A0 B0[:, left] + A1 B1[:, left]
+        block 1 adds    A0 B0[:, right] + A1 B1[:, right]
+
+    Such stores are marked `exchanged`. The proof is made while loops are whole: later passes cut them where a mask changes, at
+    places that may differ from block to block, but keep the order of the stores. `tile-warp-specialize` lets the blocks send
+    each other the computed operands, A, and load half of the columns of the other's B. B is loaded at a place that
+    follows from the first grid index by arithmetic, and is of twice as many chunks of columns as the parts that are made of it.
+
+    ```mlir
+    scf.for %j = %c0 to %blocks step %c1 {
+      %dq = tile.dot %ds, %k : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+      tile.store %dq, %DQ[%j, %c0] add : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+    }
+    // becomes
+    scf.for %j = %c0 to %blocks step %c1 {
+      %dq = tile.dot %ds, %k : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+      tile.store %dq, %DQ[%j, %c0] add exchanged : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+    }
+    ```
+  }];
+}
+
 def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let summary = "Runs the dots of some iterations under the elementwise work of another";
   let description = [{

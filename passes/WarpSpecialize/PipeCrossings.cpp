@@ -7,6 +7,9 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
 using namespace mlir;
@@ -36,6 +39,11 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     writeFetch(load, info, builder);
   else
     writeWait(load.getResult(), info, builder);
+  if (info.theirs && spec.sums) {
+    waits.push_back(
+        hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info.theirs), info.theirs));
+    theirs[load.getResult()] = waits.back().getTile();
+  }
   return success();
 }
 
@@ -76,12 +84,62 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   }
   hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()),
                           wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr());
+  if (info.theirs)
+    writeTheirFill(load, info, inner);
+}
+
+/// Loads what this block multiplies of the tile that the other block of the cluster loads here.
+/// There is none past the end of the grid: zeros, as no row of the view is before the first one.
+void Slicer::writeTheirFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
+  Location loc = load.getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto kernel = load->getParentOfType<tile::KernelOp>();
+  Value index = kernel.getGridIndex(0);
+  Value neighbour = arith::XOrIOp::create(builder, loc, whole.lookup(index), constant(1));
+  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, neighbour,
+                                       countTiles(kernel.getGridDim(0), builder, loc));
+  IRMapping known;
+  known.map(index, neighbour);
+  SmallVector<Value> place = llvm::map_to_vector(
+      load.getIndices(), [&](Value value) { return theirsOf(value, known, builder); });
+  Value &row = place[place.size() - 2], &column = place.back();
+  row = arith::SelectOp::create(builder, loc, exists, row, constant(-info.theirTile.getDimSize(0)));
+  Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+  Value half = arith::MulIOp::create(builder, loc, rank, constant(info.theirTile.getDimSize(1)));
+  column = arith::AddIOp::create(builder, loc, column, half);
+  hop::PipeLoadOp::create(builder, loc, info.theirs, whole.lookup(load.getView()), place,
+                          load.getBoxAttr(), /*alike=*/UnitAttr());
+}
+
+/// `value` as the other block of the cluster has it: what arithmetic makes of what it has.
+Value Slicer::theirsOf(Value value, IRMapping &known, OpBuilder &builder) {
+  if (Value found = known.lookupOrNull(value))
+    return found;
+  Value own = whole.lookupOrDefault(value);
+  Operation *op = value.getDefiningOp();
+  bool differs = false;
+  if (op && op->getNumRegions() == 0 && isPure(op))
+    for (Value operand : op->getOperands())
+      differs |= theirsOf(operand, known, builder) != whole.lookupOrDefault(operand);
+  known.map(value, differs ? builder.clone(*op, known)->getResult(0) : own);
+  return known.lookup(value);
 }
 
 void Slicer::writeWait(Value tile, PipeInfo &info, OpBuilder &builder) {
-  auto wait = hop::PipeWaitOp::create(builder, tile.getLoc(), slotType(info.pipe), info.pipe);
-  operands[tile] = {wait.getTile(), false};
+  Location loc = tile.getLoc();
+  auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
   waits.push_back(wait);
+  operands[tile] = {wait.getTile(), false};
+  if (!info.isExchanged)
+    return;
+  auto half = [&](int64_t number) {
+    return partOf(wait.getTile(), /*ofColumns=*/false, exchangingBlocks,
+                  arith::ConstantIndexOp::create(builder, loc, number), loc, builder);
+  };
+  operands[tile].tile = half(0);
+  theirs[tile] = half(1);
 }
 
 /// Reads a tile that the next load of its pipe takes.
@@ -102,7 +160,7 @@ void Slicer::writeCrossing(Operation *op, PipeInfo &info, OpBuilder &builder) {
   if (plan.division->takesIntoRegisters(*spec.part, op))
     whole.map(op->getResult(0),
               hop::FetchOp::create(builder, op->getLoc(), typeOf(op->getResult(0)),
-                                   waits.back().getTile())
+                                   operands.find(op->getResult(0))->second.tile)
                   .getTile());
 }
 
@@ -196,7 +254,9 @@ void Slicer::writeLate(Operation *op, OpBuilder &builder) {
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
 void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder) {
   Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
-  hop::StageOp::create(builder, loc, value, sliceOf(slot, /*ofColumns=*/false, loc, builder));
+  int64_t parts = rows.getParts() * (info.isExchanged ? exchangingBlocks : 1);
+  hop::StageOp::create(builder, loc, value,
+                       partOf(slot, /*ofColumns=*/false, parts, warpgroup, loc, builder));
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
@@ -266,14 +326,26 @@ Value Slicer::partOfNumbers(Value value, int64_t rows, const IRMapping &part, Op
 
 SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
                                    OpBuilder &builder) {
+  Location loc = store.getLoc();
   SmallVector<Value> indices = wholeOf(store.getIndices());
+  auto move = [&](bool rows, Value offset) {
+    Value &moved = indices[indices.size() - (rows ? 2 : 1)];
+    moved = arith::AddIOp::create(builder, loc, moved, offset);
+  };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  if (sum && plan.exchanges) {
+    SumParts parts = partsOf(*sum, plan.exchanges);
+    Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+    move(/*rows=*/false,
+         arith::MulIOp::create(builder, loc, rank,
+                               constant(parts.ofColumns() * parts.tile.getDimSize(1))));
+  }
   if (number == 0)
     return indices;
-  SumParts parts = partsOf(*sum);
-  Value &moved = indices[indices.size() - (parts.ofRows ? 2 : 1)];
-  Value offset = arith::ConstantIndexOp::create(builder, store.getLoc(),
-                                                number * parts.tile.getDimSize(!parts.ofRows));
-  moved = arith::AddIOp::create(builder, store.getLoc(), moved, offset);
+  SumParts parts = partsOf(*sum, plan.exchanges);
+  move(parts.ofRows, constant(number * parts.tile.getDimSize(!parts.ofRows)));
   return indices;
 }
 
@@ -293,29 +365,65 @@ void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
                               whole.lookupOrDefault(store.getTo()), /*condition=*/Value());
 }
 
+/// The product of part `number` of a sum; where the blocks of a cluster make it together, with that
+/// of the other block's operands behind it.
+Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder) {
+  tile::DotOp dot = sum.dot;
+  Location loc = dot.getLoc();
+  SumParts parts = partsOf(sum, plan.exchanges);
+  Operand a = operands.find(dot.getA())->second, b = operands.find(dot.getB())->second;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  int64_t ofRows = parts.ofRows ? parts.count : 1, ofColumns = parts.ofColumns();
+  Value row = constant(parts.ofRows ? number : 0), column = constant(parts.ofRows ? 0 : number);
+  auto multiply = [&](Value left, Value right, Value acc, int64_t columns, Value at) -> Value {
+    return hop::MmaOp::create(
+        builder, loc, parts.tile, partOf(left, a.transposed, ofRows, row, loc, builder),
+        partOf(right, !b.transposed, columns, at, loc, builder), acc, a.transposed, b.transposed);
+  };
+  if (!plan.exchanges)
+    return multiply(a.tile, b.tile, /*acc=*/Value(), ofColumns, column);
+  Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+  Value first = arith::MulIOp::create(builder, loc, rank, constant(ofColumns));
+  Value own = multiply(a.tile, b.tile, /*acc=*/Value(), exchangingBlocks * ofColumns,
+                       arith::AddIOp::create(builder, loc, first, column));
+  return multiply(theirs.lookup(sum.operand->getResult(0)),
+                  theirs.lookup(loadedOperand(dot.getB()).getResult()), own, ofColumns, column);
+}
+
+/// Adds part `number` of a sum to memory, as a whole or piece by piece.
+void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder) {
+  tile::StoreOp store = sum.store;
+  Location loc = store.getLoc();
+  SumParts parts = partsOf(sum, plan.exchanges);
+  SmallVector<Value> place = placeOf(store, &sum, number, builder);
+  for (int64_t i = 0; i < parts.pieces(); ++i) {
+    Value piece = part;
+    if (parts.pieces() > 1)
+      piece = hop::ColumnsOp::create(builder, loc, parts.stored, part, i);
+    SmallVector<Value> at = place;
+    if (i > 0)
+      at.back() = arith::AddIOp::create(
+          builder, loc, at.back(),
+          arith::ConstantIndexOp::create(builder, loc, i * parts.stored.getDimSize(1)));
+    tile::StoreOp::create(builder, loc, piece, whole.lookup(store.getView()), at,
+                          store.getBoxAttr(), store.getAdd(), /*ticketed=*/false, plan.exchanges);
+  }
+}
+
 /// Makes the parts of a sum one after the other, and adds each to memory.
 void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
-  tile::DotOp dot = sum.dot;
   tile::StoreOp store = sum.store;
-  SumParts parts = partsOf(sum);
-  Operand a = operands.find(dot.getA())->second, b = operands.find(dot.getB())->second;
-  Location loc = dot.getLoc();
-  for (int64_t i = 0; i < parts.count; ++i) {
-    Value number = arith::ConstantIndexOp::create(builder, loc, i), left = a.tile, right = b.tile;
-    if (parts.ofRows)
-      left = partOf(left, a.transposed, parts.count, number, loc, builder);
-    else
-      right = partOf(right, !b.transposed, parts.count, number, loc, builder);
-    Value part = hop::MmaOp::create(builder, loc, parts.tile, left, right, /*acc=*/Value(),
-                                    a.transposed, b.transposed);
+  for (int64_t i = 0, count = partsOf(sum, plan.exchanges).count; i < count; ++i) {
+    Value part = writeProduct(sum, i, builder);
     if (plan.isPiped(store)) {
       writeTile(store.getLoc(), part, plan.pipeOf(store), builder);
       continue;
     }
     if (i == 0)
       writeTicketWait(store, builder);
-    tile::StoreOp::create(builder, store.getLoc(), part, whole.lookup(store.getView()),
-                          placeOf(store, &sum, i, builder), store.getBoxAttr(), store.getAdd());
+    writePieces(sum, i, part, builder);
   }
   if (!plan.isPiped(store))
     writeTicketPass(store, builder);

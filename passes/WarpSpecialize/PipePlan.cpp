@@ -292,9 +292,18 @@ void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
   }
 }
 
+/// What a slot of the operands of `sum` holds: a tile, and below it the other block's.
+static RankedTensorType slotOfOperand(const ApartSum &sum, bool exchanged) {
+  auto type = cast<RankedTensorType>(sum.operand->getResult(0).getType());
+  if (!exchanged)
+    return type;
+  return RankedTensorType::get({exchangingBlocks * type.getDimSize(0), type.getDimSize(1)},
+                               type.getElementType());
+}
+
 /// The pipe of the operands of the sums that are added to the view of `sum`.
 static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePlan &plan) {
-  auto type = cast<RankedTensorType>(sum.operand->getResult(0).getType());
+  RankedTensorType type = slotOfOperand(sum, plan.exchanges);
   Value view = tile::StoreOp(sum.store).getView();
   auto isAlike = [&](const ApartSum &other) {
     return plan.isPiped(other.operand) && plan.pipeOf(other.operand).tile == type &&
@@ -346,13 +355,31 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
   return success();
 }
 
+/// Has half of the other block's operand loaded for `sum`, beside the own one.
+static LogicalResult planExchange(tile::KernelOp kernel, const ApartSum &sum, PipePlan &plan) {
+  tile::StoreOp store = sum.store;
+  if (kernel.getScheduleFields().store == tile::StoreKind::writer)
+    return store.emitError("is made by a writer, and a reducer stores itself what it makes for the "
+                           "other block of a cluster (exchange = 1 or 2); use store = tma");
+  if (!store.getExchanged())
+    return store.emitError("is not known to add at the same places in both blocks of a cluster "
+                           "(exchange = 1 or 2); run tile-exchange-sums first");
+  plan.pipeOf(loadedOperand(tile::DotOp(sum.dot).getB())).theirTile = theirHalf(sum);
+  return success();
+}
+
 LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.sums = findApartSums(kernel);
+  tile::ScheduleFields schedule = kernel.getScheduleFields();
+  plan.exchanges = exchangesSums(schedule);
+  int64_t slots = plan.exchanges ? *schedule.exchange : slotsOfSums;
   if (plan.sums.empty())
     return kernel.emitError("has no dot of a computed tile, beside other dots of a loop, whose "
                             "result only leaves by a store that adds it (placement = apart); use "
                             "placement = rows");
   for (const ApartSum &sum : plan.sums) {
+    if (plan.exchanges && failed(planExchange(kernel, sum, plan)))
+      return failure();
     if (plan.isPiped(sum.operand))
       continue;
     PipeInfo &info = operandPipe(kernel, sum, plan);
@@ -360,9 +387,10 @@ LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
       tile::DotOp(sum.dot).emitRemark("runs in a role of its own, a reducer, as its result only "
                                       "leaves by a store that adds it; its computed operand "
                                       "crosses from the consumers as '")
-          << info.label << "', in " << slotsOfSums << " slots of " << info.tile;
+          << info.label << "', in " << slots << " slots of " << info.tile;
     info.isComputed = true;
-    info.slots = slotsOfSums;
+    info.isExchanged = plan.exchanges;
+    info.slots = slots;
   }
   return success();
 }

@@ -11,9 +11,9 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/DotDivision.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -46,6 +46,11 @@ struct PipeInfo {
   bool isFetched = false;
   /// The threads of the role that fills it copy rows that numbers name.
   bool isGathered = false;
+  /// Each of its slots has the tiles of both blocks of a cluster, this one's first.
+  bool isExchanged = false;
+  /// What this block multiplies of the other block's tile; it comes through a pipe beside.
+  mlir::RankedTensorType theirTile;
+  mlir::Value theirs;
   /// Tiles are loaded a step before they are taken (`ahead` of tile.load).
   bool isAhead = false;
   /// Slots, where the schedule does not say.
@@ -62,6 +67,8 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
+  /// The blocks of a cluster make these together.
+  bool exchanges = false;
   /// The operands of sums are handed over behind the other dots that read them, and under these.
   bool handsOverLate = false;
   /// What a role of its own converts, by the last operation of each.

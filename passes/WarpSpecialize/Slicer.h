@@ -13,6 +13,8 @@
 //   | operand of a sum      | the same, where it is made | an operand of hop.mma           |
 //   | tile of another       | the same, where it is made | hop.fetch before its first use, |
 //   | consumer              |                            | or an operand of hop.mma        |
+//   | operand of a sum that | the same, for both blocks  | the second operand of another  |
+//   | blocks exchange       |                            | hop.mma                        |
 //   | operand, converted    | hop.fetch, what computes   | an operand of hop.mma           |
 //   |                       | it, hop.stage, in parts    |                                 |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
@@ -83,6 +85,8 @@ private:
     return llvm::map_to_vector(values, [&](Value value) { return whole.lookupOrDefault(value); });
   }
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
+  void writeTheirFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  Value theirsOf(Value value, mlir::IRMapping &known, OpBuilder &builder);
   void writePeek(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeLate(mlir::Operation *op, OpBuilder &builder);
   void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
@@ -101,6 +105,8 @@ private:
   llvm::SmallVector<Value> placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
                                    OpBuilder &builder);
   void writeSum(const ApartSum &sum, OpBuilder &builder);
+  void writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder);
+  Value writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void writeCrossing(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void sinkCrossings();
@@ -132,6 +138,7 @@ private:
   mlir::IRMapping whole; ///< every value; in a warpgroup's share where it is partitioned
   mlir::IRMapping share; ///< the share of tiles that are made anew for each use
   llvm::DenseMap<Value, Operand> operands;
+  llvm::DenseMap<Value, Value> theirs; ///< what the other block of a cluster has of an operand
   llvm::SmallVector<hop::PipeWaitOp> waits;
   llvm::SmallVector<hop::PipeWaitOp> crossings; ///< those for tiles of other consumers
   llvm::DenseSet<mlir::Operation *> handedOver; ///< operands of sums, behind the dots of this role

@@ -317,6 +317,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                                      : info.inLoop ? schedule.stages->of(info.loopIndex)
                                                    : *schedule.outerStages);
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
+      info.pipe.getDefiningOp<hop::PipeCreateOp>().setExchanged(info.isExchanged);
+      if (info.theirTile)
+        info.theirs = hop::PipeCreateOp::create(
+            builder, loc, hop::PipeType::get(builder.getContext(), info.theirTile, type.getSlots()),
+            info.label + ".theirs");
       if (!info.isTransposed)
         continue;
       auto turned = RankedTensorType::get({info.tile.getDimSize(1), info.tile.getDimSize(0)},

@@ -115,6 +115,8 @@ hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.
 ^bb0(%k: !tile.view<[N, 64], bf16>, %m: index):
   // CHECK: hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
   %p = hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
+  // CHECK: hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 2>
+  %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 2>
   %b = hop.buffer "k" : !hop.buffer<tensor<64x64xbf16>, 2>
   %v = hop.buffer "tiles" : !hop.buffer<tensor<1xi32>, 2>
   %full = hop.barriers "k.full" count 1 : !hop.barriers<2>
@@ -135,6 +137,31 @@ hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.
     hop.barrier.arrive %full[%zero] all blocks 1 : !hop.barriers<2>
     // CHECK: hop.slot_multicast %{{.*}}, %{{.*}}, %{{.*}}[%{{.*}}] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
     hop.slot_multicast %zero, %v, %full[%zero] : !hop.buffer<tensor<1xi32>, 2>, !hop.barriers<2>
+  }
+}
+
+// CHECK-LABEL: hop.kernel @exchange
+hop.kernel @exchange attributes {argument_names = ["y"], argument_types = [!tile.view<[N, 64], f32>],
+    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%y: !tile.view<[N, 64], f32>, %m: index):
+  %b = hop.buffer "ds" : !hop.buffer<tensor<128x64xbf16>, 1>
+  %st = hop.staging "y" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  %full = hop.barriers "ds.full" count 1 : !hop.barriers<1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %own = hop.slice %t[%c0] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    %theirs = hop.slice %t[%c1] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    // CHECK: hop.columns %{{.*}}[1] : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64x32xf32, #hop.layout<accumulator>>
+    %all = arith.constant dense<1.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    %right = hop.columns %all[1] : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64x32xf32, #hop.layout<accumulator>>
+    // CHECK: hop.exchange %{{.*}}, %{{.*}}, %{{.*}}[%{{.*}}] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<1>
+    hop.exchange %own, %theirs, %full[%zero] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<1>
+    // CHECK: hop.bulk_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] add exchanged : !hop.shared
+    hop.bulk_store %st, %y[%m, %c0] add exchanged : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[N, 64], f32>
   }
 }
 
@@ -159,7 +186,7 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
 
 // CHECK-LABEL: hop.kernel @rows
 hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!tile.view<[B, M], f32>, !tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, loads = pipe, transpose = own, transposer_warps = 4, sums = any>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0>} {
 ^bb0(%l: !tile.view<[B, M], f32>, %s: !tile.view<[M, 64], f32>, %m: index):
   // CHECK: hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
   %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>

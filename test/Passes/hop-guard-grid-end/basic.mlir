@@ -37,6 +37,28 @@ hop.kernel @whole attributes {argument_names = ["x"], argument_types = [!tile.vi
   }
 }
 
+// What a block makes for the other one of its cluster too is stored past the end as well.
+// CHECK-LABEL: hop.kernel @exchanged
+// CHECK: hop.stage
+// CHECK-NOT: scf.if
+// CHECK: hop.bulk_store %{{.*}} add exchanged
+// CHECK: scf.if
+// CHECK-NEXT: hop.bulk_store
+hop.kernel @exchanged attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %staging = hop.staging "x" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = arith.constant dense<1.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    hop.stage %t, %staging : tensor<64x64xf32, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xf32>, rows = 64>
+    hop.warpgroup_sync
+    hop.bulk_store %staging, %x[%c0, %c0] add exchanged : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+    hop.bulk_store %staging, %x[%c0, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+  }
+}
+
 // A load of what any role stores, in bulk too, gives zeros past the end; other loads stay.
 // CHECK-LABEL: hop.kernel @inPlace
 // CHECK: hop.role @consumer

@@ -68,6 +68,47 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
   }
 }
 
+// Tiles that threads write for both blocks: each warpgroup sends its rows and expects as many of the other block. Readers of both
+// give a slot back, and in the end all are free.
+// CHECK-LABEL: hop.kernel @exchange
+// CHECK: %[[F:.*]] = hop.barriers "ds.full" count 2
+// CHECK: %[[E:.*]] = hop.barriers "ds.empty" count 2
+// CHECK: hop.role @consumer
+// CHECK: hop.barrier.wait %[[E]]
+// CHECK: %[[SLOT:.*]] = hop.slot
+// CHECK: hop.stage
+// CHECK-NEXT: hop.warpgroup_sync
+// CHECK: %[[BELOW:.*]] = arith.addi %[[WG:.*]], %{{.*}} : index
+// CHECK: %[[OWN:.*]] = hop.slice %[[SLOT]][%[[WG]]] : !hop.shared<tensor<256x64xbf16>, rows = 256> -> !hop.shared<tensor<64x64xbf16>, rows = 256>
+// CHECK: %[[THEIRS:.*]] = hop.slice %[[SLOT]][%[[BELOW]]]
+// CHECK: hop.exchange %[[OWN]], %[[THEIRS]], %[[F]][
+// CHECK: %[[ELECTED:.*]] = hop.elected
+// CHECK: scf.if %[[ELECTED]] {
+// CHECK-NEXT: hop.barrier.wait %[[E]]
+// CHECK: hop.role @reducer
+// CHECK: hop.barrier.wait %[[F]]
+// CHECK: hop.barrier.arrive %[[E]][%{{.*}}] blocks 2
+hop.kernel @exchange attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<256x64xbf16>, 1>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %ds : !hop.pipe<tensor<256x64xbf16>, 1> -> !hop.shared<tensor<256x64xbf16>, rows = 256>
+    %mine = hop.slice %s[%wg] : !hop.shared<tensor<256x64xbf16>, rows = 256> -> !hop.shared<tensor<64x64xbf16>, rows = 256>
+    hop.stage %t, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 256>
+    hop.warpgroup_sync
+    hop.pipe.commit %ds, %s : !hop.pipe<tensor<256x64xbf16>, 1>, !hop.shared<tensor<256x64xbf16>, rows = 256>
+  }
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %ds : !hop.pipe<tensor<256x64xbf16>, 1> -> !hop.shared<tensor<256x64xbf16>, rows = 256>
+    hop.warpgroup_sync
+    hop.pipe.release %ds, %t : !hop.pipe<tensor<256x64xbf16>, 1>, !hop.shared<tensor<256x64xbf16>, rows = 256>
+  }
+}
+
 // The first block writes a value for all, when all have read what was in the slot: the consumers' threads and one
 // producer of each block.
 // CHECK-LABEL: hop.kernel @values

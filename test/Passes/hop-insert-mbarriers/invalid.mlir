@@ -198,3 +198,26 @@ hop.kernel @kept attributes {argument_names = ["x", "r"], argument_types = [!til
     hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// -----
+
+hop.kernel @apart attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %ds : !hop.pipe<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    %mine = hop.slice %s[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
+    hop.stage %t, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
+    // expected-error@+1 {{hands a tile to the other block of a cluster before the threads that write it have met; put hop.warpgroup_sync before it}}
+    hop.pipe.commit %ds, %s : !hop.pipe<tensor<128x64xbf16>, 1>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+  }
+  hop.role @reducer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %ds : !hop.pipe<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
+    hop.warpgroup_sync
+    hop.pipe.release %ds, %t : !hop.pipe<tensor<128x64xbf16>, 1>, !hop.shared<tensor<128x64xbf16>, rows = 128>
+  }
+}

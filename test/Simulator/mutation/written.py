@@ -33,12 +33,12 @@ def tensor(name, rows, columns=64, extents=(64, KEYS, 1), element=2):
     return {"tensor_map": view}
 
 
-def chunks(name, rows, box, element=2, columns=128):
-    """Boxes of whole rows of `columns` elements, in chunks of 128 bytes."""
+def chunks(name, rows, box, element=2, columns=128, parts=1):
+    """Boxes of whole rows of `columns` elements, in chunks of 128 bytes, or of one of `parts` of these."""
     inner = 128 // element
     view = {
         "buffer": name, "dims": [inner, rows, columns // inner], "strides": [columns * element, 128],
-        "box": [inner, box, min(columns, 64 if element == 4 else columns) // inner], "swizzle": 128,
+        "box": [inner, box, min(columns, 64 if element == 4 else columns) // inner // parts], "swizzle": 128,
     }  # fmt: skip
     return {"tensor_map": view}
 
@@ -200,6 +200,25 @@ def without_wait(before, number=1, skipped=0):
         return head[:place] + head[place:].replace("@!done bra again;", "", 1) + before + behind
 
     return damage
+
+
+#: A copy to the other block of a cluster.
+SENT = r"cp\.async\.bulk\.shared::cluster\.shared::cta\.mbarrier::complete_tx::bytes[^;]*;"
+
+
+def not_expected(text):
+    """A block does not wait for what the other one sends."""
+    place = text.index("mbarrier.arrive.expect_tx", re.search(SENT, text).end())
+    arrival = re.compile(r"mbarrier\.arrive\.expect_tx\.release\.cta\.shared::cta\.b64 _, (\[%r\d+\]), %r\d+;")
+    found = arrival.match(text, place)
+    return text[:place] + f"mbarrier.arrive.release.cta.shared::cta.b64 _, {found[1]};" + text[found.end() :]
+
+
+def to_one_block(text):
+    """The reducers give slots back to the first block alone."""
+    changed = re.sub(r"setp\.lt\.u32 signals, (%r\d+), 2;", r"setp.lt.u32 signals, \1, 1;", text)
+    assert changed != text
+    return changed
 
 
 FENCE = (without(r"fence\.proxy\.async\.shared::cta;"), {"missing-proxy-fence"})
@@ -380,6 +399,32 @@ CASES = {
             "last": (release_early, {"pending-at-exit"}),
             "taken": (without_wait("stmatrix"), TAKEN),
             "row": (without_wait("ld.shared.v2"), {*STALE, "uninitialised-shared", "over-arrival"}),
+        },
+    },
+    # A computed operand that two blocks send each other, of which each adds half of the columns of two products.
+    "exchange": {
+        "defines": ["-DFORM=1"],
+        "schedule": "placement=apart,cluster=2,exchange=1,persistent=none,consumers=2,stages=2",
+        "blocks": 2,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [256, 128], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
+            "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
+            "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
+            "o": {"type": "bf16", "shape": [256, 128], "fill": "nan"},
+        },
+        "params": [
+            chunks("a", 256, 128), tensor("a", 128, 64, (128, 256)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),
+            tensor("columns", 64, 32, (128, KEYS), 4), {"buffer": "o"}, {"value": 256}, {"value": KEYS}, {"value": 128},
+        ],
+        "damages": {
+            "fence": FENCE,
+            "barrier": BARRIER,
+            "not sent": (replaced(SENT, ""), {"deadlock", "livelock"}),
+            "not expected": (not_expected, {*STALE, "transaction-underflow", "uninitialised-shared"}),
+            "taken": (without_wait("stmatrix"), {*TAKEN, "transaction-underflow"}),
+            "to one block": (to_one_block, {"deadlock", "livelock"}),
+            "end": (without_last_wait, {"peer-exited", "pending-at-exit", "race"}),
         },
     },
     # Tiles that one consumer hands to another one of a different program, which multiplies them from their slots, or takes

@@ -254,6 +254,27 @@ def attention_bwd_clusters():
         yield [*arguments, "--schedule", f"attention_bwd_gradients:cluster={cluster}", "--shape", shapes[0]], True
 
 
+def attention_bwd_exchange():
+    """Pairs of blocks of keys that exchange dS and add half of the columns of dQ for both: odd numbers of blocks, groups of heads,
+    queries that see nothing, both ways out, and one slot of dS or two. Heads of 64 and 192 columns have no halves."""
+    shapes = [
+        attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
+        attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
+    ]  # fmt: skip
+    ways = (("none", "linear", "tma", 1), ("static", "ascending", "direct", 2), ("dynamic", "descending", "tma", 2), ("dynamic", "linear", "tma", 1))
+    for d, causal, (persistent, order, store, slots) in itertools.product((128, 256), ("false", "true"), ways):
+        arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
+        # With 256 columns some gradients are too large for f16.
+        arguments += [f"-DT={'f16' if order == 'linear' and d < 256 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        fields = f"cluster=2,exchange={slots},persistent={persistent},order={order},store={store}"
+        yield [*arguments, "--schedule", f"attention_bwd_gradients:{fields}", "--sim-blocks", "4", "--seeds", "2"], False
+    for d in (64, 192):
+        arguments = ["attention_bwd.tile", f"-DD={d}", "--set", "scale=0.1", "--shape", shapes[0]]
+        yield [*arguments, "--schedule", "attention_bwd_gradients:cluster=2,exchange=1"], True
+
+
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
     each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing."""
@@ -303,5 +324,5 @@ def attention_gradients():
 GROUPS = (
     attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
     attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
-    attention_bwd, attention_bwd_clusters, attention_gradients, attention_sums,
+    attention_bwd, attention_bwd_clusters, attention_bwd_exchange, attention_gradients, attention_sums,
 )  # fmt: skip

@@ -1,0 +1,87 @@
+//===- ExchangedSums.cpp - Sums that the blocks of a cluster add up ---------===//
+
+#include "passes/Analysis/ExchangedSums.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "passes/Analysis/IndexDependence.h"
+#include "passes/Analysis/OperandBuffers.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+
+RankedTensorType tessera::theirHalf(const ApartSum &sum) {
+  auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
+  return RankedTensorType::get({whole.getDimSize(0), whole.getDimSize(1) / exchangingBlocks},
+                               whole.getElementType());
+}
+
+/// Whether a slot that holds the loaded operand, and one that holds half of its columns, have the
+/// columns of each part in whole chunks of one layout.
+static bool hasHalves(const ApartSum &sum) {
+  auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
+  if (whole.getDimSize(1) % exchangingBlocks != 0)
+    return false;
+  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(whole),
+                                   half = hop::getSharedLayout(theirHalf(sum));
+  int64_t parts = partsOf(sum, /*exchanged=*/true).ofColumns();
+  return layout && half && layout->chunks() % (exchangingBlocks * parts) == 0 &&
+         half->chunks() % parts == 0;
+}
+
+/// Why the place of a tile of the loaded operand is not one that a block can compute for the other.
+static std::optional<std::string> whyNotTheirs(const IndexDependence &dependence,
+                                               tile::LoadOpInterface load) {
+  auto plain = dyn_cast<tile::LoadOp>(load.getOperation());
+  if (!plain || plain.getBox())
+    return "is no tile of rows and columns of its view";
+  if (dependence.getVaryingControl(load))
+    return "is not loaded as often by both";
+  if (!llvm::all_of(load.getIndices(), [&](Value index) { return dependence.isArithmetic(index); }))
+    return "has a place that takes more than arithmetic on the first grid index";
+  return std::nullopt;
+}
+
+/// Why the two blocks of a cluster cannot make `sum` together.
+static std::optional<std::string> whyNotExchanged(const IndexDependence &dependence,
+                                                  const ApartSum &sum) {
+  tile::StoreOp store = sum.store;
+  tile::DotOp dot = sum.dot;
+  if (Operation *control = dependence.getVaryingControl(store))
+    return llvm::formatv("does not add as often in both blocks of a cluster: the {0} around it "
+                         "depends on the first grid index",
+                         isa<scf::IfOp>(control) ? "condition" : "number of iterations of the loop")
+        .str();
+  if (llvm::any_of(store.getIndices(), [&](Value index) { return dependence.contains(index); }))
+    return "adds at a place that depends on the first grid index, so that the blocks of a cluster "
+           "have no sum in common";
+  if (store.getBox() || !sum.isDotStored())
+    return "adds more than the result of a dot as it is, and the blocks of a cluster make half of "
+           "its columns each";
+  tile::LoadOpInterface load = loadedOperand(dot.getB());
+  if (dot.getB() != load.getResult() || !hasHalves(sum))
+    return llvm::formatv("adds a dot whose second operand, of {0}, cannot be halved in whole "
+                         "chunks of columns as it lies in shared memory",
+                         load.getType())
+        .str();
+  if (std::optional<std::string> reason = whyNotTheirs(dependence, load))
+    return "adds a dot whose second operand the blocks of a cluster need of each other, and it " +
+           *reason;
+  return std::nullopt;
+}
+
+ExchangedSums tessera::findExchangedSums(tile::KernelOp kernel) {
+  ExchangedSums found{findApartSums(kernel), nullptr, ""};
+  if (found.sums.empty()) {
+    found.refused = kernel;
+    found.refusal = "has no dot of a computed tile, beside other dots of a loop, whose result only "
+                    "leaves by a store that adds it";
+  }
+  IndexDependence dependence(kernel.getGridIndex(0), exchangingBlocks);
+  for (const ApartSum &sum : found.sums)
+    if (std::optional<std::string> reason = whyNotExchanged(dependence, sum)) {
+      found.refused = sum.store;
+      found.refusal = *reason;
+      break;
+    }
+  return found;
+}

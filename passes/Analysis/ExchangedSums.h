@@ -1,0 +1,41 @@
+//===- ExchangedSums.h - Sums that the blocks of a cluster add up -----------===//
+//
+// A sum in a role of its own (ApartSums.h) whose place is the same in both blocks of a cluster of
+// two. The blocks exchange the computed operands of its dot, and each makes half of the columns for
+// both (exchange = 1 or 2).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_EXCHANGEDSUMS_H
+#define TESSERA_PASSES_ANALYSIS_EXCHANGEDSUMS_H
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/ApartSums.h"
+#include <string>
+
+namespace tessera {
+
+/// The blocks of a cluster that exchange operands.
+constexpr int64_t exchangingBlocks = 2;
+
+struct ExchangedSums {
+  llvm::SmallVector<ApartSum> sums;
+  /// The first one that the blocks cannot make together, or the kernel, and why.
+  mlir::Operation *refused = nullptr;
+  std::string refusal;
+};
+
+/// Whether a schedule of `fields` asks for such sums.
+inline bool exchangesSums(const tile::ScheduleFields &fields) {
+  return fields.exchange.value_or(0) > 0;
+}
+
+/// All sums of `kernel` that a role of its own can make, if blocks can make each of them together.
+ExchangedSums findExchangedSums(tile::KernelOp kernel);
+
+/// The half of the columns of what the dot of `sum` multiplies that a block takes of the other's.
+mlir::RankedTensorType theirHalf(const ApartSum &sum);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_EXCHANGEDSUMS_H

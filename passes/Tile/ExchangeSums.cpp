@@ -1,0 +1,54 @@
+//===- ExchangeSums.cpp - Sums that the blocks of a cluster add up --------===//
+//
+// Implements tile-exchange-sums. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Tile/TilePasses.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEEXCHANGESUMS
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+/// Bytes of a tile.
+static int64_t bytesOf(RankedTensorType tile) {
+  return tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
+}
+
+/// Says what the blocks send each other in place of what they add.
+static void explain(const ApartSum &sum) {
+  auto operand = cast<RankedTensorType>(sum.operand->getResult(0).getType());
+  int64_t saved = bytesOf(cast<RankedTensorType>(StoreOp(sum.store).getValue().getType())) / 2;
+  StoreOp(sum.store).emitRemark("the blocks of a cluster send each other ")
+      << operand << ", and each adds half of the columns for both: " << saved
+      << " bytes a step less are added to memory, and " << bytesOf(operand) << " exchanged";
+}
+
+namespace {
+struct TileExchangeSumsPass : tessera::impl::TileExchangeSumsBase<TileExchangeSumsPass> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    ScheduleFields schedule = kernel.getScheduleFields();
+    if (failed(schedule.require(kernel, &ScheduleFields::exchange)))
+      return signalPassFailure();
+    if (*schedule.exchange == 0)
+      return;
+    ExchangedSums found = findExchangedSums(kernel);
+    if (found.refused) {
+      found.refused->emitError(found.refusal) << "; use exchange = 0";
+      return signalPassFailure();
+    }
+    for (const ApartSum &sum : found.sums) {
+      StoreOp(sum.store).setExchanged(true);
+      explain(sum);
+    }
+  }
+};
+} // namespace
