@@ -23,7 +23,9 @@ static int takes(const KernelInfo *kernel, const int64_t *dims) {
   return 1;
 }
 
-static double predict(int index, const int64_t *dims) {
+/* The microseconds that a kernel should take. Where they are surely not below `least`, at least
+ * that. */
+static double predict(int index, const int64_t *dims, double least) {
   const Alternative *alternative = &alternatives[index];
   int64_t grid[3];
   int i;
@@ -31,9 +33,11 @@ static double predict(int index, const int64_t *dims) {
     return INFINITY;
   for (i = 0; i < 3; ++i) {
     int64_t divisor = alternative->gridDivisors[i];
-    grid[i] = (evaluate(alternative->gridExtents[i], dims) + divisor - 1) / divisor;
+    grid[i] = evaluate(alternative->gridExtents[i], dims);
+    if (divisor != 1)
+      grid[i] = (grid[i] + divisor - 1) / divisor;
   }
-  return predictTime(&alternative->time, dims, grid);
+  return predictTime(&alternative->time, dims, grid, least);
 }
 
 /* What was chosen for recent extents; `lock` guards it. */
@@ -51,10 +55,10 @@ static int choose(const int64_t *dims) {
   slot = (int)((key >> 32) % CHOICES);
   pthread_mutex_lock(&lock);
   if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims)) != 0) {
-    double least = predict(0, dims);
+    double least = predict(0, dims, INFINITY);
     choices[slot].index = 0;
     for (i = 1; i < KERNEL_COUNT; ++i) {
-      double time = predict(i, dims);
+      double time = predict(i, dims, least);
       if (time < least) {
         least = time;
         choices[slot].index = i;

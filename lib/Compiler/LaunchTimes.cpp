@@ -232,7 +232,8 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
   runtime::TimeModel complete = model;
   complete.terms = terms.data();
   complete.termCount = terms.size();
-  return runtime::predictTime(&complete, values.data(), tiles);
+  return runtime::predictTime(&complete, values.data(), tiles,
+                              std::numeric_limits<double>::infinity());
 }
 
 void LaunchTimes::take(const tuning::TileTimes &times) {

@@ -29,24 +29,25 @@ static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   return llvm::all_of(kernel.bounds, isBelow) && llvm::all_of(kernel.requirements, divides);
 }
 
-double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims) const {
+double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims, double least) const {
   const AlternativeInfo &alternative = choice.alternatives[index];
   if (!takes(bundle.kernels[alternative.kernel], dims))
     return std::numeric_limits<double>::infinity();
   int64_t grid[3];
   for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
-    tiles = llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+    tiles = dim.divisor == 1 ? dim.extent.evaluate(dims)
+                             : llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
   TimeModel model = alternative.time;
   model.terms = alternative.iterations.data();
   model.termCount = alternative.iterations.size();
-  return predictTime(&model, dims.data(), grid);
+  return predictTime(&model, dims.data(), grid, least);
 }
 
 unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
   unsigned fastest = 0;
   double least = predict(0, dims);
   for (unsigned i = 1; i < choice.alternatives.size(); ++i)
-    if (double time = predict(i, dims); time < least) {
+    if (double time = predict(i, dims, least); time < least) {
       least = time;
       fastest = i;
     }

@@ -8,6 +8,7 @@
 #include "llvm/ADT/ArrayRef.h"
 
 #include <array>
+#include <limits>
 #include <mutex>
 
 namespace tessera::runtime {
@@ -26,8 +27,9 @@ public:
   /// The same by the extents of arguments, which are not checked yet.
   unsigned choose(llvm::ArrayRef<Argument> arguments);
   /// The microseconds that a launch of an alternative should take; infinite where its kernel does
-  /// not take these extents.
-  double predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const;
+  /// not take these extents. Where they are surely not below `least`, at least that.
+  double predict(unsigned alternative, llvm::ArrayRef<int64_t> dims,
+                 double least = std::numeric_limits<double>::infinity()) const;
 
 private:
   /// Where an extent is found.

@@ -126,65 +126,91 @@ typedef struct {
   int64_t places;
 } TimeLevel;
 
-/* Gives `count` tiles of one length to whichever place is free first. Returns how many levels there
- * are then; a call adds one at most. */
-static inline int placeTiles(TimeLevel *levels, int levelCount, int64_t atATime, int64_t count,
-                             double length) {
-  int64_t rounds = count / atATime - 1;
+/* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
+enum { TIME_SECTIONS = 2 };
+/* There are fewer levels at a time than half as many. */
+enum { TIME_LEVELS = 4 * (TIME_SECTIONS * TIME_SAMPLES + 2) };
+
+/* When places are free, the first of them first. */
+typedef struct {
+  TimeLevel at[TIME_LEVELS];
+  int first, end;
+} TimeLevels;
+
+/* Adds a level, for which there may have to be room first. */
+static inline void addLevel(TimeLevels *levels, double time, int64_t places) {
   int i;
-  if (rounds > 0) { /* In these each place has one. */
-    for (i = 0; i < levelCount; ++i)
-      levels[i].time += (double)rounds * length;
+  if (levels->end == TIME_LEVELS) {
+    for (i = levels->first; i < levels->end; ++i)
+      levels->at[i - levels->first] = levels->at[i];
+    levels->end -= levels->first;
+    levels->first = 0;
+  }
+  for (i = levels->end++; i > levels->first && levels->at[i - 1].time > time; --i)
+    levels->at[i] = levels->at[i - 1];
+  levels->at[i].time = time;
+  levels->at[i].places = places;
+}
+
+/* Gives `count` tiles of one length to whichever place is free first. There is one level more then
+ * at most. */
+static inline void placeTiles(TimeLevels *levels, int64_t atATime, int64_t count, double length) {
+  int i;
+  if (count >= 2 * atATime) {
+    int64_t rounds = count / atATime - 1; /* In these each place has one. */
+    for (i = levels->first; i < levels->end; ++i)
+      levels->at[i].time += (double)rounds * length;
     count -= rounds * atATime;
   }
   while (count > 0) {
-    int64_t taken = count < levels[0].places ? count : levels[0].places;
-    double time = levels[0].time + length;
+    TimeLevel *level = &levels->at[levels->first];
+    double time = level->time + length;
+    int64_t taken = count < level->places ? count : level->places;
     count -= taken;
-    levels[0].places -= taken;
-    if (!levels[0].places) {
-      --levelCount;
-      for (i = 0; i < levelCount; ++i)
-        levels[i] = levels[i + 1];
-    }
-    for (i = levelCount; i > 0 && levels[i - 1].time > time; --i)
-      levels[i] = levels[i - 1];
-    levels[i].time = time;
-    levels[i].places = taken;
-    ++levelCount;
+    level->places -= taken;
+    if (!level->places)
+      ++levels->first;
+    addLevel(levels, time, taken);
   }
-  return levelCount;
 }
 
-/* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
-enum { TIME_SECTIONS = 2 };
-
-/* Of `tiles`, those that sample `i` of `samples` stands for. */
-static inline int64_t countSample(double tiles, int samples, int i) {
-  return (int64_t)floorTime(tiles * (i + 1) / samples) - (int64_t)floorTime(tiles * i / samples);
+/* Of `tiles`, those that each of `samples` stands for. */
+static inline void countSamples(double tiles, int samples, int64_t *counts) {
+  int64_t before = 0;
+  int i;
+  for (i = 0; i < samples; ++i) {
+    int64_t until = (int64_t)floorTime(tiles * (i + 1) / samples);
+    counts[i] = until - before;
+    before = until;
+  }
 }
 
 /* The time of tiles that differ, sorted by the first index in sections of the others. */
 static inline double predictSections(const TimeModel *model, const double *lengths, int samples,
                                      double mean, const double *grid) {
-  TimeLevel levels[TIME_SECTIONS * TIME_SAMPLES + 2];
+  TimeLevels levels;
+  int64_t counts[TIME_SAMPLES];
   double outer = grid[1] * grid[2], places = (double)model->atATime, number, left;
   double running = outer * grid[0] < places ? outer * grid[0] : places;
   double size = floorTime((double)model->section * running / grid[0]);
-  int i, levelCount = 1;
+  int i;
   size = size < 1 ? 1 : size > outer ? outer : size;
   number = -floorTime(-outer / size) - TIME_SECTIONS;
   number = number > 0 ? number : 0;
-  levels[0].time = number * size * grid[0] * mean / places;
-  levels[0].places = model->atATime;
-  for (left = outer - number * size; left > 0; left -= size)
+  levels.first = levels.end = 0;
+  addLevel(&levels, number * size * grid[0] * mean / places, model->atATime);
+  for (left = outer - number * size; left > 0; left -= size) {
+    double tiles = grid[0] * (left < size ? left : size);
+    if (samples == TIME_SAMPLES) /* The usual number, by which compilers divide fast. */
+      countSamples(tiles, TIME_SAMPLES, counts);
+    else
+      countSamples(tiles, samples, counts);
     for (i = 0; i < samples; ++i) {
       int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
-      double tiles = grid[0] * (left < size ? left : size);
-      levelCount = placeTiles(levels, levelCount, model->atATime, countSample(tiles, samples, next),
-                              lengths[next]);
+      placeTiles(&levels, model->atATime, counts[next], lengths[next]);
     }
-  return levels[levelCount - 1].time;
+  }
+  return levels.at[levels.end - 1].time;
 }
 
 /* Which of `extent` places sample `i` is at: the middle of its part or, between two of them, that
@@ -194,47 +220,97 @@ static inline double sampleTime(double extent, int samples, int i) {
   return 2 * i < samples ? -floorTime(-middle) - 1 : floorTime(middle);
 }
 
-/* The microseconds of a launch whose grid has so many tiles in x, y and z. Tiles of different
- * lengths are told apart at TIME_SAMPLES places of the grid. */
-static inline double predictTime(const TimeModel *model, const int64_t *dims, const int64_t *grid) {
-  double index[3][TIME_SAMPLES], lengths[TIME_SAMPLES], extents[3], total = 1, most = 1, mean = 0;
-  double longest = 0, places = (double)model->atATime, work;
-  int i, d, samples, used[3] = {0, 0, 0}, differ = 0;
-  for (d = 0; d < 3; ++d) {
-    extents[d] = limitTime((double)grid[d]);
-    total = limitTime(total * extents[d]);
+/* The lengths of a launch's tiles. */
+typedef struct {
+  double extents[3], total; /* of the grid */
+  double lengths[TIME_SAMPLES], mean, longest;
+  int samples, differ;
+} TimeTiles;
+
+/* What follows from the iterations of the samples, which `lengths` are at first. */
+static inline void measureTiles(const TimeModel *model, TimeTiles *tiles, int samples) {
+  int i;
+  for (i = 0; i < samples; ++i) {
+    double length = model->endsTime + model->iterationTime * tiles->lengths[i];
+    tiles->lengths[i] = length;
+    tiles->mean += length / samples;
+    tiles->longest = length > tiles->longest ? length : tiles->longest;
+    tiles->differ |= length != tiles->lengths[0];
   }
-  if (total <= 0)
-    return 0;
-  for (i = 0; i < model->termCount; ++i)
-    if (model->terms[i].op == TIME_INDEX) {
-      used[model->terms[i].value] = 1;
-      if (extents[model->terms[i].value] > most)
-        most = extents[model->terms[i].value];
-    }
-  samples = most < TIME_SAMPLES ? (int)most : TIME_SAMPLES;
+}
+
+/* Where the samples are in the dimensions of the grid that are used. */
+static inline void placeSamples(const int *used, const double *extents, int samples,
+                                double (*index)[TIME_SAMPLES]) {
+  int i, d;
   for (d = 0; d < 3; ++d)
     for (i = 0; used[d] && i < TIME_SAMPLES; ++i)
       index[d][i] = i < samples ? sampleTime(extents[d], samples, i) : 0;
-  if (samples == 1)
-    countIterations(model, dims, index, lengths, 1);
-  else
-    countIterations(model, dims, index, lengths, TIME_SAMPLES);
-  for (i = 0; i < samples; ++i) {
-    lengths[i] = model->endsTime + model->iterationTime * lengths[i];
-    mean += lengths[i] / samples;
-    longest = lengths[i] > longest ? lengths[i] : longest;
-    differ |= lengths[i] != lengths[0];
+}
+
+/* Tiles of different lengths are told apart at TIME_SAMPLES places of the grid, which has so many
+ * tiles in x, y and z. */
+static inline void findTiles(const TimeModel *model, const int64_t *dims, const int64_t *grid,
+                             TimeTiles *tiles) {
+  double index[3][TIME_SAMPLES], most = 1;
+  int i, d, used[3] = {0, 0, 0};
+  tiles->total = 1;
+  tiles->mean = tiles->longest = 0;
+  tiles->differ = 0;
+  for (d = 0; d < 3; ++d) {
+    tiles->extents[d] = limitTime((double)grid[d]);
+    tiles->total = limitTime(tiles->total * tiles->extents[d]);
   }
-  if (!differ)
+  for (i = 0; i < model->termCount; ++i)
+    if (model->terms[i].op == TIME_INDEX) {
+      used[model->terms[i].value] = 1;
+      if (tiles->extents[model->terms[i].value] > most)
+        most = tiles->extents[model->terms[i].value];
+    }
+  if (most >= TIME_SAMPLES) { /* As below; compilers make other code of a number that they know. */
+    tiles->samples = TIME_SAMPLES;
+    placeSamples(used, tiles->extents, TIME_SAMPLES, index);
+    countIterations(model, dims, index, tiles->lengths, TIME_SAMPLES);
+    measureTiles(model, tiles, TIME_SAMPLES);
+    return;
+  }
+  tiles->samples = (int)most;
+  placeSamples(used, tiles->extents, tiles->samples, index);
+  countIterations(model, dims, index, tiles->lengths, tiles->samples == 1 ? 1 : TIME_SAMPLES);
+  measureTiles(model, tiles, tiles->samples);
+}
+
+/* The microseconds of a launch with such tiles. Where they are surely not below `least`, at least
+ * that, which takes less time to say. */
+static inline double boundTime(const TimeModel *model, const TimeTiles *tiles, double least) {
+  double total = tiles->total, longest = tiles->longest, places = (double)model->atATime, work;
+  if (total <= 0)
+    return 0;
+  if (!tiles->differ)
     return -floorTime(-total / places) * longest;
   if (total <= places)
     return longest;
-  if (model->order != TIME_LINEAR)
-    return predictSections(model, lengths, samples, mean, extents);
+  work = tiles->mean * total / places;
+  if (model->order != TIME_LINEAR) {
+    /* No place is done before the mean of all. In each section a sample stands for a tile more or
+     * less than its part. */
+    double bound = work - longest * (TIME_SECTIONS * TIME_SAMPLES) / places;
+    if (bound >= least)
+      return bound;
+    return predictSections(model, tiles->lengths, tiles->samples, tiles->mean, tiles->extents);
+  }
   /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
-  work = mean * total / places + longest / 2;
+  work += longest / 2;
   return work < longest ? longest : work;
+}
+
+/* The microseconds of a launch whose grid has so many tiles in x, y and z. Where they are surely
+ * not below `least`, at least that. */
+static inline double predictTime(const TimeModel *model, const int64_t *dims, const int64_t *grid,
+                                 double least) {
+  TimeTiles tiles;
+  findTiles(model, dims, grid, &tiles);
+  return boundTime(model, &tiles, least);
 }
 
 #ifdef __cplusplus

@@ -37,7 +37,10 @@ struct Model {
     model = {terms.data(), static_cast<int>(terms.size()), order, section, 132, 0.9, 2.7};
   }
   double predict(std::array<int64_t, 3> grid) const {
-    return predictTime(&model, nullptr, grid.data());
+    return predict(grid, std::numeric_limits<double>::infinity());
+  }
+  double predict(std::array<int64_t, 3> grid, double least) const {
+    return predictTime(&model, nullptr, grid.data(), least);
   }
 
   /// Each tile given to the place that is free first, one by one.
@@ -132,6 +135,26 @@ TEST(LaunchTimeTest, TakesTilesInTheOrderOfTheGridForLonger) {
     double exact = linear.simulate(grid);
     EXPECT_NEAR(linear.predict(grid), exact, 0.35 * exact) << grid[0] << " " << grid[1];
   }
+}
+
+/// A time is found, or one that is no less than what it has to be below, and no more than it is.
+TEST(LaunchTimeTest, LeavesOutWhatIsNotTheLeast) {
+  std::mt19937 random(5);
+  unsigned left = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Model model(random() % 9, random() % 5, random() % 3, 1 + random() % 3);
+    std::array<int64_t, 3> grid = {1 + int64_t(random() % 200), 1 + int64_t(random() % 64),
+                                   1 + int64_t(random() % 8)};
+    double time = model.predict(grid), least = time * (0.3 + 0.01 * (random() % 100));
+    double found = model.predict(grid, least);
+    EXPECT_LE(found, time);
+    if (found == time)
+      continue;
+    ++left;
+    EXPECT_GE(found, least);
+    EXPECT_GE(time, least);
+  }
+  EXPECT_GT(left, 1000u);
 }
 
 TEST(LaunchTimeTest, ComputesIterations) {
