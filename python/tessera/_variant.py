@@ -50,6 +50,32 @@ def keep_lists(source, **sizes):
 _TILE_OF_ROWS = "param BM : int = 128\n\n"
 
 
+# The same of what a score loads for each pair of query and key, by the type of these: the tiles of variants/bias.tile.
+_TILE_OF_PAIRS = """param PAIR : type = {} in [bf16, f32]
+param BM : int = $(max(D, DV) <= 96 ? 192 : max(D, DV) <= 128 && PAIR != f32 ? 192 : 128)
+param BN : int = $((max(D, DV) <= 64 ? (PAIR == f32 ? 80 : 96)
+                  : max(D, DV) <= 96 ? (PAIR == f32 ? 48 : 64)
+                  : max(D, DV) <= 128 ? (PAIR == f32 ? 96 : 64)
+                  : max(D, DV) <= 192 ? 64 : 48) / (BYTES ? 32 : 16) * (BYTES ? 32 : 16))
+
+"""
+
+
+def _find_pairs(lines):
+    """"f32" or "bf16", as wide as the widest that the text of a function loads for each query and key, in tiles: where the
+    last two indices are these. None where it loads none."""
+    of, found = {"%q": "q", "%k": "k"}, set()
+    for line in lines:
+        result, _, operation = line.strip().partition(" = ")
+        cast = re.fullmatch(r"arith\.index_cast (%\w+) : .*", operation)
+        if cast and cast[1] in of:
+            of[result] = of[cast[1]]
+        loaded = re.fullmatch(r"tile\.load %\w+\[(?:.*, )?(%\w+), (%\w+)\] : .* -> (\w+)", operation)
+        if loaded and (of.get(loaded[1]), of.get(loaded[2])) == ("q", "k"):
+            found.add("bf16" if loaded[3] in ("bf16", "f16") else "f32")
+    return max(found, default=None)
+
+
 def _loads_by(lines, index):
     """Whether the text of a function loads elements whose place depends on an index."""
     depends = {index}
@@ -208,6 +234,8 @@ class Variant:
                 settings += _BY_DATA
                 functions, places = _join([*masks, *parts[1:]])
             settings += "\n"
+        elif pair := _find_pairs([line for lines, _ in parts for line in lines]):
+            settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
         if sink is not None:

@@ -2,14 +2,17 @@
 """Functions of scores and masks in Python: traced, as a source, and as the interpreter runs it."""
 
 import ctypes
+import itertools
 import math
+import os
 import random
 import re
 import struct
 import unittest
 
 import tessera
-from tessera import _places, _trace, masks
+from tessera import _library, _places, _trace, masks
+from tessera._program import Program
 
 T = tessera
 
@@ -273,6 +276,23 @@ class VisitsTest(unittest.TestCase):
         self.assertIn("param BM : int", T.Variant(mask=packed).source)
         self.assertNotIn("param BM : int", T.Variant(mask=masks.causal).source)
         self.assertEqual(self.form(lambda b, h, q, k, n: n[q] <= k, n=("SQ",)), "one")  # Of floats.
+
+    def test_pairs(self):
+        """Scores that load for each query and key have the tiles of variants/bias.tile; those that gather do not."""
+
+        def biased(element):
+            def score(s, b, h, q, k):
+                return s + _trace.View(_trace.current(), "bias", ("H", "SQ", "SK"), element)[h, q, k]
+
+            return T.Variant(score=score, mask=masks.causal)
+
+        bias = os.path.join(os.path.dirname(_library.find_source("attention")), "variants", "bias.tile")
+        for element, d in itertools.product(("f32", "bf16", "f16"), (64, 96, 128, 192, 256)):
+            found = biased(element).program(D=d).parameters
+            expected = Program(bias, D=d, BIAS=element).parameters
+            self.assertEqual((found["BM"], found["BN"]), (expected["BM"], expected["BN"]))
+        for score in (lambda s, b, h, q, k, n: s + n[k, q], lambda s, b, h, q, k, n: s + n[q, k + 1]):
+            self.assertNotIn("param BM", T.Variant(score=score, n=("SQ", "SK")).source)
 
     def test_given(self):
         self.assertEqual(self.form(masks.causal, visits="list"), "one")
