@@ -98,6 +98,20 @@ class Results(Cases):
         shards = [jax.device_put(tensor, spec) for tensor in self.tensors]
         self.assertTrue((run(*shards) == run(*self.tensors)).all())
 
+    def test_functions_are_made_once(self):
+        """JAX knows them by their identity: other ones are traced and compiled again."""
+        block_mask = create_block_mask(documents, None, None, ROWS, KEYS)
+        made = []
+        make = tessera.jax._gradients._make
+        with unittest.mock.patch.object(tessera.jax._gradients, "_make", lambda *of: made.append(of) or make(*of)):
+            expected = attention(*self.tensors, block_mask=block_mask)
+            for _ in range(2):
+                self.assertTrue((attention(*self.tensors, block_mask=block_mask) == expected).all())
+            self.assertEqual(len(made), 1)
+            attention(*self.tensors, block_mask=block_mask, scale=0.5)
+            attention(*self.tensors, block_mask=create_block_mask(documents, None, None, ROWS, KEYS))
+            self.assertEqual(len(made), 3)
+
     def test_no_lists(self):
         """A mask by comparisons has none."""
         block_mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, ROWS, KEYS)

@@ -1,5 +1,7 @@
 """Masks whose lists of visited blocks outlive a call."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +38,8 @@ class BlockMask:
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists = {}
+        #: Makes attention with these lists, once for each call that is another one: JAX knows functions by their identity.
+        self.remember = functools.lru_cache(maxsize=256)(lambda make, *of: make(*of))
 
     def __repr__(self):
         batch, heads, rows, keys = self.shape

@@ -56,8 +56,10 @@ def _take_slopes(call, named, tensors):
 def make(call, lse, deterministic, keeper=None, named=None):
     """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
     its lists, element type), where kernels take these; `named` is (left, right, softcap) where the view has slopes."""
-    # What keeps lists keeps them alive.
-    return (_make_cached if keeper is None else _make)(call, lse, deterministic, keeper, named)
+    if keeper is None:
+        return _make_cached(call, lse, deterministic, None, named)
+    # What keeps lists keeps them alive, so that the BlockMask itself has its functions.
+    return keeper[0].remember(_make, call, lse, deterministic, keeper, named)
 
 
 def _make(call, lse, deterministic, keeper, named):
