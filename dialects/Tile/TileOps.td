@@ -400,7 +400,7 @@ def Tile_MaskOp : Tile_Op<"mask", [Terminator, Pure, HasParent<"VisitsOp">]> {
 //===----------------------------------------------------------------------===//
 
 def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
-    RecursiveMemoryEffects, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    MemoryEffects<[MemRead]>, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
     SingleBlock]> {
   let summary = "The least or the largest of integers that are computed one by one";
   let description = [{
@@ -409,8 +409,8 @@ def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
     pipe, as no tile in registers is involved. `tile-find-visits` makes it for masks that compare with values loaded for
     each row.
 
-    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined by shuffles, in each warp that needs
-    the result. So the 32 lanes of an elected role stay together where the role has such an operation.
+    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined (`redux.sync`, of 64 bits shuffles),
+    in each warp that needs the result. So the lanes of an elected role stay together where it has such an operation.
 
     ```mlir
     %least = tile.reduce_range min %i to 128 -> i32 {

@@ -14,6 +14,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// No index comes near. Numbers that do not count, as an end where there is none, may be any, and
+/// sums of them with indices have 32 bits.
+constexpr int64_t kFarthest = int64_t(1) << 30;
+
 /// What is computed from memory in more steps than this is not bounded.
 constexpr unsigned kMostDepth = 16;
 
@@ -31,7 +35,7 @@ bool RowBounds::differsAlong(int64_t axis, Value tile, Found &found) {
   return true;
 }
 
-static bool isNeverStored(Value view) {
+bool tessera::isNeverStored(Value view) {
   return llvm::all_of(view.getUsers(),
                       [](Operation *user) { return isa<LoadOp, GatherElementsOp>(user); });
 }
@@ -41,11 +45,11 @@ bool RowBounds::lookAtAccess(Value view, ValueRange indices, Found &found) {
   for (Value index : indices) {
     if (isa<ShapedType>(index.getType()))
       continue;
-    if (!loop.isDefinedOutsideOfLoop(index))
+    if (!isKnown(index))
       return false;
     found.scalars.push_back(index);
   }
-  return loop.isDefinedOutsideOfLoop(view) && isNeverStored(view);
+  return isKnown(view) && isNeverStored(view);
 }
 
 bool RowBounds::look(Value tile, Found &found, unsigned depth) {
@@ -61,11 +65,11 @@ bool RowBounds::look(Value tile, Found &found, unsigned depth) {
     return elements.isSplat();
   if (auto splat = dyn_cast<SplatOp>(op)) {
     found.scalars.push_back(splat.getSource());
-    return loop.isDefinedOutsideOfLoop(splat.getSource());
+    return isKnown(splat.getSource());
   }
   if (auto iota = dyn_cast<IotaOp>(op)) {
     found.scalars.push_back(iota.getStart());
-    return !iota.getPeriod() && loop.isDefinedOutsideOfLoop(iota.getStart()) &&
+    return !iota.getPeriod() && isKnown(iota.getStart()) &&
            differsAlong(iota.getAxis(), tile, found);
   }
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
@@ -81,7 +85,7 @@ bool RowBounds::look(Value tile, Found &found, unsigned depth) {
     return false;
   for (Value operand : op->getOperands())
     if (!isa<ShapedType>(operand.getType())) {
-      if (!loop.isDefinedOutsideOfLoop(operand))
+      if (!isKnown(operand))
         return false;
       found.scalars.push_back(operand);
     }
@@ -193,7 +197,7 @@ Value RowBounds::loadAt(Location loc, Value view, ArrayRef<Value> places, Value 
       continue;
     Value last = arith::SubIOp::create(builder, loc, extentOf(view, dim, builder), one);
     isOutsideIf(arith::CmpIPredicate::slt, place, zero);
-    if (!endsWithGrid(view, dim, place, number, loop->getParentOfType<KernelOp>()))
+    if (!endsWithGrid(view, dim, place, number, user->getParentOfType<KernelOp>()))
       isOutsideIf(arith::CmpIPredicate::sgt, place, last);
     place = arith::MaxSIOp::create(builder, loc, arith::MinSIOp::create(builder, loc, place, last),
                                    zero);
@@ -249,20 +253,20 @@ Value RowBounds::slice(Value tile, Value number, OpBuilder &builder) {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-/// As early as all scalars are known, so that loops and speculated programs share a bound, and no
-/// product is in flight. Before the loop where one of them is of a nested block.
+/// As early as all scalars are known, so that loops, first blocks and speculated programs share a
+/// bound, and no product is in flight.
 OpBuilder RowBounds::builderBehind(ArrayRef<Value> scalars) {
-  Block *top = &loop->getParentOfType<KernelOp>().getBody().front();
+  Block *block = &user->getParentOfType<KernelOp>().getBody().front();
+  for (Value scalar : scalars)
+    if (block->getParent()->isProperAncestor(scalar.getParentRegion()))
+      block = scalar.getParentBlock();
   Operation *last = nullptr;
-  for (Value scalar : scalars) {
-    Operation *op = scalar.getDefiningOp();
-    if (scalar.getParentBlock() != top)
-      return OpBuilder(loop);
-    if (op && (!last || last->isBeforeInBlock(op)))
+  for (Value scalar : scalars)
+    if (Operation *op = scalar.getDefiningOp();
+        op && op->getBlock() == block && (!last || last->isBeforeInBlock(op)))
       last = op;
-  }
   if (!last)
-    return OpBuilder::atBlockBegin(top);
+    return OpBuilder::atBlockBegin(block);
   OpBuilder builder(last->getContext());
   builder.setInsertionPointAfter(last);
   return builder;
@@ -283,5 +287,10 @@ Value RowBounds::get(Value tile, bool largest) {
   Value number = body.addArgument(builder.getIndexType(), tile.getLoc());
   OpBuilder inside = OpBuilder::atBlockBegin(&body);
   YieldOp::create(inside, tile.getLoc(), slice(tile, number, inside));
-  return bound = reduce;
+  auto limit = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, tile.getLoc(),
+                                     builder.getIntegerAttr(type.getElementType(), value));
+  };
+  bound = arith::MinSIOp::create(builder, tile.getLoc(), reduce, limit(kFarthest));
+  return bound = arith::MaxSIOp::create(builder, tile.getLoc(), bound, limit(-kFarthest));
 }

@@ -16,18 +16,22 @@
 
 namespace tessera {
 
+/// Whether a kernel only reads elements of a view, so that a load of one may stand anywhere.
+bool isNeverStored(mlir::Value view);
+
 class RowBounds {
 public:
-  /// What is bounded must be known before `loop`.
-  explicit RowBounds(mlir::scf::ForOp loop) : loop(loop) {}
+  /// What is bounded must be known before `user`, which is a loop or has the tile as an operand.
+  explicit RowBounds(mlir::Operation *user)
+      : user(user), loop(llvm::dyn_cast<mlir::scf::ForOp>(user)) {}
 
   /// Whether the integers of `tile` come from memory, differ along one axis at most, and are the
-  /// same in all iterations.
+  /// same in all iterations of the loop, if it is one.
   bool covers(mlir::Value tile);
 
   /// A scalar that no element of `tile`, which is covered, exceeds, or with `largest` false that is
-  /// at most each of them: a tile.reduce_range before the loop. Rows past the end of the grid count
-  /// as the last one that is there.
+  /// at most each of them: a tile.reduce_range before the user. Rows past the end of the grid count
+  /// as the last one that is there, and numbers beyond 2^30 as that.
   mlir::Value get(mlir::Value tile, bool largest);
 
   /// Whether any bound has been asked for.
@@ -39,6 +43,7 @@ private:
     bool loads = false;
     llvm::SmallVector<mlir::Value> scalars; ///< from outside of the tile's own computation
   };
+  bool isKnown(mlir::Value value) { return !loop || loop.isDefinedOutsideOfLoop(value); }
   bool look(mlir::Value tile, Found &found, unsigned depth);
   bool lookAtAccess(mlir::Value view, mlir::ValueRange indices, Found &found);
   bool differsAlong(int64_t axis, mlir::Value tile, Found &found);
@@ -48,7 +53,8 @@ private:
                      mlir::Value number, mlir::Type type, mlir::OpBuilder &builder);
   mlir::OpBuilder builderBehind(llvm::ArrayRef<mlir::Value> scalars);
 
-  mlir::scf::ForOp loop;
+  mlir::Operation *user;
+  mlir::scf::ForOp loop;                                          ///< null where the user is none
   llvm::DenseMap<mlir::Value, std::array<mlir::Value, 2>> bounds; ///< the least, the largest
 };
 

@@ -169,6 +169,11 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     the machine can move a use across it. The launch description is left on the function as
     `tessera.kernel`.
 
+    Index tiles stay one value and a constant for each element, so that a comparison of two takes immediates. The condition of
+    an `arith.select` that combines several comparisons, or has one with values from memory, becomes words of bits. Along the
+    elements that a thread has of a row each comparison changes once, at a place that is computed for the row. The bits cost
+    little more than the selects then, whatever the number of comparisons.
+
     ```mlir
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
         schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {

@@ -42,16 +42,9 @@ public:
 
   void run() {
     std::string reason;
-    for (Value term : getMaskTerms(select.getCondition(), arm)) {
-      std::optional<MaskRanges> ranges = analyzeMask(term, /*loop=*/nullptr, reason);
-      std::optional<SmallVector<InductionBound>> bounds;
-      if (ranges)
-        bounds = arm ? ranges->allTrue : ranges->allFalse;
-      if (bounds)
-        guarded.push_back({term, std::move(*bounds)});
-      else
+    for (Value term : getMaskTerms(select.getCondition(), arm))
+      if (!guardByScalar(term) && !guard(term, term, reason))
         kept.push_back(term);
-    }
     if (!kept.empty())
       select.emitRemark("mask applied to every tile: ") << reason;
     if (guarded.empty())
@@ -66,6 +59,31 @@ public:
   }
 
 private:
+  /// Notes that `term` is needed only where `decides`, which is a part of it, does not say that it
+  /// leaves every element.
+  bool guard(Value term, Value decides, std::string &reason) {
+    std::optional<MaskRanges> ranges = analyzeMask(decides, /*loop=*/nullptr, reason);
+    std::optional<SmallVector<InductionBound>> bounds;
+    if (ranges)
+      bounds = arm ? ranges->allTrue : ranges->allFalse;
+    if (bounds)
+      guarded.push_back({term, std::move(*bounds)});
+    return bounds.has_value();
+  }
+
+  /// The same of a term that is another one unless a scalar says that it leaves every element:
+  /// behind the branch that is known.
+  bool guardByScalar(Value term) {
+    Operation *op = term.getDefiningOp();
+    if (!op || !(arm ? isa<arith::OrIOp>(op) : isa<arith::AndIOp>(op)))
+      return false;
+    std::string reason;
+    for (unsigned i : {0, 1})
+      if (op->getOperand(i).getDefiningOp<tile::SplatOp>())
+        return guard(op->getOperand(1 - i), op->getOperand(i), reason);
+    return false;
+  }
+
   Value masked(Value condition, Value value) {
     return arm ? arith::SelectOp::create(builder, condition, value, select.getFalseValue())
                : arith::SelectOp::create(builder, condition, select.getTrueValue(), value);

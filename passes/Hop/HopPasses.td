@@ -50,6 +50,9 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
     threads of a warpgroup jump alike, as scalars are the same for them. Loads that the comparisons take stay before, so that
     they run beside a product.
 
+    A condition that is `arith.ori` of a scalar and another one is jumped over where the scalar is true, whatever the other
+    one is (`tile-split-loops`); behind the branch the other one is all of it.
+
     What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight
     cannot stay so over a branch.
 
@@ -288,7 +291,7 @@ def SinkScalars : Pass<"hop-sink-scalars", "::tessera::hop::KernelOp"> {
   let description = [{
     A scalar moves behind the last product that is issued before a wait when nothing up to that product needs it. Where
     a tile begins nothing is in flight. So the divisions that turn the number of a tile into its place in the grid then
-    run under the first product and do not delay it.
+    run under the first product and do not delay it. Nor does a `tile.reduce_range` of what no operation stores.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/RowBounds.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -32,7 +33,11 @@ struct SinkScalarsPass : tessera::impl::SinkScalarsBase<SinkScalarsPass> {
   }
 
 private:
+  /// Whether an operation only computes scalars. A bound of rows loads what nothing stores.
   static bool isScalar(Operation *op) {
+    if (auto range = dyn_cast<tile::ReduceRangeOp>(op))
+      return llvm::all_of(range.getOps<tile::LoadOp>(),
+                          [](tile::LoadOp load) { return isNeverStored(load.getView()); });
     return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::ConstantLike>() &&
            isMemoryEffectFree(op) &&
            llvm::all_of(op->getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });

@@ -155,16 +155,27 @@ LogicalResult Emitter::emitWhile(scf::WhileOp loop) {
   return success();
 }
 
-/// Each lane takes every 32nd number; what lanes have beyond the last one is the last one's.
-LogicalResult Emitter::emitReduceRange(tile::ReduceRangeOp op) {
-  bool isLeast = op.getKind() == tile::ReduceKind::min;
-  auto choose = [&](Value a, Value b) -> Value {
-    if (isLeast)
-      return LLVM::SMinOp::create(builder, loc, a, b);
-    return LLVM::SMaxOp::create(builder, loc, a, b);
-  };
+/// An earlier operation over the same numbers, behind which nothing may have written.
+static tile::ReduceRangeOp findSameRange(tile::ReduceRangeOp op) {
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
+    auto other = dyn_cast<tile::ReduceRangeOp>(before);
+    if (!other && !isMemoryEffectFree(before))
+      return {};
+    if (other && other.getCount() == op.getCount() &&
+        OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &op.getBody(),
+                                                   OperationEquivalence::IgnoreLocations))
+      return other;
+  }
+  return {};
+}
+
+/// The integers of every 32nd number, one for each lane to begin with; what lanes have beyond the
+/// last one is the last one's. For the least and the largest they are computed once.
+FailureOr<Emitter::Values> Emitter::emitRange(tile::ReduceRangeOp op) {
+  if (tile::ReduceRangeOp same = findSameRange(op))
+    return ranges[op] = ranges.lookup(same);
   int64_t count = op.getCount();
-  Value bound;
+  Values values;
   for (int64_t first = 0; first < count; first += hopper::warpThreads) {
     Value number = add(thread.lane, first);
     if (first + hopper::warpThreads > count)
@@ -173,9 +184,24 @@ LogicalResult Emitter::emitReduceRange(tile::ReduceRangeOp op) {
     if (failed(emitBlock(op.getBody().front())))
       return failure();
     loc = op.getLoc();
-    Value value = scalar(op.getYielded());
-    bound = bound ? choose(bound, value) : value;
+    values.push_back(scalar(op.getYielded()));
   }
+  return ranges[op] = std::move(values);
+}
+
+LogicalResult Emitter::emitReduceRange(tile::ReduceRangeOp op) {
+  bool isLeast = op.getKind() == tile::ReduceKind::min;
+  auto choose = [&](Value a, Value b) -> Value {
+    if (isLeast)
+      return LLVM::SMinOp::create(builder, loc, a, b);
+    return LLVM::SMaxOp::create(builder, loc, a, b);
+  };
+  FailureOr<Values> values = emitRange(op);
+  if (failed(values))
+    return failure();
+  Value bound = values->front();
+  for (Value value : ArrayRef<Value>(*values).drop_front())
+    bound = choose(bound, value);
   if (bound.getType().isInteger(32)) {
     // In one instruction, whose result ptxas knows to be the same in all lanes: what follows from
     // it, as counters and addresses of slots, stays in uniform registers.

@@ -35,6 +35,8 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   bool done = false;
   if (failed(emitAffine(op, done)) || done)
     return success(done);
+  if (auto select = dyn_cast<arith::SelectOp>(op); select && emitMasked(select))
+    return success();
 
   if (IntegerAttr share = tile::TileDialect::PolynomialAttrHelper(op->getContext()).getAttr(op)) {
     emitExponentials(op, share.getInt());

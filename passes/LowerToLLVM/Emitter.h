@@ -27,6 +27,10 @@ struct AffineTile {
   llvm::SmallVector<int64_t> offsets;
 };
 
+/// Elements of a mask, and which of them are true (EmitMasks.cpp).
+struct MaskWord;
+struct MaskBits;
+
 /// A tile in shared memory: the 32-bit shared address of its first row.
 struct SharedPlace {
   mlir::Value address;
@@ -96,6 +100,7 @@ private:
   void bind(mlir::Value value, Values elements) { fragments[value] = std::move(elements); }
   mlir::Block *splitBlock();
   mlir::Block *enterIf(mlir::Value condition);
+  mlir::FailureOr<Values> emitRange(tile::ReduceRangeOp op);
   mlir::LogicalResult emitReduceRange(tile::ReduceRangeOp op);
   mlir::Value ofLane(llvm::StringRef mode, mlir::Value value, int64_t lane);
 
@@ -117,6 +122,16 @@ private:
   mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
   mlir::Value reduceAngle(mlir::Value x);
   mlir::Value clampTo32Bits(mlir::Value wide);
+
+  // Masks of several comparisons: EmitMasks.cpp.
+  std::optional<unsigned> countComparisons(mlir::Value mask);
+  std::optional<AffineTile> indicesOf(mlir::Value tile, const MaskWord &word);
+  mlir::Value clampedSum(mlir::Value base, int64_t offset, int64_t end);
+  std::optional<MaskBits> packComparison(mlir::arith::CmpIOp compare, const MaskWord &word);
+  mlir::Value countBefore(mlir::Value place, const MaskWord &word);
+  mlir::Value toBits(const MaskBits &mask, const MaskWord &word);
+  std::optional<MaskBits> packMask(mlir::Value mask, const MaskWord &word);
+  bool emitMasked(mlir::arith::SelectOp select);
 
   // Exponentials on the FMA pipes: EmitExponentials.cpp.
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
@@ -326,6 +341,7 @@ private:
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;
   llvm::DenseMap<mlir::Value, SharedPlace> sharedTiles;
+  llvm::DenseMap<mlir::Operation *, Values> ranges; ///< what a lane has of tile.reduce_range
 };
 
 } // namespace tessera

@@ -263,6 +263,53 @@ void LoopSplitter::run() {
   loop.erase();
 }
 
+/// Whether `term` leaves each element in the arm that is computed, as a scalar that is known before
+/// `select`; null where only indices decide, as hop-guard-masks finds by itself, or more than the
+/// least and the largest of what is loaded for each row.
+static Value findScalar(Value term, bool arm, arith::SelectOp select) {
+  std::string reason;
+  auto boundsOf = [&](RowBounds *rows) -> std::optional<SmallVector<InductionBound>> {
+    std::optional<MaskRanges> ranges = analyzeMask(term, /*loop=*/nullptr, reason, rows);
+    return !ranges ? std::nullopt : arm ? ranges->allTrue : ranges->allFalse;
+  };
+  RowBounds rows(select);
+  std::optional<SmallVector<InductionBound>> bounds;
+  if (boundsOf(nullptr) || !(bounds = boundsOf(&rows)))
+    return {};
+  ImplicitLocOpBuilder builder(select.getLoc(), select);
+  Value zero = arith::ConstantIndexOp::create(builder, 0);
+  SmallVector<Value> holds =
+      llvm::map_to_vector(*bounds, [&](const InductionBound &bound) -> Value {
+        return arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
+                                     evaluateBound(bound, 1, 0, builder), zero);
+      });
+  return combineMaskTerms(holds, /*byAnd=*/true, builder);
+}
+
+/// Lets a mask outside of loops say by a scalar where it is not needed.
+static void addBounds(arith::SelectOp select) {
+  std::optional<bool> arm = getComputedArm(select);
+  if (!arm)
+    return;
+  ImplicitLocOpBuilder builder(select.getLoc(), select);
+  SmallVector<Value> terms = getMaskTerms(select.getCondition(), *arm);
+  bool isChanged = false;
+  for (Value &term : terms) {
+    Value holds = findScalar(term, *arm, select);
+    if (!holds)
+      continue;
+    isChanged = true;
+    if (!*arm) {
+      Value one = arith::ConstantOp::create(builder, builder.getBoolAttr(true));
+      holds = arith::XOrIOp::create(builder, holds, one);
+    }
+    Value all = SplatOp::create(builder, term.getType(), holds);
+    term = combineMaskTerms({all, term}, /*byAnd=*/!*arm, builder);
+  }
+  if (isChanged)
+    select.getConditionMutable().assign(combineMaskTerms(terms, *arm, builder));
+}
+
 namespace {
 class TileSplitLoopsPass : public tessera::impl::TileSplitLoopsBase<TileSplitLoopsPass> {
 public:
@@ -279,6 +326,14 @@ public:
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
       split(loop);
+    SmallVector<arith::SelectOp> outside;
+    kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto select = dyn_cast<arith::SelectOp>(op))
+        outside.push_back(select);
+      return isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+    });
+    for (arith::SelectOp select : outside)
+      addBounds(select);
   }
 
 private:

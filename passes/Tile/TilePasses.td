@@ -19,7 +19,7 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     Comparisons may also take integers that are loaded for each row, or gathered by what is, from views that the kernel does
     not store: the least or the largest of a tile's rows bounds them, which a `tile.reduce_range` finds at the start of the
     grid point. `tile-split-loops` does the same. Where a view ends with the rows of the grid, rows past its end count as its
-    last one, so that the last tile visits no more than others.
+    last one, so that the last tile visits no more than others. Numbers beyond 2^30 count as that, which no index comes near.
 
     ```mlir
     %first, %past = tile.visits %j = %c0 to %blocks {
@@ -469,7 +469,17 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
 
     The loops that keep their masks are marked `tile.boundary`: they run few iterations.
 
-    Values that are loaded for each row are bounded as in `tile-find-visits`.
+    Values that are loaded for each row are bounded as in `tile-find-visits`. So are those of masks outside of loops, as of
+    the block that a tile begins with. A comparison with such values there becomes `arith.ori` of a scalar and itself: the
+    scalar says, by the least or the largest of the rows, where every element is true. `hop-guard-masks` jumps by it.
+
+    ```mlir
+    %seen = arith.cmpi sge, %cols, %starts_of_rows : tensor<64x128xi32>
+    // becomes
+    %holds = arith.cmpi sle, %largest_start, %col : index
+    %all = tile.splat %holds : i1 -> tensor<64x128xi1>
+    %seen_here = arith.ori %all, %seen : tensor<64x128xi1>
+    ```
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
     cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as

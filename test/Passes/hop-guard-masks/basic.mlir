@@ -344,3 +344,46 @@ hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// A comparison with what is loaded is jumped over where a scalar says so; behind the branch the scalar is known.
+// CHECK-LABEL: hop.kernel @by_scalar
+// CHECK: %[[X:.*]] = math.exp2
+// CHECK: %[[HOLDS:.*]] = arith.cmpi sle
+// CHECK: %[[S:.*]] = scf.if %[[HOLDS]] -> (tensor<64x32xf32, #hop.layout<accumulator>>) {
+// CHECK-NEXT: scf.yield %[[X]]
+// CHECK-NEXT: } else {
+// CHECK-NOT: arith.ori
+// CHECK: %[[BEHIND:.*]] = arith.cmpi sge
+// CHECK-NEXT: %[[MASKED:.*]] = arith.select %[[BEHIND]], %[[X]]
+// CHECK-NEXT: scf.yield %[[MASKED]]
+// CHECK: tile.store %[[S]]
+hop.kernel @by_scalar attributes {argument_names = ["y", "starts"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %starts: !tile.view<[M], i32>, %col: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %own = tile.load %starts[%col] : !tile.view<[M], i32> -> tensor<64xi32, #hop.layout<row>>
+    %largest = tile.load %starts[%wg] : !tile.view<[M], i32> -> i32
+    %bound = arith.index_cast %largest : i32 to index
+    %excess = arith.subi %bound, %col : index
+    %holds = arith.cmpi sle, %excess, %c0 : index
+    %all = tile.splat %holds : i1 -> !bits
+    %start = tile.broadcast %own axis 1 : tensor<64xi32, #hop.layout<row>> -> !ints
+    %cols = tile.iota %col axis 1 : !ints
+    %behind = arith.cmpi sge, %cols, %start : !ints
+    %seen = arith.ori %all, %behind : !bits
+    %s = arith.select %seen, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}

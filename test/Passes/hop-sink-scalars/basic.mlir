@@ -76,3 +76,43 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
     tile.store %s, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
   }
 }
+
+// -----
+
+!acc = tensor<64x64xf32, #hop.layout<accumulator>>
+!slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+
+// A bound of rows is loaded under the product, unless the kernel stores where it loads.
+// CHECK-LABEL: hop.kernel @bounds
+// CHECK: tile.reduce_range max
+// CHECK: hop.mma_issue
+// CHECK: tile.reduce_range min
+// CHECK: hop.mma_wait
+hop.kernel @bounds attributes {argument_names = ["y", "n", "o"],
+    argument_types = [!tile.view<[M, 64], f32>, !tile.view<[M], i32>, !tile.view<[M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !tile.view<[M, 64], f32>, %n: !tile.view<[M], i32>, %o: !tile.view<[M], i32>, %m: index):
+  %qp = hop.pipe.create "q" : !hop.pipe<tensor<64x64xbf16>, 2>
+  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %least = tile.reduce_range min %i to 64 -> i32 {
+      %x = tile.load %n[%i] : !tile.view<[M], i32> -> i32
+      tile.yield %x : i32
+    }
+    %largest = tile.reduce_range max %i to 64 -> i32 {
+      %x = tile.load %o[%i] : !tile.view<[M], i32> -> i32
+      tile.yield %x : i32
+    }
+    %sum = arith.addi %least, %largest : i32
+    %row = arith.index_cast %sum : i32 to index
+    %q = hop.pipe.wait %qp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+    %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
+    %s = hop.mma %q, %k {transpose_b} : !slot, !slot -> !acc
+    hop.pipe.release %kp, %k : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    hop.pipe.release %qp, %q : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
+    tile.store %s, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
+    tile.store %sum, %o[%row] : i32, !tile.view<[M], i32>
+  }
+}

@@ -15,7 +15,9 @@
 // CHECK:           %[[PLACE:.*]] = arith.maxsi %[[BELOW]], %c0
 // CHECK:           tile.load %starts[%[[PLACE]]]
 // CHECK:           tile.yield
-// CHECK:         arith.index_cast %[[LEAST]] : i32 to index
+// CHECK:         %[[NOT_MORE:.*]] = arith.minsi %[[LEAST]], %c1073741824_i32 : i32
+// CHECK:         %[[NOT_LESS:.*]] = arith.maxsi %[[NOT_MORE]], %c-1073741824_i32 : i32
+// CHECK:         arith.index_cast %[[NOT_LESS]] : i32 to index
 // CHECK-NOT:     tile.visits
 tile.kernel @packed(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index

@@ -1,0 +1,246 @@
+//===- EmitMasks.cpp - Masks of several comparisons as bits ----------------===//
+//
+// A comparison of indices is an instruction for each element, and each further one of a mask is
+// one more. But along a row its outcome changes once: of the elements that a thread has of a row
+// those before, or those from one place on, are true. So a mask of several comparisons is a few
+// words, whose bits ptxas turns into predicates, seven at a time (R2P).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <map>
+
+using namespace mlir;
+using namespace tessera;
+using hop::FragmentLayout;
+using Predicate = arith::CmpIPredicate;
+
+constexpr int64_t kWordBits = 32;
+/// Masks that take fewer instructions an element stay as they are.
+constexpr unsigned kLeastComparisons = 2;
+/// A word costs some twenty instructions, whatever it has.
+constexpr size_t kLeastElements = 8;
+
+/// Elements of a row that a thread has, from the first column on: `run` neighbours at each multiple
+/// of `stride`. Both are powers of two.
+struct tessera::MaskWord {
+  SmallVector<unsigned> elements;
+  int64_t run = 1, stride = 1;
+
+  int64_t place(size_t i) const {
+    return static_cast<int64_t>(i) / run * stride + static_cast<int64_t>(i) % run;
+  }
+  /// The least place behind the last element at which a run would begin.
+  int64_t end() const { return llvm::divideCeil(elements.size(), run) * stride; }
+};
+
+/// Which elements of a word are true: those from place `from` on, up to place `to`, where they are
+/// not null; and those whose bits are in `bits`, unless it is null. Places are 0 to the word's end.
+struct tessera::MaskBits {
+  Value from, to, bits;
+};
+
+/// The instructions that a mask takes for each element as it stands; none where it is not a
+/// combination of comparisons in order of integers of 32 bits. Indices are compared with immediates
+/// (emitAffine), and others computed for each element first.
+std::optional<unsigned> Emitter::countComparisons(Value mask) {
+  Operation *op = mask.getDefiningOp();
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
+    Predicate predicate = compare.getPredicate();
+    bool isOrder = predicate == Predicate::slt || predicate == Predicate::sle ||
+                   predicate == Predicate::sgt || predicate == Predicate::sge;
+    if (!isOrder || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
+      return std::nullopt;
+    return affineTiles.contains(compare.getLhs()) && affineTiles.contains(compare.getRhs()) ? 1 : 2;
+  }
+  if (!isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op))
+    return std::nullopt;
+  std::optional<unsigned> a = countComparisons(op->getOperand(0)),
+                          b = countComparisons(op->getOperand(1));
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
+/// The words of a tile's masks; none where the elements of a row do not lie in equal runs.
+static std::optional<SmallVector<MaskWord>> maskWords(RankedTensorType type) {
+  FragmentLayout layout(type);
+  std::map<int64_t, SmallVector<unsigned>> rows;
+  for (int64_t i = 0; i < layout.size(); ++i)
+    rows[layout.offset(i, 0)].push_back(i);
+  SmallVector<MaskWord> words;
+  auto column = [&](unsigned i) { return layout.offset(i, 1); };
+  for (auto &[row, elements] : rows) {
+    llvm::sort(elements, [&](unsigned a, unsigned b) { return column(a) < column(b); });
+    for (size_t first = 0; first < elements.size(); first += kWordBits) {
+      MaskWord word;
+      llvm::append_range(word.elements,
+                         ArrayRef<unsigned>(elements).drop_front(first).take_front(kWordBits));
+      auto placeOf = [&](size_t i) { return column(word.elements[i]) - column(word.elements[0]); };
+      size_t size = word.elements.size();
+      while (static_cast<size_t>(word.run) < size && placeOf(word.run) == word.run)
+        ++word.run;
+      word.stride = static_cast<size_t>(word.run) < size ? placeOf(word.run) : word.run;
+      for (size_t i = 0; i < size; ++i)
+        if (placeOf(i) != word.place(i))
+          return std::nullopt;
+      if (size < kLeastElements || !llvm::isPowerOf2_64(word.run) ||
+          !llvm::isPowerOf2_64(word.stride))
+        return std::nullopt;
+      words.push_back(std::move(word));
+    }
+  }
+  return words;
+}
+
+/// The value that the elements of `word` in `tile` have in common, and what each has more.
+std::optional<AffineTile> Emitter::indicesOf(Value tile, const MaskWord &word) {
+  AffineTile indices;
+  if (auto affine = affineTiles.find(tile); affine != affineTiles.end()) {
+    indices.base = affine->second.base;
+    for (unsigned i : word.elements)
+      indices.offsets.push_back(affine->second.offsets[i]);
+    return indices;
+  }
+  const Values values = elements(tile);
+  indices.base = values[word.elements.front()];
+  indices.offsets.assign(word.elements.size(), 0);
+  if (llvm::any_of(word.elements, [&](unsigned i) { return values[i] != indices.base; }))
+    return std::nullopt;
+  return indices;
+}
+
+/// `base` + `offset`, or the nearest of the numbers from 0 to `end`.
+Value Emitter::clampedSum(Value base, int64_t offset, int64_t end) {
+  Value least = LLVM::SMaxOp::create(builder, loc, base, i32(-offset));
+  return add(LLVM::SMinOp::create(builder, loc, least, i32(end - offset)), offset);
+}
+
+/// Where `compare` is true.
+std::optional<MaskBits> Emitter::packComparison(arith::CmpIOp compare, const MaskWord &word) {
+  std::optional<AffineTile> a = indicesOf(compare.getLhs(), word),
+                            b = indicesOf(compare.getRhs(), word);
+  if (!a || !b)
+    return std::nullopt;
+  auto difference = [&](size_t i) { return a->offsets[i] - b->offsets[i]; };
+  int64_t first = difference(0), slope = difference(1) - first, end = word.end();
+  for (size_t i = 0; i < word.elements.size(); ++i)
+    if (difference(i) != first + slope * word.place(i))
+      return std::nullopt;
+  if (slope < -1 || slope > 1)
+    return std::nullopt;
+  // a + difference < b + more, or the opposite.
+  Predicate predicate = compare.getPredicate();
+  int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
+  bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
+  // Indices of tiles are less than 2^31 apart; a number from memory may be any.
+  bool isKnown = affineTiles.contains(compare.getLhs()) && affineTiles.contains(compare.getRhs());
+  auto subtract = [&](Value x, Value y) -> Value {
+    if (isKnown)
+      return LLVM::SubOp::create(builder, loc, x, y);
+    return LLVM::SSubSat::create(builder, loc, x.getType(), x, y);
+  };
+  MaskBits found;
+  if (slope == 1) {
+    // place < b - a + more - first
+    found.to = clampedSum(subtract(b->base, a->base), more - first, end);
+  } else if (slope == -1) {
+    // place > a - b + first - more
+    found.from = clampedSum(subtract(a->base, b->base), first - more + 1, end);
+  } else {
+    Value holds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt,
+                                       subtract(b->base, a->base), i32(first - more));
+    found.to = LLVM::SelectOp::create(builder, loc, holds, i32(end), i32(0));
+  }
+  if (isOpposite)
+    std::swap(found.from, found.to);
+  return found;
+}
+
+/// How many elements of a word are before `place`.
+Value Emitter::countBefore(Value place, const MaskWord &word) {
+  if (word.run == word.stride)
+    return place;
+  Value runs = place;
+  if (word.stride != 1)
+    runs = LLVM::LShrOp::create(builder, loc, runs, i32(llvm::Log2_64(word.stride / word.run)));
+  Value whole = LLVM::AndOp::create(builder, loc, runs, i32(-word.run));
+  Value within = LLVM::AndOp::create(builder, loc, place, i32(word.stride - 1));
+  return add(whole, LLVM::SMinOp::create(builder, loc, within, i32(word.run)));
+}
+
+/// The bits of a word, the first element in the lowest.
+Value Emitter::toBits(const MaskBits &mask, const MaskWord &word) {
+  Value bits = mask.bits;
+  auto both = [&](Value other) {
+    bits = bits ? Value(LLVM::AndOp::create(builder, loc, bits, other)) : other;
+  };
+  auto bitsFrom = [&](Value place) -> Value {
+    // Shifted by 32 nothing is left, in PTX (9.7.8.9, shl), but not in LLVM.
+    Type type = builder.getI32Type();
+    return LLVM::InlineAsmOp::create(
+               builder, loc, type, ValueRange(countBefore(place, word)), "shl.b32 $0, -1, $1;",
+               "=r,r", /*has_side_effects=*/false, /*is_align_stack=*/false,
+               LLVM::TailCallKind::None,
+               LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+               /*operand_attrs=*/ArrayAttr())
+        .getResult(0);
+  };
+  if (mask.from)
+    both(bitsFrom(mask.from));
+  if (mask.to)
+    both(LLVM::XOrOp::create(builder, loc, bitsFrom(mask.to), i32(-1)));
+  return bits;
+}
+
+/// The part of `mask` that `word` is of, with its spans joined before they become bits.
+std::optional<MaskBits> Emitter::packMask(Value mask, const MaskWord &word) {
+  Operation *op = mask.getDefiningOp();
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return packComparison(compare, word);
+  std::optional<MaskBits> a = packMask(op->getOperand(0), word),
+                          b = a ? packMask(op->getOperand(1), word) : std::nullopt;
+  if (!b)
+    return std::nullopt;
+  if (isa<arith::OrIOp>(op))
+    return MaskBits{{}, {}, LLVM::OrOp::create(builder, loc, toBits(*a, word), toBits(*b, word))};
+  auto both = [](Value x, Value y, auto combine) { return x && y ? combine(x, y) : x ? x : y; };
+  return MaskBits{
+      both(a->from, b->from,
+           [&](Value x, Value y) -> Value { return LLVM::SMaxOp::create(builder, loc, x, y); }),
+      both(a->to, b->to,
+           [&](Value x, Value y) -> Value { return LLVM::SMinOp::create(builder, loc, x, y); }),
+      both(a->bits, b->bits,
+           [&](Value x, Value y) -> Value { return LLVM::AndOp::create(builder, loc, x, y); })};
+}
+
+/// A select whose condition is a mask of several comparisons. Each bit is tested right before the
+/// element that it chooses: of tests that stand together ptxas makes an instruction each.
+bool Emitter::emitMasked(arith::SelectOp select) {
+  Value mask = select.getCondition();
+  auto type = dyn_cast<RankedTensorType>(mask.getType());
+  if (!type || type.getRank() != 2 || countComparisons(mask).value_or(0) < kLeastComparisons)
+    return false;
+  std::optional<SmallVector<MaskWord>> words = maskWords(type);
+  if (!words)
+    return false;
+  Values allBits;
+  for (const MaskWord &word : *words) {
+    std::optional<MaskBits> packed = packMask(mask, word);
+    if (!packed)
+      return false;
+    allBits.push_back(toBits(*packed, word));
+  }
+  const Values whereTrue = elements(select.getTrueValue()),
+               whereFalse = elements(select.getFalseValue());
+  Values results(whereTrue.size());
+  for (auto [word, bits] : llvm::zip_equal(*words, allBits))
+    for (auto [i, element] : llvm::enumerate(word.elements)) {
+      Value bit = LLVM::AndOp::create(builder, loc, bits, i32(static_cast<int32_t>(1u << i)));
+      Value isTrue = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, bit, i32(0));
+      results[element] =
+          LLVM::SelectOp::create(builder, loc, isTrue, whereTrue[element], whereFalse[element]);
+    }
+  bind(select, std::move(results));
+  return true;
+}
