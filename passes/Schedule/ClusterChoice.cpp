@@ -88,6 +88,16 @@ std::optional<std::string> ScheduleSearch::rejectExchange(const ScheduleFields &
   return std::nullopt;
 }
 
+/// Where the sums of an iteration take longer on their way to memory than its dots, two blocks that
+/// make them together send half as much.
+bool ScheduleSearch::exchangePays(const ScheduleFields &exchanging) {
+  int64_t bytes = 0;
+  for (const ApartSum &sum : sums)
+    bytes += tileBytes(StoreOp(sum.store).getValue().getType());
+  return bytes > budget.dots * model.bytesOfSums && !rejectExchange(exchanging) &&
+         !shareInCluster(*exchanging.cluster).refusal;
+}
+
 bool ScheduleSearch::ClusterSharing::runsAhead(const StageCounts &stages, int64_t overlap) const {
   return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
 }

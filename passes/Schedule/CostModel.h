@@ -111,6 +111,11 @@ struct CostModel {
   /// record 2026-11-25-nvidia-h100-80gb-hbm3-5457a7d-backward. Nothing between was measured
   /// (docs/lab/backward.md).
   double leastWorkForLead = 0.6, leastDotAhead = 400;
+  /// Bytes of sums that a multiprocessor adds to memory in a cycle, of 12 to 15 that were seen. Two
+  /// blocks exchange operands of sums where these take longer than the dots: 4400 cycles beside
+  /// 2560 at d = 256 of attention_bwd, where it gains 12% to 22%: record
+  /// 2026-11-26-nvidia-h100-80gb-hbm3-fc12b83-exchange-ablation-backward (docs/lab/backward.md).
+  double bytesOfSums = 15;
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
   /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
   /// dimension.

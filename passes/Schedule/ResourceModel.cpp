@@ -18,8 +18,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Bytes of a tile, elements packed.
-static int64_t tileBytes(Type type) {
+int64_t tessera::tileBytes(Type type) {
   auto tile = cast<RankedTensorType>(type);
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
 }

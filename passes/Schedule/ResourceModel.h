@@ -17,6 +17,9 @@
 
 namespace tessera {
 
+/// Bytes of a tile, elements packed.
+int64_t tileBytes(mlir::Type type);
+
 /// A load whose tile lives in shared memory because a dot reads it there, with
 /// the copies of it that have the same pipe.
 struct PipedTile {

@@ -3,6 +3,7 @@
 #include "passes/Schedule/ScheduleSearch.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -448,6 +449,7 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
                                       function_ref<bool(const Candidate &)> take) {
   if (!multiplies && !fixFields(requested))
     return;
+  bool mayExchange = !requested.cluster && !requested.exchange;
   requested.setFixedDefaults();
   if (!multiplies) {
     for (const Candidate &candidate : directCandidates(requested))
@@ -461,12 +463,20 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
   std::optional<bool> specialized = requested.warpSpecialize;
   if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
+  auto tryPlaced = [&](PlacementKind placement, bool warpSpecialize) {
+    ScheduleFields exchanging = requested;
+    exchanging.cluster = exchangingBlocks;
+    exchanging.exchange = 1;
+    bool isTried = mayExchange && placement == PlacementKind::divided && exchangePays(exchanging);
+    return (!isTried || forEachPlaced(exchanging, placement, warpSpecialize, take)) &&
+           forEachPlaced(requested, placement, warpSpecialize, take);
+  };
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
     for (PlacementKind placement : placements(requested, warpSpecialize))
-      if (!forEachPlaced(requested, placement, warpSpecialize, take))
+      if (!tryPlaced(placement, warpSpecialize))
         return;
   if (isDividedLast(requested, specialized))
-    forEachPlaced(requested, PlacementKind::divided, /*warpSpecialize=*/true, take);
+    tryPlaced(PlacementKind::divided, /*warpSpecialize=*/true);
 }
 
 /// Likewise the candidates with `placement`; false when `take` returned false.

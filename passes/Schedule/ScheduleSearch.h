@@ -161,6 +161,7 @@ private:
   std::optional<std::string> rejectWriter(const Candidate &candidate) const;
   std::optional<std::string> rejectStaging(const Candidate &candidate) const;
   std::optional<std::string> rejectExchange(const tile::ScheduleFields &requested) const;
+  bool exchangePays(const tile::ScheduleFields &exchanging);
   bool admits(const tile::ScheduleFields &requested);
   void forEachCandidate(tile::ScheduleFields requested,
                         llvm::function_ref<bool(const Candidate &)> take);
