@@ -181,6 +181,10 @@ def _search_ptxas(requested):
     return found_now
 
 
+def _may_compile():
+    return os.environ.get("TESSERA_JIT") != "0"
+
+
 # The version of a ptxas that another process has asked for it, which takes a start of that program.
 def _make_known_key(path, description):
     return _make_key(["ptxas", path, description, _compiler_identity()], b"")
@@ -195,7 +199,8 @@ def _read_known(path):
 
 def _keep_known(found):
     path, version, *description = found
-    if place := _cache.directory():
+    # A process that may not compile keeps nothing.
+    if _may_compile() and (place := _cache.directory()):
         _cache.write(place, _make_known_key(path, description), version.encode(), warns=False)
 
 
@@ -403,7 +408,7 @@ def _find_own(path_or_source, source, file_name, request):
 
 
 def _check_may_compile(file_name, places):
-    if os.environ.get("TESSERA_JIT") == "0":
+    if not _may_compile():
         raise CompileError(
             f"{file_name}: it was not compiled with these parameters before, by this compiler and ptxas, into "
             f"{' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "
