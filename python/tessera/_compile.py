@@ -7,6 +7,7 @@ import hashlib
 import json
 import operator
 import os
+import re
 import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
@@ -95,11 +96,14 @@ _Diagnostic._fields_ = [
 _Handler = ctypes.CFUNCTYPE(None, POINTER(_Diagnostic), c_void_p)
 
 
+def _find_compiler():
+    return _library.find("libtessera.so")
+
+
 @functools.lru_cache(maxsize=None)
 def _compiler():
-    library = _library.open_library(_library.find("libtessera.so"))
+    library = _library.open_library(_find_compiler())
     signatures = {
-        "tessera_version": (c_char_p,),
         "tessera_compile": (
             c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
         ),
@@ -115,9 +119,9 @@ def _compiler():
 
 @functools.lru_cache(maxsize=None)
 def _compiler_identity():
-    """Changes with the version and with every build of the library, and not with the place where it lies."""
-    library = _compiler()
-    return [library.tessera_version().decode(), _library.build_id(library._name)]
+    """Changes with every build of the library, and not with the place where it lies. The library is not opened for it: LLVM is
+    in it, and a process that finds its kernels on disk has no use for that."""
+    return _library.build_id(_find_compiler())
 
 
 # What the search for ptxas depends on beside the file system (tessera_find_ptxas).
@@ -164,11 +168,11 @@ def _first_on_path():
 
 
 def _search_ptxas(requested):
-    library, found = _compiler(), c_void_p()
     requested = requested or find_own_ptxas()
     first = requested or _first_on_path()
     if first and (known := _read_known(os.path.abspath(first))):
         return known
+    library, found = _compiler(), c_void_p()
     # What is wrong is reported by the compilation, unless it stops at an error of the source.
     if library.tessera_find_ptxas(requested and requested.encode(), _Handler(), None, ctypes.byref(found)):
         return None
@@ -185,23 +189,37 @@ def _may_compile():
     return os.environ.get("TESSERA_JIT") != "0"
 
 
+def _make_known_key(*identity):
+    return _make_key([*identity, _compiler_identity()], b"")
+
+
+def read_known(*identity):
+    """What `keep_known` keeps under an identity, as text; None where there is nothing."""
+    key = _make_known_key(*identity)
+    for place in (*_cache.shipped_directories(), _cache.directory()):
+        if place and (found := _cache.read(place, key)) is not None:
+            return found.decode()
+    return None
+
+
+def keep_known(text, *identity):
+    """Keeps on disk what the compiler has said, so that another process need not ask it."""
+    # A process that may not compile keeps nothing.
+    if _may_compile() and (place := _cache.directory()):
+        _cache.write(place, _make_known_key(*identity), text.encode(), warns=False)
+
+
 # The version of a ptxas that another process has asked for it, which takes a start of that program.
-def _make_known_key(path, description):
-    return _make_key(["ptxas", path, description, _compiler_identity()], b"")
-
-
 def _read_known(path):
     """What `_find_ptxas` gives of a ptxas whose version is kept on disk, None where it is not."""
-    place, description = _cache.directory(), _describe_file(path)
-    version = place and _cache.read(place, _make_known_key(path, description))
-    return version and [path, version.decode(), *description]
+    description = _describe_file(path)
+    version = read_known("ptxas", path, description)
+    return version and [path, version, *description]
 
 
 def _keep_known(found):
     path, version, *description = found
-    # A process that may not compile keeps nothing.
-    if _may_compile() and (place := _cache.directory()):
-        _cache.write(place, _make_known_key(path, description), version.encode(), warns=False)
+    keep_known(version, "ptxas", path, description)
 
 
 def _to_text(value):
@@ -329,36 +347,26 @@ def pack(text):
     return json.dumps(bundle, separators=(",", ":")).encode()
 
 
-@functools.lru_cache(maxsize=None)
-def _importer():
-    signatures = {
-        "tessera_source_read_imports": (
-            c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
-        ),
-        "tessera_source_files_count": (c_size_t, c_void_p),
-        "tessera_source_files_text": (c_void_p, c_void_p, c_size_t, POINTER(c_size_t)),
-        "tessera_source_files_destroy": (None, c_void_p),
-    }  # fmt: skip
-    return _library.declare(_compiler(), signatures)
+# Strings, which may have what looks like a comment in them, and comments.
+_STRING_OR_COMMENT = re.compile(rb'("[^"\n]*")|//[^\n]*')
+_IMPORT = re.compile(rb'\$\s*import\s*"([^"\n]+)"')
 
 
 def read_imports(source, file_name):
-    """The texts of the files that a source imports, which decide what is compiled as much as its own."""
-    if b"$import" not in source:
-        return b""
-    library, collector, files = _importer(), _Collector(), c_void_p()
-    status = library.tessera_source_read_imports(
-        source, len(source), file_name.encode(), None, collector.handler, None, ctypes.byref(files)
-    )
-    collector.check(status, file_name)
-    try:
-        texts, size = [], c_size_t()
-        for index in range(library.tessera_source_files_count(files)):
-            text = library.tessera_source_files_text(files, index, ctypes.byref(size))
-            texts.append(ctypes.string_at(text, size.value))
-        return b"\0".join(texts)
-    finally:
-        library.tessera_source_files_destroy(files)
+    """The texts of the files that a source imports from beside it, which decide what is compiled as much as its own. Those that
+    ship are in the compiler, and so its identity stands for them."""
+    texts, seen, ahead = [], set(), [(source, file_name)]
+    while ahead:
+        text, importer = ahead.pop()
+        for name in _IMPORT.findall(_STRING_OR_COMMENT.sub(rb"\1", text)):
+            path = os.path.realpath(os.path.join(os.path.dirname(importer), os.fsdecode(name)))
+            if path in seen or not os.path.isfile(path):
+                continue
+            seen.add(path)
+            with open(path, "rb") as file:
+                texts.append(file.read())
+            ahead.append((texts[-1], path))
+    return b"\0".join(texts)
 
 
 def _load_cached(place, key):

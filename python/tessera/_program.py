@@ -153,3 +153,16 @@ class Program:
     def loose_visits(self):
         """Why the interval of blocks that a mask's comparisons leave may have others; "" where it has none."""
         return self._library.tessera_program_loose_visits(self._handle).decode()
+
+
+def find_fact(name, path_or_source, details, find):
+    """`find()`, a text that the compiler finds of a source and of `details`, data for JSON. Where another process has kept it
+    this one need not open the compiler, which takes longer than all else that a kernel on disk takes."""
+    source, file_name = _compile._read_source(path_or_source)
+    text = source + _compile.read_imports(source, file_name)
+    identity = name, details, text.decode(errors="surrogateescape")
+    known = _compile.read_known(*identity)
+    if known is None:
+        known = find()
+        _compile.keep_known(known, *identity)
+    return known

@@ -1,14 +1,17 @@
 """Attention whose scores and masks are Python functions: sources that import `attention.tile`."""
 
 import re
+import types
 
 from . import _compile, _explain, _mask_parts, _trace
 from ._errors import CompileError
-from ._program import Program
+from ._program import Program, find_fact
 
 # What a source of a variant begins with: its template.
 _HEAD = '$import "{}.tile"\n\n'
 _FLOAT_VIEW = re.compile(r'tile\.argument "(\w+)" : !tile\.view<\[.*\], (?:f32|f16|bf16)>')
+# The flag of code with **arguments: inspect.CO_VARKEYWORDS.
+_VARKEYWORDS = 0x08
 _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
 
 
@@ -183,6 +186,10 @@ def to_gradients(source, fixed, learned=()):
 
 def _takes(function, name):
     """Whether a function takes an argument by name."""
+    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__
+        takes_any = code.co_flags & _VARKEYWORDS
+        return bool(takes_any) or name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     import inspect  # Of all that the package imports it would take the longest.
 
     parameters = inspect.signature(function).parameters
@@ -267,8 +274,9 @@ class Variant:
     def _takes_list(self, visits, functions):
         if visits is not None or self.mask is None:
             return visits == "list"
+        source = _HEAD.format("attention") + functions
         try:
-            return Program(_HEAD.format("attention") + functions).loose_visits != ""
+            return find_fact("loose visits", source, [], lambda: Program(source).loose_visits) != ""
         except CompileError:
             return False  # Whoever asks for the kernel gets the error.
 
@@ -279,8 +287,12 @@ class Variant:
 
     def check(self):
         """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""
-        try:
+        def find():
             self.program()
+            return ""
+
+        try:
+            find_fact("check", self.source, [], find)
         except CompileError as error:
             first = next((entry for entry in error.diagnostics if entry.severity == "error"), None)
             if first is None or first.file != "<source>":

@@ -4,11 +4,10 @@ import functools
 import re
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 from . import _compile, _library, _own
 from ._errors import CompileError
-from ._program import Program
+from ._program import Program, find_fact
 from ._variant import keep_lists, keeps_lists, read_lists, takes_lists, to_gradients
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
@@ -179,9 +178,7 @@ class Variant:
         # Where lists are arguments the source has kernels that make them too.
         self._kernel = "attention" if keeps_lists(self.source) else None
         self._given = dict(self.parameters)
-        # What takes lists of blocks is a sequence, and its attention has the classes of that without.
-        lists = self._is_written and takes_lists(self.source)
-        self._classified = Program(self.source, **self.parameters, VISITS="interval") if lists else self.program
+        self._is_asked = False
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [] if self._is_written else list_extras(text)
         self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
@@ -190,6 +187,22 @@ class Variant:
     def program(self):
         """The interpreter's form."""
         return Program(self.source, self._kernel, **self._given)
+
+    @functools.cached_property
+    def _classified(self):
+        """What classes of shapes are told from."""
+        # What takes lists of blocks is a sequence, and its attention has the classes of that without.
+        if self._is_written and takes_lists(self.source):
+            return Program(self.source, **self._given, VISITS="interval")
+        return self.program
+
+    def _find_class(self, shape):
+        # Of later shapes nothing is kept: there may be very many.
+        if self._is_asked:
+            return self._classified.shape_class(**shape)
+        self._is_asked = True
+        details = [self._kernel, _compile.to_texts(self._given), shape]
+        return find_fact("class", self.source, details, lambda: self._classified.shape_class(**shape) or "") or None
 
     def compile(self, shape_class):
         """The kernel of a class; waits for the compiler where it is not there yet."""
@@ -219,7 +232,7 @@ class Variant:
     def find(self, shape):
         """(kernel, whether it is that of the shape's class). A class that is not there yet is compiled beside the
         program, if there is another."""
-        shape_class = self._classified.shape_class(**shape)
+        shape_class = self._find_class(shape)
         kernel = self._kernels.get(shape_class)
         if kernel is not None:
             return kernel, True
@@ -458,6 +471,8 @@ def _background():
     global _executor
     with _lock:
         if _executor is None:
+            from concurrent.futures import ThreadPoolExecutor  # It takes long to import, and few processes need it.
+
             _executor = ThreadPoolExecutor(1, thread_name_prefix="tessera-compile")
         return _executor
 

@@ -61,7 +61,6 @@ Ptxas installed; ///< no path: there is none
 
 } // namespace
 
-EXPORT const char *tessera_version() { return "0.0.0"; }
 EXPORT unsigned fake_tessera_count() { return count; }
 EXPORT const char *fake_tessera_request() { return request.c_str(); }
 EXPORT void fake_tessera_install_ptxas(const char *path, const char *version) {

@@ -5,9 +5,13 @@ import ctypes
 import itertools
 import math
 import os
+import pathlib
 import random
 import re
 import struct
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import tessera
@@ -213,9 +217,35 @@ class TextTest(unittest.TestCase):
         self.assertIn("the mask leaves out iterations at both ends", text)
 
     def test_imports_are_in_the_key(self):
-        source = T.Variant(mask=masks.causal).source.encode()
-        self.assertIn(b"tile.kernel @attention", T._compile.read_imports(source, "<source>"))
-        self.assertEqual(T._compile.read_imports(b"tile.kernel", "<source>"), b"")
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "b").mkdir()
+            (root / "a.tile").write_text('$import "b/c.tile"  // "$import "d.tile"')
+            (root / "b" / "c.tile").write_text('$ import "../a.tile" $import "attention.tile"')
+            (root / "d.tile").write_text("other")
+            importer = str(root / "importer.tile")
+            texts = [(root / name).read_bytes() for name in ("a.tile", "b/c.tile")]
+            self.assertEqual(T._compile.read_imports(b'$import "a.tile"', importer), b"\0".join(texts))
+            # A file beside the source goes before one that ships.
+            self.assertEqual(T._compile.read_imports(b'$import "attention.tile"', importer), b"")
+            (root / "attention.tile").write_text("mine")
+            self.assertEqual(T._compile.read_imports(b'$import "attention.tile"', importer), b"mine")
+
+    def test_another_process_asks_no_compiler(self):
+        program = """if True:
+            import tessera
+            from tessera import _compile, _variants, masks
+
+            variant = tessera.Variant(mask=lambda b, h, q, k, of: (of[b, q] == of[b, k]) & (q >= k), of=("B", "SK"))
+            found = _variants.find_variant(variant.source, "bf16", 64, 64)
+            shape = {"B": 1, "H": 1, "SQ": 4096, "HK": 1, "SK": 4096}
+            print(found._find_class(shape), 'VISITS : name = "list"' in variant.source, _compile._compiler.cache_info().currsize)
+        """
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {**os.environ, "TESSERA_CACHE_DIR": cache}
+            run = [sys.executable, "-c", program]
+            said = [subprocess.check_output(run, env=environment, text=True).split() for _ in range(2)]
+        self.assertEqual(said, [["None", "True", "1"], ["None", "True", "0"]])
 
 
 class VisitsTest(unittest.TestCase):

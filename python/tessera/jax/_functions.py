@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _captured, _kernel, _named, _places, _variants
-from .._program import Program
+from .._program import Program, find_fact
 from .._trace import TraceError
 from .._variant import keeps_lists
 from . import _numpy
@@ -27,7 +27,8 @@ class _Found(_captured.Found):
 def _list_extras(source):
     """The names of what the kernel takes after its scale."""
     # Where lists are arguments the source has kernels that make them too.
-    names = Program(source, "attention" if keeps_lists(source) else None).names
+    kernel = "attention" if keeps_lists(source) else None
+    names = tuple(find_fact("names", source, [kernel], lambda: " ".join(Program(source, kernel).names)).split())
     return names[names.index("scale") + 1 :]
 
 
