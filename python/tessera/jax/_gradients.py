@@ -67,6 +67,15 @@ def _make(call, lse, deterministic, keeper, named):
     # The template of functions has no form without the LSE.
     names = ("o", "lse") if lse or _variants.is_source(call.variant) else ("o",)
 
+    # Both passes of a program have the same call.
+    calls = {}
+
+    def take_slopes(tensors):
+        shapes = tensors[0].shape, tensors[3].shape, tensors[3].dtype
+        if shapes not in calls:
+            calls[shapes] = _take_slopes(call, named, tensors)
+        return calls[shapes]
+
     @jax.custom_vjp
     def differentiated(*tensors):
         results = make_op(call, FORWARD, call.variant, own, names)(*tensors)
@@ -75,7 +84,7 @@ def _make(call, lse, deterministic, keeper, named):
     def forward(*primals):
         tensors = tuple(primal.value for primal in primals)
         takes_slopes = named is not None and primals[3].perturbed
-        own_call = _take_slopes(call, named, tensors) if takes_slopes else call
+        own_call = take_slopes(tensors) if takes_slopes else call
         learned = _list_learned(own_call, primals, deterministic)
         results = _make_op(own_call, FORWARD, own_call.variant, own, ("o", "lse"))(*tensors)
         return results if lse else results[:1], (tensors, results, learned)
@@ -88,7 +97,7 @@ def _make(call, lse, deterministic, keeper, named):
         of_results = [gradient, logarithms, *(entry for entry in of_lse if entry is not None)]
         operands = (*own, "o", "do", "lse", "dlse")[: 4 + len(of_results)]
         takes_slopes = named is not None and is_learned[0] is not None
-        own_call = _take_slopes(call, named, tensors) if takes_slopes else call
+        own_call = take_slopes(tensors) if takes_slopes else call
         names = own_call.list_views()
         views, learned, source = list(tensors[3:]), (), own_call.variant
         if own_call.order:
