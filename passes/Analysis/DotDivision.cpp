@@ -179,12 +179,55 @@ unsigned DotDivision::ownerOf(Operation *op) const {
   return known == owners.end() ? programs.size() - 1 : known->second;
 }
 
-/// Whether `consumer` gets what `op` makes from another one.
-bool DotDivision::crosses(Operation *op, unsigned consumer) const {
-  if (!dots.contains(op) && !owners.contains(op))
+/// Whether `op` is a dot of another consumer, or computed of such dots alone.
+bool DotDivision::isOfOther(Operation *op, unsigned consumer) const {
+  return (dots.contains(op) || owners.contains(op)) && ownerOf(op) != consumer;
+}
+
+/// More than tiles have.
+static constexpr int64_t never = int64_t(1) << 40;
+
+/// The bytes that go through a pipe where the result of `op` does.
+static int64_t bytesOfResult(Operation *op) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && type.getElementType().isFloat()
+             ? type.getNumElements() * type.getElementTypeBitWidth() / 8
+             : never;
+}
+
+/// The bytes that `consumer` gets from others to have what `op` makes.
+int64_t DotDivision::bytesFor(Operation *op, unsigned consumer) {
+  return isOfOther(op, consumer) ? std::min(bytesOfResult(op), bytesToCompute(op, consumer)) : 0;
+}
+
+/// The same to compute it, of operands that count by themselves. What loops hand on is not counted:
+/// it crosses where the other consumer has it anyway.
+int64_t DotDivision::bytesToCompute(Operation *op, unsigned consumer) {
+  if (dots.contains(op))
+    return never;
+  auto [known, isNew] = costs.try_emplace({op, consumer}, 0);
+  if (!isNew)
+    return known->second;
+  int64_t bytes = 0;
+  for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end())) {
+    Operation *maker = operand.getDefiningOp();
+    if (findHandoverTo(operand))
+      bytes += ownSlices[ownerOf(op)].contains(op) ? never : 0;
+    else if (maker)
+      bytes += bytesFor(maker, consumer);
+    bytes = std::min(bytes, never);
+  }
+  costs[{op, consumer}] = bytes;
+  return bytes;
+}
+
+/// Whether `consumer` gets what `op` makes from another one. Of ways that take as many bytes it
+/// takes what the other one has anyway.
+bool DotDivision::crosses(Operation *op, unsigned consumer) {
+  if (!isOfOther(op, consumer))
     return false;
-  unsigned owner = ownerOf(op);
-  return owner != consumer && ownSlices[owner].contains(op);
+  int64_t crossing = bytesOfResult(op), computing = bytesToCompute(op, consumer);
+  return crossing < computing || (crossing == computing && ownSlices[ownerOf(op)].contains(op));
 }
 
 void DotDivision::run(Operation *op, unsigned consumer) {

@@ -8,7 +8,7 @@
 //     consumers, so that the largest is as small as possible;
 //   * a dot that leads to accumulators of several consumers runs in the first of them;
 //   * what is computed of dots belongs to the consumer of the last of these. Another one that
-//     needs it gets it from there if that consumer has it anyway, and computes it otherwise;
+//     needs it gets it from there, or computes it of what it gets: whichever takes fewer bytes;
 //   * all else, which follows from loads and scalars, each makes for itself.
 //
 // A tile that crosses goes through a pipe: to the same lanes of the other warpgroup, or to dots
@@ -87,7 +87,10 @@ private:
   explicit DotDivision(tile::KernelOp kernel) : kernel(kernel) {}
   bool assignDots(unsigned consumers, DivisionRefusal &refusal);
   llvm::DenseSet<mlir::Operation *> reach(mlir::Operation *root, bool stopsAtOthers) const;
-  bool crosses(mlir::Operation *op, unsigned consumer) const;
+  bool isOfOther(mlir::Operation *op, unsigned consumer) const;
+  int64_t bytesFor(mlir::Operation *op, unsigned consumer);
+  int64_t bytesToCompute(mlir::Operation *op, unsigned consumer);
+  bool crosses(mlir::Operation *op, unsigned consumer);
   void need(mlir::Operation *op, unsigned consumer);
   void need(mlir::Value value, unsigned consumer);
   void run(mlir::Operation *op, unsigned consumer);
@@ -101,6 +104,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> owners;
   llvm::SmallVector<llvm::DenseSet<mlir::Operation *>> ownSlices; ///< what each needs anyway
   llvm::SmallVector<Program> programs;
+  llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, int64_t> costs; ///< of computing, in bytes
   llvm::SetVector<mlir::Operation *> crossed;
   llvm::SmallVector<Crossing> crossings;
 };

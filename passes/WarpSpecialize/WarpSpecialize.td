@@ -142,7 +142,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     accumulators that loops carry, and the dots that lead to them. A dot that leads to accumulators of several consumers runs
     in the first. A tile that one makes and another needs crosses through a pipe of two slots: dots multiply it from its slot,
     transposed or not, and where the other consumer computes with it, the same lanes take it into registers, right before
-    its first use. Sums are apart there too. Refused with fewer accumulators than consumers, without a producer, with a writer
+    its first use. The other consumer may compute a tile of others that cross: what crosses are the fewest bytes, so a product
+    that is rounded to 16 bits in place of its factors. Sums are apart there too. Refused with fewer accumulators than consumers, without a producer, with a writer
     or a `tile.speculate`, in rotated loops, where something else than tiles of rank 2 and of 16 or 32 bits would cross, and
     where two roles touch a view that one stores to.
 
