@@ -9,6 +9,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/TileRegisters.h"
+#include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
@@ -67,8 +69,11 @@ public:
   /// With `copiesOperands` a product multiplies a copy of an operand in registers that is read
   /// while it is in flight; otherwise that waits for it.
   /// With `arePacksPlaced` the plan of the loop has put the packs of operands.
-  BlockRewriter(Block &block, bool copiesOperands, bool arePacksPlaced)
-      : block(block), copiesOperands(copiesOperands), arePacksPlaced(arePacksPlaced) {}
+  /// A thread of the role has `registers`, where that is known.
+  BlockRewriter(Block &block, bool copiesOperands, bool arePacksPlaced,
+                std::optional<uint64_t> registers)
+      : block(block), copiesOperands(copiesOperands), arePacksPlaced(arePacksPlaced),
+        registers(registers) {}
 
   void run() {
     if (!arePacksPlaced)
@@ -135,7 +140,7 @@ private:
     }
     for (Region &region : op->getRegions())
       for (Block &inner : region)
-        BlockRewriter(inner, copiesOperands, arePacksPlaced).run();
+        BlockRewriter(inner, copiesOperands, arePacksPlaced, registers).run();
   }
 
   /// One past the last flight whose result or whose operand in registers `op` uses: what is no
@@ -212,6 +217,11 @@ private:
         waitFor(i + 1, mma);
         return issue(mma);
       }
+    if (size_t count = lastWithRegisters();
+        count && chained == inFlight.end() && !fitsBeside(mma)) {
+      waitFor(count, mma);
+      return issue(mma);
+    }
     if (chained != inFlight.end()) {
       // The accumulator is handed on in flight; its end is the end of both.
       acc = chained->issue.getFlight();
@@ -231,6 +241,31 @@ private:
       flight.kept.push_back(mma.getA());
     flight.replaced.push_back(mma);
     inFlight.push_back(std::move(flight));
+  }
+
+  /// Whether the role has the registers for `mma` beside what lives across it and the operands of
+  /// those in flight. An accumulator in its place needs none.
+  bool fitsBeside(hop::MmaOp mma) {
+    Value acc = mma.getAcc();
+    bool isInPlace =
+        acc && acc.hasOneUse() && (isa<BlockArgument>(acc) || acc.getDefiningOp<hop::MmaOp>());
+    if (isInPlace || !registers)
+      return true;
+    llvm::SetVector<Value> living;
+    auto add = [&](Value value) {
+      if (hop::isUsedFrom(value, mma))
+        living.insert(value);
+    };
+    llvm::for_each(block.getArguments(), add);
+    for (Operation *op = mma->getPrevNode(); op; op = op->getPrevNode())
+      if (!hop::isFree(op))
+        llvm::for_each(op->getResults(), add);
+    for (InFlight &flight : inFlight)
+      living.insert(flight.kept.begin(), flight.kept.end());
+    int64_t needed = hop::registersOf(mma.getType()) + h200CostModel.belowAccumulators;
+    for (Value value : living)
+      needed += hop::registersOf(value.getType());
+    return needed <= int64_t(*registers);
   }
 
   void defer(hop::PipeReleaseOp release) {
@@ -275,6 +310,7 @@ private:
 
   Block &block;
   bool copiesOperands, arePacksPlaced;
+  std::optional<uint64_t> registers;
   SmallVector<InFlight, 4> inFlight;
 };
 
@@ -289,7 +325,7 @@ struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {
     Block &body = role.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Operation *end = scf::YieldOp::create(builder, role.getLoc());
-    BlockRewriter(body, schedule.keepsOperands(), schedule.leadsAlone()).run();
+    BlockRewriter(body, schedule.keepsOperands(), schedule.leadsAlone(), role.getRegisters()).run();
     end->erase();
   }
 };

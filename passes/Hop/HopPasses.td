@@ -266,6 +266,9 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     product is in flight: the product multiplies a copy (`copies_a`). So dV runs under the work that makes dS of P, and dK
     while dS is staged for another role. With `lead = 1` the loop's plan has put the packs, and they stay there.
 
+    A product in flight keeps the registers that it multiplies. One that begins in new registers waits for it where the role
+    has not the registers for both, beside what lives across them: in gradients of a soft cap at d = 128, dP for dV.
+
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !P = tensor<64x64xbf16, #hop.layout<accumulator>>

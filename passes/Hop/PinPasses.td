@@ -43,6 +43,7 @@ def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
     tiles, the accumulator, what the work has still to read, and what a thread needs beside tiles. Where that is more than
     the role's `registers`, the tiles that the work yields are pinned before the product (`hop.pin`). With
     `overlap = 1, lead = 1`, where nothing crosses a step's end in flight, work on a tile of the step before counts too.
+    Where a product of some of that work has to end before (`hop-async-mma`), all is pinned before that one.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -30,35 +30,24 @@ int64_t registersOf(const llvm::SetVector<Value> &values) {
   return sum;
 }
 
-/// Whether something at `op` or behind it in its block reads `value`.
-bool isUsedFrom(Value value, Operation *op) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
-    return ancestor && !ancestor->isBeforeInBlock(op);
-  });
-}
-
-/// What is computed without being a tile of its own: masks, and what scalars are spread to.
-bool isFree(Operation *op) {
-  return isa<tile::SplatOp, tile::IotaOp, tile::BroadcastOp>(op) ||
-         op->hasTrait<OpTrait::ConstantLike>() || llvm::all_of(op->getResultTypes(), [](Type type) {
-           auto tile = dyn_cast<RankedTensorType>(type);
-           return tile && tile.getElementType().isInteger();
-         });
-}
-
-/// The elementwise work of a block between the last wait for products and `issue`.
+/// The elementwise work of a block between the last wait for products and `issue`. A product of
+/// what the work yields, which ends before `issue`, is not between.
 class Work {
 public:
   /// With `fromStep` a step of a loop begins behind a wait for all products.
-  Work(hop::MmaIssueOp issue, bool fromStep) : issue(issue) {
+  Work(hop::MmaIssueOp issue, bool fromStep) : issue(issue), place(issue) {
     for (Operation *op = issue->getPrevNode(); op; op = op->getPrevNode()) {
       wait = dyn_cast<hop::MmaWaitOp>(op);
+      if (Operation *own = wait && ops.empty() ? findProductOf(wait) : nullptr) {
+        wait = nullptr;
+        op = place = own;
+        continue;
+      }
       if (wait || isa<hop::MmaIssueOp>(op) || op->getNumRegions() != 0)
         break;
       beginsStep = fromStep && op == &op->getBlock()->front() &&
                    isa<scf::ForOp>(op->getBlock()->getParentOp());
-      if (isPure(op) && !isFree(op) && op->getNumResults() == 1 &&
+      if (isPure(op) && !hop::isFree(op) && op->getNumResults() == 1 &&
           hop::registersOf(op->getResult(0).getType()))
         ops.push_back(op);
     }
@@ -73,29 +62,47 @@ public:
                         [&](Value v) { return llvm::is_contained(ops, v.getDefiningOp()); });
   }
 
-  /// The place behind the work.
-  Block::iterator end() { return std::next(ops.front()->getIterator()); }
+  /// The place behind the work: where a product of its results begins, that one.
+  Block::iterator end() {
+    return place == issue ? std::next(ops.front()->getIterator()) : place->getIterator();
+  }
 
   /// The results that are read at the product or behind it.
-  llvm::SetVector<Value> results() {
-    llvm::SetVector<Value> values;
-    for (Operation *op : llvm::reverse(ops))
-      if (isUsedFrom(op->getResult(0), issue))
-        values.insert(op->getResult(0));
-    return values;
-  }
+  llvm::SetVector<Value> results() { return resultsFrom(issue); }
+
+  /// Those that are read from the end of the work on.
+  llvm::SetVector<Value> resultsAtEnd() { return resultsFrom(place); }
 
   /// Tiles of the wait that the work reads for the last time.
   llvm::SetVector<Value> sources() {
     llvm::SetVector<Value> values;
     for (Operation *op : ops)
       for (Value operand : op->getOperands())
-        if (isWaitedFor(operand) && !isUsedFrom(operand, issue))
+        if (isWaitedFor(operand) && !hop::isUsedFrom(operand, issue))
           values.insert(operand);
     return values;
   }
 
 private:
+  /// The product of registers that `wait` waits for alone, in the place where it began; null where
+  /// it waits for others.
+  static Operation *findProductOf(hop::MmaWaitOp wait) {
+    if (wait.getPending() != 0 || wait.getFlights().size() != 1)
+      return nullptr;
+    auto product = wait.getFlights().front().getDefiningOp<hop::MmaIssueOp>();
+    bool isOfRegisters = product && product->getBlock() == wait->getBlock() &&
+                         !isa<hop::SharedType>(product.getA().getType());
+    return isOfRegisters ? product : nullptr;
+  }
+
+  llvm::SetVector<Value> resultsFrom(Operation *op) {
+    llvm::SetVector<Value> values;
+    for (Operation *maker : llvm::reverse(ops))
+      if (hop::isUsedFrom(maker->getResult(0), op))
+        values.insert(maker->getResult(0));
+    return values;
+  }
+
   bool isWaitedFor(Value tile) {
     if (wait)
       return tile.getDefiningOp() == wait;
@@ -104,6 +111,7 @@ private:
   }
 
   hop::MmaIssueOp issue;
+  Operation *place;
   hop::MmaWaitOp wait;
   bool beginsStep = false;
   SmallVector<Operation *> ops; ///< the last one first
@@ -122,13 +130,13 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
     llvm::SetVector<Value> living;
     auto add = [&](Value value) {
       bool isOwn = value == issue.getAcc() && value.hasOneUse();
-      if (!isOwn && isUsedFrom(value, issue))
+      if (!isOwn && hop::isUsedFrom(value, issue))
         living.insert(value);
     };
     for (Value argument : issue->getBlock()->getArguments())
       add(argument);
     for (Operation *op = issue->getPrevNode(); op; op = op->getPrevNode())
-      if (!isFree(op))
+      if (!hop::isFree(op))
         llvm::for_each(op->getResults(), add);
     return registersOf(living);
   }
@@ -147,7 +155,7 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
       return;
     // What the accumulator begins with is loaded behind it.
     OpBuilder builder(&*work.end());
-    hop::PinOp::create(builder, issue.getLoc(), results.getArrayRef());
+    hop::PinOp::create(builder, issue.getLoc(), work.resultsAtEnd().getArrayRef());
   }
 };
 
