@@ -8,6 +8,7 @@
 #include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "passes/Tile/TilePasses.h"
@@ -197,23 +198,27 @@ static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
 }
 
 namespace {
-/// A search for each form of a kernel: one that speculates has two, of which the fields decide.
+/// A search for each form of a kernel: one that speculates has two, of which the fields decide, and
+/// one whose dots can have another order.
 class Forms {
 public:
   Forms(KernelOp kernel, const CostModel &model) : whole(kernel.clone()) {
     numberPipes(*whole);
     searches.emplace_back(*whole, model);
-    if (!findSpeculation(*whole))
+    other = whole->clone();
+    isExact = static_cast<bool>(findSpeculation(*whole));
+    if (isExact)
+      takeExactRegion(*other);
+    else if (issueSumsEarly(*other).empty())
       return;
-    exact = whole->clone();
-    takeExactRegion(*exact);
-    numberPipes(*exact);
-    searches.emplace_back(*exact, model);
+    numberPipes(*other);
+    searches.emplace_back(*other, model);
   }
 
-  bool speculates() const { return searches.size() > 1; }
+  bool speculates() const { return isExact; }
 
-  /// The searches of the forms that `fields` leave open, the preferred one first.
+  /// The searches of the forms that `fields` leave open, the preferred one first: with dots in
+  /// another order for what does not fit as it stands.
   SmallVector<ScheduleSearch *, 2> of(ScheduleAttr fields) {
     SmallVector<ScheduleSearch *, 2> open;
     std::optional<bool> speculate = fields.getSpeculate();
@@ -224,7 +229,8 @@ public:
   }
 
 private:
-  OwningOpRef<KernelOp> whole, exact;
+  OwningOpRef<KernelOp> whole, other;
+  bool isExact = false; ///< the other form is the exact region
   std::list<ScheduleSearch> searches;
 };
 } // namespace
@@ -266,7 +272,8 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
   for (ScheduleSearch *search : forms.of(requested))
-    llvm::append_range(schedules, search->list(requested, most - schedules.size()));
+    if (schedules.empty() || forms.speculates())
+      llvm::append_range(schedules, search->list(requested, most - schedules.size()));
   return schedules;
 }
 
@@ -321,6 +328,22 @@ public:
   }
 
 private:
+  /// The schedule of `kernel` with its sums before other dots, which it gets where one fits.
+  std::optional<ScheduleAttr> chooseWithSumsEarly(KernelOp kernel, ScheduleAttr requested,
+                                                  std::optional<ScheduleSearch> &search) {
+    OwningOpRef<KernelOp> copy = kernel.clone();
+    if (issueSumsEarly(*copy).empty())
+      return std::nullopt;
+    std::optional<ScheduleAttr> found = ScheduleSearch(*copy, h200CostModel).run(requested);
+    if (!found)
+      return std::nullopt;
+    for (DotOp dot : issueSumsEarly(kernel))
+      dot.emitRemark(
+          "runs before dots that it does not wait for, beside whose results there are no "
+          "registers for the tile that it multiplies");
+    return search.emplace(kernel, h200CostModel).run(requested);
+  }
+
   LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
       return failure();
@@ -348,6 +371,8 @@ private:
       numberPipes(kernel);
       found = search.emplace(kernel, h200CostModel).run(requested);
     }
+    if (!found)
+      found = chooseWithSumsEarly(kernel, requested, search);
     if (!found) {
       explainFailure(kernel, *search, requested);
       return failure();

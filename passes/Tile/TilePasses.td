@@ -161,6 +161,18 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     turns where the loop with the dots holds another loop, and consumers that cannot divide a tile, such as a transposed
     first operand of a dot.
 
+    Where nothing fits, the search runs once more with dots in another order. One that adds a product of a computed tile to
+    what its loop carries then runs before those that it does not wait for: the tile is dead when their results take
+    registers. If that fits the kernel gets this order, and a remark says so.
+
+    ```mlir
+    %dp = tile.dot %v, %do_t, %start : tensor<128x128xbf16>, tensor<128x64xbf16> -> tensor<128x64xf32>
+    %dv = tile.dot %p, %do, %dv_old : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
+    // becomes
+    %dv = tile.dot %p, %do, %dv_old : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
+    %dp = tile.dot %v, %do_t, %start : tensor<128x128xbf16>, tensor<128x64xbf16> -> tensor<128x64xf32>
+    ```
+
     The pass takes the first schedule. Where that does not compile, because a later pass refuses it or ptxas spills,
     `tessera compile` and all other interfaces try the next ones, up to 8 in all: without turns, without polynomials,
     without both, then other overlaps and consumers. Fields that are set stay; what was given up is a remark.
