@@ -182,11 +182,9 @@ def find_peers(problem, options, expected):
 
 def template_configurations(point):
     forms = {"template": "attention_variants_bwd", "template-fixed": "attention_variants_bwd_fixed"}
-    parameters = {"T": "bf16", "D": point.d, "MASK": "causal" if point.mask == "causal" else "none"}
+    parameters = {"T": "bf16", "D": point.d, "DV": point.dv, "MASK": "causal" if point.mask == "causal" else "none"}
     return [
-        {**cases.configuration(source, parameters, shape=point.shape), "variant": name}
-        for name, source in forms.items()
-        if point.d <= 128 or name == "template-fixed"
+        {**cases.configuration(source, parameters, shape=point.shape), "variant": name} for name, source in forms.items()
     ]
 
 

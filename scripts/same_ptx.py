@@ -60,7 +60,8 @@ GRID = {
             "V_TRANSPOSED": ["true", "false"],
         }
     ],
-    "attention_gradients": [{"D": ["64", "128"]}],
+    "attention_gradients": [{"D": ["64", "128", "256"]}],
+    "attention_variants_bwd": [{"D": ["64", "128", "256"], "SOFTCAP": ["none", "exact"]}],
     "softmax": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"]}],
     "layer_norm": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"], "RMS": ["false", "true"]}],
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],

@@ -14,8 +14,8 @@ from ._variant import keep_lists, keeps_lists, read_lists, takes_lists, to_gradi
 WIDTHS = (64, 96, 128, 192, 256)
 #: The widest tiles of which a warpgroup holds dK and dV.
 WIDEST_OF_BOTH = 128
-#: The same with a soft cap, whose derivative takes registers too.
-WIDEST_CAPPED = 64
+#: (D, DV) of attention_gradients.tile without a schedule: beside a reducer of 96 columns dV of 256 has too few registers.
+_TOO_WIDE_BESIDE = (96, 256)
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -297,7 +297,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         if not summed or (fixed and widths["D"] != widths["DV"]):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
         return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
-    fixed |= widest > (WIDEST_OF_BOTH if parameters.get("SOFTCAP", "none") == "none" else WIDEST_CAPPED)
+    fixed |= (widths["D"], widths["DV"]) == _TOO_WIDE_BESIDE
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
     return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
 
@@ -356,6 +356,18 @@ def _find_fixed(kind, source, learned, parameters):
         return kernel
 
 
+def _find_summed(kind, source, learned, parameters, *entry):
+    """attention_gradients.tile. With what is learned the gradient of a score is needed too, and its derivative waits for that
+    anyway; where this does not fit, P times the derivative waits beside P."""
+    text, reason = to_gradients(source, False, learned), None
+    for form in ({"WEIGHTED": False}, {}) if learned else ({},):
+        try:
+            return kind(text, *entry, **parameters, **form)
+        except CompileError as error:
+            reason = reason or error
+    raise reason
+
+
 @functools.lru_cache(maxsize=None)
 def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
@@ -363,11 +375,13 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     widths = describe_widths(d, dv)
     parameters = {**widths, "T": element_type, "DLSE": lse}
     if keeps_lists(source):
-        return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **parameters)
-    if fixed or max(widths["D"], widths["DV"]) > WIDEST_OF_BOTH:
+        if not has_fixed_lists(source):
+            return _find_summed(kind, source, learned, parameters, "attention_gradients")
+        return kind(to_gradients(source, True, learned), "attention_gradients", **parameters)
+    if fixed:
         return _find_fixed(kind, source, learned, parameters)
     try:
-        return kind(to_gradients(source, False, learned), **parameters)
+        return _find_summed(kind, source, learned, parameters)
     except CompileError as error:
         # What is wrong with the functions themselves, the other form refuses too.
         kernel = _find_fixed(kind, source, learned, parameters)
@@ -419,10 +433,8 @@ def keep_forward(source, element_type, sizes, is_compiled):
 def keep_gradients(kind, source, learned, fixed, element_type, d, dv):
     """The same of the gradients; the form is that which `find_gradients_of_source` finds."""
     widths = describe_widths(d, dv)
-    parameters, widest = {**widths, "T": element_type}, max(widths["D"], widths["DV"])
-    several = not fixed and widest <= WIDEST_OF_BOTH
-    smaller = _list_smaller(widest)
-    candidates = [*([(False, {})] if several else []), *((True, sizes) for sizes in ({}, *smaller))]
+    parameters, smaller = {**widths, "T": element_type}, _list_smaller(max(widths["D"], widths["DV"]))
+    candidates = [*([] if fixed else [(False, {})]), *((True, sizes) for sizes in ({}, *smaller))]
     for is_fixed, changed in candidates:
         program = Program(to_gradients(source, is_fixed), **parameters)
         kept = _keep(source, program, _BACKWARD, **changed)

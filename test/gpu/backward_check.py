@@ -177,8 +177,7 @@ def main():
     forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
     fixed = tuple({**mask, "FIXED": "true"} for mask in masks)
     forms += [("attention_bwd", (d, d), fixed) for d in dims]
-    uncapped = tuple(variant for variant in VARIANTS if "SOFTCAP" not in variant)
-    forms += [("attention_variants_bwd", (d, d), VARIANTS if d == 64 else uncapped) for d in dims]
+    forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
     failures = count = 0
