@@ -44,7 +44,8 @@ def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get t
 
 def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the grid run", [
     I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
-    I32EnumAttrCase<"Descending", 2, "descending">, I32EnumAttrCase<"Narrow", 3, "narrow">]> {
+    I32EnumAttrCase<"Descending", 2, "descending">, I32EnumAttrCase<"Narrow", 3, "narrow">,
+    I32EnumAttrCase<"Turns", 4, "turns">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -185,10 +186,12 @@ defvar Tile_ScheduleFields = [
     "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
     "within a section of the other indices. `descending` is longest first for a causal mask. `narrow`: of a grid of two "
     "dimensions, that of the smaller extent fastest, which a launch decides: tiles that run together then share the most of what "
-    "they load. With `persistent = none` the order is the launch's: `linear`">,
+    "they load. `turns`, with `sums = fixed`, is for loops that begin later as the first index grows: sections are `descending` "
+    "and `ascending` in turn, and those of the latter go through the loops from their ends, so that blocks of neighbouring "
+    "sections are long and short in turn. With `persistent = none` the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
-    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin at different steps, else 2">,
+    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin two or more steps apart, else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together">,
   ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,

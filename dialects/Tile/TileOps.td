@@ -432,6 +432,41 @@ def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
 }
 
 //===----------------------------------------------------------------------===//
+// Loops of grid points that add to the same tiles
+//===----------------------------------------------------------------------===//
+
+def Tile_WalksDownOp : Tile_Op<"walks_down", [Pure]> {
+  let summary = "Whether this grid point goes through its loops from their ends";
+  let description = [{
+    Made by `tile-order-sums` with `order = turns`: it is true in every second section of the grid. `hop-persistent`, which
+    numbers the sections, replaces it. Elsewhere it is false: sums are made in some order.
+
+    ```mlir
+    %down = tile.walks_down
+    ```
+  }];
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_WalkOp : Tile_Op<"walk", [Pure]> {
+  let summary = "What an iteration of a loop works on, from either end";
+  let description = [{
+    Made by `tile-order-sums` for a loop over [lower, upper) in steps of 1: `step`, or with `down` the one that is as far
+    from the other end. `tile-split-loops`, which knows what of the loop needs a mask, writes it as arithmetic.
+
+    ```mlir
+    scf.for %i = %first to %blocks step %c1 {
+      %j = tile.walk %i from %first to %blocks down %down
+    }
+    ```
+  }];
+  let arguments = (ins Index:$step, Index:$lower, Index:$upper, I1:$down);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$step `from` $lower `to` $upper `down` $down attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Loops of thread blocks that load for each other
 //===----------------------------------------------------------------------===//
 

@@ -301,6 +301,20 @@ static LogicalResult runCommonBound(Frame &frame, Operation *op) {
   return success();
 }
 
+/// Here grid points run one after the other, each through its loops from their beginnings.
+static LogicalResult runWalksDown(Frame &frame, Operation *op) {
+  frame.set(op->getResult(0), Ints{0});
+  return success();
+}
+
+static LogicalResult runWalk(Frame &frame, Operation *op) {
+  auto walk = cast<tile::WalkOp>(op);
+  int64_t step = frame.scalar(walk.getStep());
+  int64_t fromEnd = frame.scalar(walk.getLower()) + frame.scalar(walk.getUpper()) - 1 - step;
+  frame.set(walk.getResult(), Ints{frame.scalar(walk.getDown()) ? fromEnd : step});
+  return success();
+}
+
 /// Here no grid point loads for another one.
 static LogicalResult runSkipLoads(Frame &, Operation *) { return success(); }
 
@@ -480,6 +494,8 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);
   table.add<tile::CommonBoundOp>(runCommonBound);
+  table.add<tile::WalksDownOp>(runWalksDown);
+  table.add<tile::WalkOp>(runWalk);
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::ReduceOp>(runReduce);

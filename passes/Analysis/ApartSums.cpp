@@ -104,6 +104,19 @@ SumParts tessera::partsOf(const ApartSum &sum, bool exchanged) {
   return part(1, true);
 }
 
+int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+  if (schedule.sums != tile::SumsKind::fixed || schedule.store != tile::StoreKind::writer ||
+      schedule.placement != tile::PlacementKind::apart)
+    return 1;
+  tile::StoreOp store = sum.store;
+  auto view = cast<tile::ViewType>(store.getView().getType());
+  // Tickets are counted as tiles of the view: as many more as columns divide into.
+  int64_t columns = view.getStaticDim(view.getRank() - 1);
+  int64_t ofTile = cast<RankedTensorType>(store.getValue().getType()).getDimSize(1);
+  bool divides = columns != ShapedType::kDynamic && columns % ofTile == 0 && ofTile % 2 == 0;
+  return divides && partsOf(sum).count % 2 == 0 ? 2 : 1;
+}
+
 /// Whether nothing but other such sums touches the view, whose elements would be another role's.
 static bool isOnlyAdded(const ApartSum &sum, ArrayRef<ApartSum> sums) {
   return llvm::all_of(tile::StoreOp(sum.store).getView().getUsers(), [&](Operation *user) {

@@ -9,6 +9,7 @@
 #ifndef TESSERA_PASSES_ANALYSIS_APARTSUMS_H
 #define TESSERA_PASSES_ANALYSIS_APARTSUMS_H
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -46,6 +47,10 @@ struct SumParts {
   int64_t ofColumns() const { return ofRows ? 1 : count; }
 };
 SumParts partsOf(const ApartSum &sum, bool exchanged = false);
+
+/// How many threads take the parts of a sum in turn, each with a ticket of its own for every tile,
+/// where a writer waits for tickets: one copies while the other waits.
+int64_t writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
 
 /// The sums of `kernel` that a role of its own can make, in program order. Empty where no other dot
 /// would be left.

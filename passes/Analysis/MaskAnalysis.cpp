@@ -133,6 +133,12 @@ std::optional<AffineTile> MaskAnalyzer::product(Value a, Value b) {
   return scaled;
 }
 
+/// The induction variable of which `value` is what an iteration works on, or `value` itself.
+static Value iterationOf(Value value) {
+  auto walk = value.getDefiningOp<WalkOp>();
+  return walk ? walk.getStep() : value;
+}
+
 /// A constant, the induction variable, or a scalar from outside the loop.
 std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
   AffineTile form;
@@ -153,7 +159,7 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
   }
   if (isa<ShapedType>(value.getType()))
     return refuse("it compares tiles that are not computed from tile.iota, splats and constants");
-  if (loop && value == loop.getInductionVar()) {
+  if (loop && iterationOf(value) == loop.getInductionVar()) {
     form.slope = 1;
     return form;
   }

@@ -1,6 +1,7 @@
 //===- OrderedSums.cpp - Grid points that add to one tile -----------------===//
 
 #include "passes/Analysis/OrderedSums.h"
+#include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/IndexDependence.h"
@@ -209,4 +210,67 @@ Trend tessera::beginTrend(tile::KernelOp kernel, const OrderedSum &sum) {
         trend != Trend::Constant)
       return trend;
   return Trend::Constant;
+}
+
+int64_t tessera::tilesApart(tile::KernelOp kernel, const OrderedSum &sum) {
+  tile::StoreOp store = sum.store;
+  int64_t rows = cast<RankedTensorType>(store.getValue().getType()).getDimSize(0);
+  return kernel.getGridDim(sum.dim).getDivisor() / rows;
+}
+
+/// Whether `value`, which a loop hands on, is `argument` and something added to it, and nothing
+/// else reads what it was in between.
+static bool isSumOnto(Value value, BlockArgument argument) {
+  if (!argument.hasOneUse())
+    return false;
+  while (value != argument) {
+    Operation *op = value.getDefiningOp();
+    if (auto dot = dyn_cast_or_null<tile::DotOp>(op)) {
+      value = dot.getAcc();
+    } else if (auto loop = dyn_cast_or_null<scf::ForOp>(op)) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (!isSumOnto(loop.getYieldedValues()[number], loop.getRegionIterArg(number)))
+        return false;
+      value = loop.getInitArgs()[number];
+    } else {
+      return false;
+    }
+    if (!value || !value.hasOneUse())
+      return false;
+  }
+  return true;
+}
+
+/// Why the iterations of `loop` have an order.
+static std::optional<TurnRefusal> whyOrdered(tile::KernelOp kernel, scf::ForOp loop) {
+  for (auto [value, argument] : llvm::zip_equal(loop.getYieldedValues(), loop.getRegionIterArgs()))
+    if (!isSumOnto(value, argument))
+      return TurnRefusal{loop, "hands on a value to which an iteration does more than add a "
+                               "product, and with order = turns it may begin at its end"};
+  std::optional<TurnRefusal> refusal;
+  loop.walk([&](Operation *op) {
+    auto store = dyn_cast<tile::StoreOp>(op);
+    bool loadsStored =
+        tile::loadsFromView(op) && llvm::any_of(op->getOperand(0).getUsers(), tile::storesToView);
+    if (!loadsStored && (!tile::storesToView(op) || (store && store.getAdd())))
+      return;
+    refusal = TurnRefusal{op, "stands in a loop that may begin at its end (order = turns), and may "
+                              "be of elements that another iteration stores"};
+  });
+  return refusal;
+}
+
+std::optional<TurnRefusal> tessera::whyNoTurns(tile::KernelOp kernel, ArrayRef<OrderedSum> sums) {
+  for (const OrderedSum &sum : sums) {
+    tile::StoreOp store = sum.store;
+    Value index = kernel.getGridIndex(sum.dim);
+    scf::ForOp loop = sum.loops.size() == 1 ? sum.loops.front() : scf::ForOp();
+    if (sum.dim != 0 || !loop || trendOf(loop.getLowerBound(), index) != Trend::Increasing ||
+        trendOf(loop.getUpperBound(), index) != Trend::Constant)
+      return TurnRefusal{store, "has order = turns, which is for sums in a loop that begins later "
+                                "as the first grid index grows, and ends at the same step"};
+    if (std::optional<TurnRefusal> refusal = whyOrdered(kernel, loop))
+      return refusal;
+  }
+  return std::nullopt;
 }

@@ -34,9 +34,20 @@ struct OrderedSums {
 
 OrderedSums findOrderedSums(tile::KernelOp kernel);
 
+/// What keeps sums from an order in which every second section of the grid goes through its loops
+/// from their ends, and why.
+struct TurnRefusal {
+  mlir::Operation *op;
+  std::string reason;
+};
+std::optional<TurnRefusal> whyNoTurns(tile::KernelOp kernel, llvm::ArrayRef<OrderedSum> sums);
+
 /// The side on which a loop around `sum` begins later as the index grows: of two grid points the
 /// one that begins later is to add first, as it is where the other one comes.
 Trend beginTrend(tile::KernelOp kernel, const OrderedSum &sum);
+
+/// By how many tiles of `sum` neighbouring grid points lie apart, where both are of one sequence.
+int64_t tilesApart(tile::KernelOp kernel, const OrderedSum &sum);
 
 } // namespace tessera
 

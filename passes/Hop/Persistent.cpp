@@ -104,19 +104,19 @@ public:
       rest = b.div(number, counts.front());
     } else {
       // Section by section; the last one may be smaller.
-      Value one = b.constant(1);
-      Value tilesOfRounds =
-          b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
-      Value fitting = b.div(tilesOfRounds, b.max(one, counts.front()));
-      Value section = b.min(outer, b.max(one, fitting));
+      Value section = sectionSize(builder, loc);
       Value tilesOfSection = b.mul(counts.front(), section);
       Value start = b.mul(b.div(number, tilesOfSection), section);
       Value size = b.min(section, b.sub(outer, start));
       Value inSection = b.rem(number, tilesOfSection);
       first = b.div(inSection, size);
       rest = b.add(start, b.rem(inSection, size));
-      if (order == OrderKind::Descending)
-        first = b.sub(b.sub(counts.front(), b.constant(1)), first);
+      if (order != OrderKind::Ascending) {
+        Value fromLast = b.sub(b.sub(counts.front(), b.constant(1)), first);
+        first = order == OrderKind::Descending
+                    ? fromLast
+                    : b.select(walksDown(number, builder, loc), first, fromLast);
+      }
     }
     if (cluster > 1) {
       Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
@@ -132,7 +132,24 @@ public:
     return indices;
   }
 
+  /// Whether the tile is of a section that goes the other way: of `order = turns` every second one.
+  Value walksDown(Value number, OpBuilder &builder, Location loc) const {
+    IndexBuilder b(builder, loc);
+    Value section = b.div(number, b.mul(counts.front(), sectionSize(builder, loc)));
+    return b.isMore(b.rem(section, b.constant(2)), b.constant(0));
+  }
+
 private:
+  /// How many indices of the other dimensions run together.
+  Value sectionSize(OpBuilder &builder, Location loc) const {
+    IndexBuilder b(builder, loc);
+    Value one = b.constant(1);
+    Value tilesOfRounds =
+        b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
+    Value fitting = b.div(tilesOfRounds, b.max(one, counts.front()));
+    return b.min(outer, b.max(one, fitting));
+  }
+
   static Attribute extentOf(hop::KernelOp kernel, unsigned dim) {
     return cast<tile::GridDimAttr>(kernel.getGrid()[dim]).getExtent();
   }
@@ -210,9 +227,15 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     Block *loopBody = loop.getAfterBody();
     Value number = loopBody->getArgument(0);
     builder.setInsertionPointToEnd(loopBody);
-    SmallVector<Value> indices = TileOrder(kernel, builder).indicesOf(number, builder, loc);
+    TileOrder order(kernel, builder);
+    SmallVector<Value> indices = order.indicesOf(number, builder, loc);
     for (Operation *op : program)
       op->moveBefore(loopBody, loopBody->end());
+    role.walk([&](tile::WalksDownOp op) {
+      OpBuilder here(op);
+      op.replaceAllUsesWith(order.walksDown(number, here, loc));
+      op.erase();
+    });
     for (auto [i, index] : llvm::enumerate(indices))
       kernel.getGridIndex(i).replaceUsesWithIf(
           index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });

@@ -7,10 +7,12 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/OrderedSums.h"
 #include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEORDERSUMS
@@ -27,9 +29,14 @@ namespace {
 class TicketWriter {
 public:
   TicketWriter(KernelOp kernel, OrderKind order)
-      : kernel(kernel), order(order), start(OpBuilder::atBlockBegin(&kernel.getBody().front())) {}
+      : kernel(kernel), order(order), apart(findApartSums(kernel)),
+        start(OpBuilder::atBlockBegin(&kernel.getBody().front())) {
+    if (order == OrderKind::Turns)
+      walksDown = WalksDownOp::create(start, kernel.getLoc(), start.getI1Type());
+  }
 
   void write(const OrderedSum &sum);
+  void turnLoops(ArrayRef<OrderedSum> sums);
 
 private:
   /// The grid point beside this one, and in which loops it comes to their iteration.
@@ -40,6 +47,7 @@ private:
   Neighbour neighbour(const OrderedSum &sum, bool above);
   Value comesTo(const Neighbour &neighbour, const OrderedSum &sum, ImplicitLocOpBuilder &builder);
   Value numberOf(StoreOp store, ImplicitLocOpBuilder &builder);
+  int64_t ticketsOf(StoreOp store);
 
   Value constant(int64_t value, ImplicitLocOpBuilder &builder) {
     return arith::ConstantIndexOp::create(builder, value);
@@ -54,8 +62,10 @@ private:
 
   KernelOp kernel;
   OrderKind order;
+  SmallVector<ApartSum> apart;
   OpBuilder start;
-  Value before; ///< the tickets of the views before; null where there are none
+  Value walksDown; ///< with order = turns
+  Value before;    ///< the tickets of the views before; null where there are none
 };
 
 /// Computed before the outermost of the loops, where all that their bounds are made of is known.
@@ -103,7 +113,15 @@ Value TicketWriter::comesTo(const Neighbour &neighbour, const OrderedSum &sum,
   return comes;
 }
 
-/// The number of the tile among those of the view, behind those of the views before.
+/// Of a tile: one for each thread that adds parts of it.
+int64_t TicketWriter::ticketsOf(StoreOp store) {
+  for (const ApartSum &sum : apart)
+    if (sum.store == store)
+      return writersOf(sum, kernel.getScheduleFields());
+  return 1;
+}
+
+/// The number of the tile's first ticket among those of the view, behind those of the views before.
 Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
   auto view = cast<ViewType>(store.getView().getType());
   auto tile = cast<RankedTensorType>(store.getValue().getType());
@@ -123,6 +141,10 @@ Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
                  : place;
     count = count ? make<arith::MulIOp>(count, tiles, outside) : tiles;
   }
+  if (int64_t tickets = ticketsOf(store); tickets > 1) {
+    number = make<arith::MulIOp>(number, constant(tickets, builder), builder);
+    count = make<arith::MulIOp>(count, constant(tickets, outside), outside);
+  }
   if (before)
     number = make<arith::AddIOp>(number, before, builder);
   before = before ? make<arith::AddIOp>(before, count, outside) : count;
@@ -132,21 +154,48 @@ Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
 void TicketWriter::write(const OrderedSum &sum) {
   StoreOp store = sum.store;
   Value index = kernel.getGridIndex(sum.dim);
-  bool isDescending = order == OrderKind::Descending && sum.dim == 0;
-  Neighbour earlier = neighbour(sum, isDescending), later = neighbour(sum, !isDescending);
   ImplicitLocOpBuilder builder(store.getLoc(), store);
-  Value none = constant(0, builder);
-  Value own = make<arith::AddIOp>(index, constant(1, builder), builder);
-  Value ofEarlier =
-      isDescending ? make<arith::AddIOp>(index, constant(2, builder), builder) : index;
-  Value from = arith::SelectOp::create(builder, comesTo(earlier, sum, builder), ofEarlier, none);
-  Value to = arith::SelectOp::create(builder, comesTo(later, sum, builder), own, none);
+  // A ticket says between which two grid points it is, by the higher index, and 0 at the ends.
+  Value none = constant(0, builder),
+        next = make<arith::AddIOp>(index, constant(1, builder), builder);
+  auto whereComes = [&](bool above, Value label) -> Value {
+    Value comes = comesTo(neighbour(sum, above), sum, builder);
+    return arith::SelectOp::create(builder, comes, label, none);
+  };
+  Value from = whereComes(/*above=*/false, index), to = whereComes(/*above=*/true, next);
+  bool isDescending = order == OrderKind::Descending && sum.dim == 0;
+  if (isDescending)
+    std::swap(from, to);
+  if (order == OrderKind::Turns) {
+    Value below = from;
+    from = arith::SelectOp::create(builder, walksDown, below, to);
+    to = arith::SelectOp::create(builder, walksDown, to, below);
+  }
   Value number = numberOf(store, builder);
   store.setTicket(number, from, to);
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   store.emitRemark("sums follow grid index ")
-      << sum.dim << (isDescending ? ", the highest first" : ", the lowest first")
+      << sum.dim
+      << (order == OrderKind::Turns ? ", the highest first and the lowest first in turn"
+          : isDescending            ? ", the highest first"
+                                    : ", the lowest first")
       << "; each tile of " << tile.getDimSize(0) << "x" << tile.getDimSize(1) << " has a ticket";
+}
+
+/// Lets the loops of `sums` go from either end.
+void TicketWriter::turnLoops(ArrayRef<OrderedSum> sums) {
+  llvm::SetVector<Operation *> loops;
+  for (const OrderedSum &sum : sums)
+    loops.insert_range(sum.loops);
+  for (Operation *op : loops) {
+    auto loop = cast<scf::ForOp>(op);
+    auto builder = ImplicitLocOpBuilder::atBlockBegin(loop.getLoc(), loop.getBody());
+    Value step = loop.getInductionVar();
+    auto walk = WalkOp::create(builder, step.getType(), step, loop.getLowerBound(),
+                               loop.getUpperBound(), walksDown);
+    step.replaceAllUsesExcept(walk, walk);
+    loop.emitRemark("in every second section the loop goes from its end to its beginning");
+  }
 }
 
 struct TileOrderSumsPass : tessera::impl::TileOrderSumsBase<TileOrderSumsPass> {
@@ -155,6 +204,11 @@ struct TileOrderSumsPass : tessera::impl::TileOrderSumsBase<TileOrderSumsPass> {
     ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel, &ScheduleFields::sums)))
       return signalPassFailure();
+    if (schedule.sums == SumsKind::any && schedule.order == OrderKind::Turns) {
+      kernel.emitError("has sums in any order, and order = turns is for sums in a fixed one; use "
+                       "sums = fixed, or order = ascending");
+      return signalPassFailure();
+    }
     if (schedule.sums == SumsKind::any)
       return;
     if (failed(schedule.require(kernel, &ScheduleFields::order, &ScheduleFields::persistent)) ||
@@ -170,9 +224,14 @@ struct TileOrderSumsPass : tessera::impl::TileOrderSumsBase<TileOrderSumsPass> {
       return kernel.emitError("has sums in a fixed order, in which a thread block could wait for "
                               "one that has not started; use persistent = dynamic, with which a "
                               "block draws its number when it starts, or sums = any");
+    bool turns = schedule.order == OrderKind::Turns;
+    if (std::optional<TurnRefusal> refusal = turns ? whyNoTurns(kernel, found.sums) : std::nullopt)
+      return refusal->op->emitError(refusal->reason) << "; use order = descending or ascending";
     TicketWriter writer(kernel, *schedule.order);
     for (const OrderedSum &sum : found.sums)
       writer.write(sum);
+    if (turns)
+      writer.turnLoops(found.sums);
     return success();
   }
 };

@@ -43,7 +43,11 @@ class LoopSplitter {
 public:
   explicit LoopSplitter(scf::ForOp loop)
       : loop(loop), builder(loop.getLoc(), loop), rows(loop),
-        unitStep(matchPattern(loop.getStep(), m_One())) {}
+        unitStep(matchPattern(loop.getStep(), m_One())) {
+    for (WalkOp op : loop.getBody()->getOps<WalkOp>())
+      if (op.getStep() == loop.getInductionVar())
+        walk = op;
+  }
 
   void run();
 
@@ -58,6 +62,7 @@ private:
   Value toGrid(Value position);
   SmallVector<Term> findTerms(Value condition, bool arm);
   bool isKnown(const Term &term, Part part);
+  void turnRound();
   void appendLoop(Value from, Value to, Part part);
   void foldSelects(scf::ForOp copy, Part part);
   void foldSelect(arith::SelectOp select, const FoldableSelect &original, Part part);
@@ -66,6 +71,7 @@ private:
   ImplicitLocOpBuilder builder;
   RowBounds rows;
   bool unitStep;
+  WalkOp walk; ///< where the loop may begin at its end; null elsewhere
   SmallVector<FoldableSelect> selects;
   /// Whether some select needs its mask at the start, or at the end.
   bool maskedStart = false, maskedEnd = false;
@@ -174,7 +180,7 @@ Value LoopSplitter::toGrid(Value position) {
 
 bool LoopSplitter::isKnown(const Term &term, Part part) {
   return part == Part::Middle ||
-         (part == reduced && (part == Part::Start ? term.atStart : term.atEnd));
+         (part == reduced && !walk && (part == Part::Start ? term.atStart : term.atEnd));
 }
 
 /// Leaves of the condition of `select`, a copy of `original`, what is not known in `part`, or
@@ -205,6 +211,22 @@ void LoopSplitter::foldSelects(scf::ForOp copy, Part part) {
   IRRewriter rewriter(builder);
   // Fails when nothing was dead.
   (void)runRegionDCE(rewriter, copy->getRegions());
+}
+
+/// Where the loop is walked down, what was to be at its start is at its end. Both parts have the
+/// masks of both.
+void LoopSplitter::turnRound() {
+  Value total = arith::AddIOp::create(builder, lower, upper);
+  // No part begins before the one in front of it: hop-join-loops and bulk stores want to know that.
+  auto either = [&](Value up, Value other, Value least) -> Value {
+    Value down = arith::SubIOp::create(builder, total, other);
+    Value bound = arith::SelectOp::create(builder, walk.getDown(), down, up);
+    return arith::MaxSIOp::create(builder, bound, least);
+  };
+  Value up = first;
+  first = either(first, past, lower);
+  past = either(past, up, first);
+  maskedStart = maskedEnd = true;
 }
 
 /// Adds a copy of the loop over [from, to) that goes on from the last one.
@@ -245,6 +267,8 @@ void LoopSplitter::run() {
     first = toGrid(arith::MinSIOp::create(builder, first, upper));
   if (maskedEnd)
     past = toGrid(arith::MaxSIOp::create(builder, past, first));
+  if (walk)
+    turnRound();
   auto upTo = [&](Value position) -> Value {
     // The next multiple of a step may lie past the end.
     return unitStep ? position : arith::MinSIOp::create(builder, position, upper).getResult();
@@ -320,8 +344,28 @@ public:
     ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel, &ScheduleFields::split)))
       return signalPassFailure();
-    if (!*schedule.split)
-      return;
+    if (*schedule.split)
+      splitAll(kernel);
+    SmallVector<WalkOp> walks;
+    kernel.walk([&](WalkOp walk) { walks.push_back(walk); });
+    llvm::for_each(walks, writeWalk);
+  }
+
+private:
+  static void writeWalk(WalkOp walk) {
+    ImplicitLocOpBuilder builder(walk.getLoc(), walk);
+    Value one = arith::ConstantIndexOp::create(builder, 1);
+    Value total = arith::AddIOp::create(builder, walk.getLower(), walk.getUpper());
+    Value last = arith::SubIOp::create(builder, total, one);
+    Value fromEnd = arith::SubIOp::create(builder, last, walk.getStep());
+    // Where a loop begins is not negative, which bulk stores want to know of each step.
+    fromEnd = arith::MaxSIOp::create(builder, fromEnd, arith::ConstantIndexOp::create(builder, 0));
+    walk.replaceAllUsesWith(
+        arith::SelectOp::create(builder, walk.getDown(), fromEnd, walk.getStep()).getResult());
+    walk.erase();
+  }
+
+  static void splitAll(KernelOp kernel) {
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
@@ -336,7 +380,6 @@ public:
       addBounds(select);
   }
 
-private:
   static void split(scf::ForOp loop) {
     bool hasMask = llvm::any_of(selectsOf(loop), [](arith::SelectOp select) {
       return isPositionMask(select.getCondition());

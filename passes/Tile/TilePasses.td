@@ -227,8 +227,8 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
 
     Whether a neighbour comes to a tile is asked of the bounds of the loops, computed for the neighbour's index. The bounds
     move in one direction as the index grows, so that no one is beyond a neighbour that does not come. So of a bound the
-    neighbour on one side has passed what this grid point has, and is not compared. `X` of a ticket is 1 more than the index
-    of who added last, or 0.
+    neighbour on one side has passed what this grid point has, and is not compared. A ticket says between which two grid
+    points it is, by the higher index, and is 0 before the first and behind the last.
 
     ```mlir
     scf.for %j = %first to %blocks step %c1 {          // %first grows with grid index %n
@@ -239,10 +239,28 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     %first_of_next = arith.divui %next, %c2 : index
     scf.for %j = %first to %blocks step %c1 {
       %comes = arith.cmpi sle, %first_of_next, %j : index
-      %x = arith.select %comes, %n_plus_2, %c0 : index
-      tile.store %t, %S[%row, %c0] add ticket %j from %x to %y : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+      %x = arith.select %comes, %next, %c0 : index
+      tile.store %t, %S[%row, %c0] add ticket %j from %x to %n : tensor<64x64xf32>, !tile.view<[M, 64], f32>
     }
     ```
+
+    With `order = turns` sections of the grid are `descending` and `ascending` in turn. The loop of an `ascending` one goes
+    from its end to its beginning: then the grid point that begins first, and has the most to do, is the first at each
+    tile that it shares. Its ticket comes from the neighbour on the other side (`tile.walk`, `tile.walks_down`). The loop may
+    only hand on sums of products, whose order is free.
+
+    ```mlir
+    %down = tile.walks_down
+    scf.for %i = %first to %blocks step %c1 {
+      %j = tile.walk %i from %first to %blocks down %down
+      %from = arith.select %down, %n, %x : index
+      %to = arith.select %down, %x, %n : index
+      tile.store %t, %S[%row, %c0] add ticket %j from %from to %to : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    ```
+
+    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn.
+    Then a tile has a ticket for each of them.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
@@ -492,6 +510,9 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
     %all = tile.splat %holds : i1 -> tensor<64x128xi1>
     %seen_here = arith.ori %all, %seen : tensor<64x128xi1>
     ```
+
+    A loop that may go from its end (`tile.walk`) has its masked iterations at the other end then: all in front of the
+    middle, or all behind it. Both copies keep the masks of both ends, and `tile.walk` becomes arithmetic.
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
     cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as

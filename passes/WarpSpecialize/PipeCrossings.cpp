@@ -349,20 +349,35 @@ SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int
   return indices;
 }
 
+/// The number of the ticket of this role, and the extents of what has one: where several writers
+/// take the parts of a tile, each of these has as many columns of it.
+std::pair<Value, SmallVector<int64_t>> Slicer::ticketOf(tile::StoreOp store, OpBuilder &builder) {
+  auto tile = cast<RankedTensorType>(store.getValue().getType());
+  SmallVector<int64_t> extents(tile.getShape());
+  Value number = whole.lookupOrDefault(store.getTicket());
+  int64_t writers = plan.isPiped(store) ? plan.pipeOf(store).writers : 1;
+  extents.back() /= writers;
+  for (int64_t i = 1; i < writers; ++i)
+    if (plan.pipeOf(store, i).writer == role)
+      number = arith::AddIOp::create(builder, store.getLoc(), number,
+                                     arith::ConstantIndexOp::create(builder, store.getLoc(), i));
+  return {number, extents};
+}
+
 void Slicer::writeTicketWait(tile::StoreOp store, OpBuilder &builder) {
-  if (store.getTicket())
-    hop::TicketWaitOp::create(builder, store.getLoc(), whole.lookup(store.getView()),
-                              whole.lookupOrDefault(store.getTicket()),
-                              cast<RankedTensorType>(store.getValue().getType()).getShape(),
-                              whole.lookupOrDefault(store.getFrom()));
+  if (!store.getTicket())
+    return;
+  auto [number, extents] = ticketOf(store, builder);
+  hop::TicketWaitOp::create(builder, store.getLoc(), whole.lookup(store.getView()), number, extents,
+                            whole.lookupOrDefault(store.getFrom()));
 }
 
 void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
-  if (store.getTicket())
-    hop::TicketPassOp::create(builder, store.getLoc(), whole.lookup(store.getView()),
-                              whole.lookupOrDefault(store.getTicket()),
-                              cast<RankedTensorType>(store.getValue().getType()).getShape(),
-                              whole.lookupOrDefault(store.getTo()), /*condition=*/Value());
+  if (!store.getTicket())
+    return;
+  auto [number, extents] = ticketOf(store, builder);
+  hop::TicketPassOp::create(builder, store.getLoc(), whole.lookup(store.getView()), number, extents,
+                            whole.lookupOrDefault(store.getTo()), /*condition=*/Value());
 }
 
 /// The product of part `number` of a sum; where the blocks of a cluster make it together, with that
@@ -418,7 +433,7 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
   for (int64_t i = 0, count = partsOf(sum, plan.exchanges).count; i < count; ++i) {
     Value part = writeProduct(sum, i, builder);
     if (plan.isPiped(store)) {
-      writeTile(store.getLoc(), part, plan.pipeOf(store), builder);
+      writeTile(store.getLoc(), part, plan.pipeOf(store, i), builder);
       continue;
     }
     if (i == 0)
@@ -429,12 +444,17 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
     writeTicketPass(store, builder);
 }
 
-void Slicer::writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder) {
+/// Copies a result, or those parts of a sum that come through a pipe of this role.
+void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
   Location loc = store.getLoc();
   const ApartSum *sum = plan.sumOf(store);
+  bool isFirst = true;
   for (int64_t i = 0, count = sum ? partsOf(*sum).count : 1; i < count; ++i) {
+    PipeInfo &info = plan.pipeOf(store, i);
+    if (info.writer != role)
+      continue;
     auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
-    if (i == 0)
+    if (std::exchange(isFirst, false))
       writeTicketWait(store, builder);
     hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
                              placeOf(store, sum, i, builder), store.getBoxAttr(), store.getAdd());

@@ -425,15 +425,21 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
       return store.emitError(*why);
     PipeKey key = known.try_emplace({store.getView(), tile}, PipeKey(store, 0)).first->second;
     plan.accesses[store] = key;
-    PipeInfo &info = plan.pipes[key];
-    if (info.tile)
+    if (plan.pipes[key].tile)
       continue;
-    info.tile = tile;
-    info.label = plan.makeLabel(kernel, store.getView());
-    info.isStored = info.isSum = true;
-    info.slots = slotsOfSumParts;
-    store.emitRemark("a writer adds it, of which the reducer makes parts of ")
-        << tile << " in " << slotsOfSumParts << " slots";
+    int64_t writers = store.getTicket() ? writersOf(sum, kernel.getScheduleFields()) : 1;
+    for (int64_t i = 0; i < writers; ++i) {
+      PipeInfo &info = plan.pipes[PipeKey(key.first, i)];
+      info.tile = tile;
+      info.label = plan.makeLabel(kernel, store.getView());
+      info.isStored = info.isSum = true;
+      info.slots = slotsOfSumParts / writers;
+      info.writer = i;
+      info.writers = writers;
+    }
+    store.emitRemark(writers == 1 ? "a writer adds it" : "two writers add it in turn")
+        << ", of which the reducer makes parts of " << tile << " in " << slotsOfSumParts
+        << " slots";
   }
   return checkOrder(kernel, plan);
 }

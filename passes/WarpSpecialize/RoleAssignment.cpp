@@ -17,10 +17,15 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (!plan.isPiped(op) || plan.isHandedOver(op))
       return success();
-    const PipeInfo &pipe = plan.pipeOf(op);
     // The indices, and the ticket or the numbers of gathered rows; not the tile.
-    return assignment.assignCopy(op, op->getOperands().drop_front(),
-                                 isa<tile::StoreOp>(op) ? pipe.writer : pipe.filler);
+    ValueRange place = op->getOperands().drop_front();
+    auto store = dyn_cast<tile::StoreOp>(op);
+    if (!store)
+      return assignment.assignCopy(op, place, plan.pipeOf(op).filler);
+    for (int64_t i = 0, writers = plan.pipeOf(op).writers; i < writers; ++i)
+      if (failed(assignment.assignCopy(op, place, plan.pipeOf(store, i).writer)))
+        return failure();
+    return success();
   });
   if (walk.wasInterrupted())
     return failure();

@@ -65,7 +65,7 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
 void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
   PipeInfo *info = plan.isPiped(store) ? &plan.pipeOf(store) : nullptr;
   if (info && !assignment.fills(role, store))
-    return writeBulkStore(store, *info, builder);
+    return writeBulkStore(store, builder);
   if (const ApartSum *sum = plan.sumOf(store); sum && sum->isDotStored())
     return writeSum(*sum, builder);
   if (info)

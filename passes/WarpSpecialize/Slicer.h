@@ -100,7 +100,9 @@ private:
   /// What goes before and behind the copies of a sum that has a ticket.
   void writeTicketWait(tile::StoreOp store, mlir::OpBuilder &builder);
   void writeTicketPass(tile::StoreOp store, mlir::OpBuilder &builder);
-  void writeBulkStore(tile::StoreOp store, PipeInfo &info, OpBuilder &builder);
+  std::pair<Value, llvm::SmallVector<int64_t>> ticketOf(tile::StoreOp store,
+                                                        mlir::OpBuilder &builder);
+  void writeBulkStore(tile::StoreOp store, OpBuilder &builder);
   /// The indices from which a result is stored, or `number`, one of the parts of a sum.
   llvm::SmallVector<Value> placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
                                    OpBuilder &builder);

@@ -231,7 +231,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return failure(walk.wasInterrupted());
   }
 
-  /// Threads that load, which divide the pipes of loads in turn; one that stores, where results go
+  /// Threads that load, which divide the pipes of loads in turn; those that store, where results go
   /// through pipes; a warpgroup that makes sums, one that transposes or one that converts; and
   /// those that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
@@ -256,9 +256,13 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        schedule.producerRegisters, /*loads=*/true});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.filler = i % count;
-    unsigned writer = roles.size();
-    if (llvm::any_of(plan.pipes, isStored))
-      roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
+    unsigned firstWriter = roles.size();
+    int64_t writers = 0;
+    for (auto &pipe : llvm::make_filter_range(plan.pipes, isStored))
+      writers = std::max(writers, pipe.second.writers);
+    for (int64_t i = 0; i < writers; ++i)
+      roles.push_back({writers == 1 ? "writer" : ("writer" + Twine(i)).str(), std::nullopt,
+                       schedule.producerRegisters});
     unsigned reducer = roles.size();
     if (!plan.sums.empty())
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
@@ -271,7 +275,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        /*transposes=*/false, /*converts=*/true});
     for (auto &[key, pipe] : plan.pipes) {
       pipe.transposer = transposer;
-      pipe.writer = writer;
+      pipe.writer += firstWriter;
       if (pipe.isStored || pipe.isComputed)
         pipe.filler = pipe.isConverted ? converter
                       : pipe.isSum     ? reducer

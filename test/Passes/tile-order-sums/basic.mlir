@@ -1,7 +1,7 @@
 // Tickets of tiles that grid points add to, along the one grid index on which the place does not depend.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-order-sums),canonicalize,cse)' -split-input-file | FileCheck %s
 
-// All grid points come to all tiles: with the lowest first, ticket X is that of the grid point before, or 0.
+// All grid points come to all tiles. A ticket is between two grid points: the higher index, or 0 at the ends.
 !S = !tile.view<[B, M, 64], f32>
 tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = B)
     schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
@@ -53,16 +53,15 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
   }
 }
 // CHECK-LABEL: @triangle
+// CHECK: %[[IS_BEHIND:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[NEXT]]
-// CHECK: %[[IS_BEHIND:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: scf.for
 // CHECK: scf.for %[[J:.*]] = %n
 // CHECK-DAG: %[[REACHED:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
 // CHECK-DAG: %[[BEFORE:.*]] = arith.andi %[[EXISTS]], %[[REACHED]]
-// CHECK-DAG: %[[PLUS_2:.*]] = arith.addi %n, %c2
-// CHECK-DAG: %[[FROM:.*]] = arith.select %[[BEFORE]], %[[PLUS_2]], %c0
-// CHECK-DAG: %[[TO:.*]] = arith.select %[[IS_BEHIND]], %[[NEXT]], %c0
+// CHECK-DAG: %[[FROM:.*]] = arith.select %[[BEFORE]], %[[NEXT]], %c0
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[IS_BEHIND]], %n, %c0
 // CHECK-NOT: arith.cmpi
 // CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
 
@@ -79,3 +78,43 @@ tile.kernel @own(%s: !S) grid(%n = M ceildiv 64) schedule #tile.schedule<persist
 }
 // CHECK-LABEL: @own
 // CHECK: tile.store %{{.*}} add : tensor<64x64xf32>
+
+// -----
+
+// In turn, the highest first and the lowest first: then the loop goes from its end, and the ticket comes from the other side.
+!S = !tile.view<[M, 64], f32>
+!H = tensor<64x64xbf16>
+tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M ceildiv 64)
+    schedule #tile.schedule<persistent = dynamic, order = turns, sums = fixed> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %blocks = arith.ceildivui %m, %c64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %at = tile.load %x[%c0, %c0] : !tile.view<[64, 64], bf16> -> !H
+  %total = scf.for %j = %n to %blocks step %c1 iter_args(%old = %zero) -> (tensor<64x64xf32>) {
+    %row = arith.muli %j, %c64 : index
+    %new = tile.dot %at, %at, %old : !H, !H -> tensor<64x64xf32>
+    %part = tile.dot %at, %at : !H, !H -> tensor<64x64xf32>
+    tile.store %part, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    scf.yield %new : tensor<64x64xf32>
+  }
+  %own = arith.muli %n, %c64 : index
+  tile.store %total, %y[%own, %c0] : tensor<64x64xf32>, !S
+}
+// CHECK-LABEL: @turns
+// CHECK: %[[DOWN:.*]] = tile.walks_down
+// CHECK: %[[IS_BELOW:.*]] = arith.cmpi sgt, %n, %c0
+// CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
+// CHECK: %[[IS_ABOVE:.*]] = arith.cmpi slt, %[[NEXT]]
+// CHECK: scf.for %[[I:.*]] = %n to %[[BLOCKS:.*]] step
+// CHECK: %[[J:.*]] = tile.walk %[[I]] from %n to %[[BLOCKS]] down %[[DOWN]]
+// CHECK: arith.muli %[[J]], %c64
+// CHECK-DAG: %[[BEGINS:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
+// CHECK-DAG: %[[COMES:.*]] = arith.andi %[[IS_ABOVE]], %[[BEGINS]]
+// CHECK-DAG: %[[ABOVE:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
+// CHECK-DAG: %[[BELOW:.*]] = arith.select %[[IS_BELOW]], %n, %c0
+// CHECK-DAG: %[[FROM:.*]] = arith.select %[[DOWN]], %[[BELOW]], %[[ABOVE]]
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[DOWN]], %[[ABOVE]], %[[BELOW]]
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]

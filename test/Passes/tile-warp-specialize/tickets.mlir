@@ -39,27 +39,34 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // CHECK: hop.role @consumer
 // CHECK-NOT: hop.ticket
 
-// A writer waits for the ticket and adds the parts that the reducer hands it.
-// WRITER: %[[PIPE:.*]] = hop.pipe.create "y.1" : !hop.pipe<tensor<64x64xf32>, 2>
-// WRITER: hop.role @writer
+// Two writers wait, each for its ticket of the tile, and add the parts that the reducer hands them in turn.
+// WRITER: %[[ONE:.*]] = hop.pipe.create "y.1" : !hop.pipe<tensor<64x64xf32>, 1>
+// WRITER: %[[OTHER:.*]] = hop.pipe.create "y.2" : !hop.pipe<tensor<64x64xf32>, 1>
+// WRITER: hop.role @writer0 elected registers(24)
 // WRITER: scf.for %[[J:.*]] =
-// WRITER: %[[FIRST:.*]] = hop.pipe.wait %[[PIPE]]
-// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[J]]] tile [64, 128] is %{{.*}} : !tile.view
+// WRITER: %[[FIRST:.*]] = hop.pipe.wait %[[ONE]]
+// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[J]]] tile [64, 64] is %{{.*}} : !tile.view
 // WRITER-NEXT: hop.bulk_store %[[FIRST]], %{{.*}}[%[[J]], %{{.*}}] add
-// WRITER-NEXT: hop.pipe.release %[[PIPE]], %[[FIRST]]
-// WRITER: %[[SECOND:.*]] = hop.pipe.wait %[[PIPE]]
+// WRITER-NEXT: hop.pipe.release %[[ONE]], %[[FIRST]]
+// WRITER-NEXT: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 64] to %
+// WRITER: hop.role @writer1 elected registers(24)
+// WRITER: scf.for %[[J:.*]] =
+// WRITER-NOT: hop.pipe.wait %[[ONE]]
+// WRITER: %[[SECOND:.*]] = hop.pipe.wait %[[OTHER]]
+// WRITER: %[[NEXT:.*]] = arith.addi %[[J]], %c1
+// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[NEXT]]] tile [64, 64] is %{{.*}} : !tile.view
 // WRITER: hop.bulk_store %[[SECOND]], %{{.*}}[%[[J]], %{{.*}}] add
-// WRITER-NEXT: hop.pipe.release %[[PIPE]], %[[SECOND]]
-// WRITER-NEXT: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 128] to %
+// WRITER-NEXT: hop.pipe.release %[[OTHER]], %[[SECOND]]
+// WRITER: hop.ticket.pass %{{.*}} tile [64, 64] to %
 // WRITER: hop.role @reducer
 // WRITER-NOT: hop.ticket
 // WRITER: %[[PART:.*]] = hop.mma
-// WRITER: %[[SLOT:.*]] = hop.pipe.acquire %[[PIPE]]
+// WRITER: %[[SLOT:.*]] = hop.pipe.acquire %[[ONE]]
 // WRITER-NEXT: hop.stage %[[PART]], %[[SLOT]]
 // WRITER-NEXT: hop.warpgroup_sync
-// WRITER-NEXT: hop.pipe.commit %[[PIPE]], %[[SLOT]]
+// WRITER-NEXT: hop.pipe.commit %[[ONE]], %[[SLOT]]
 // WRITER: hop.mma
-// WRITER: hop.pipe.commit %[[PIPE]]
+// WRITER: hop.pipe.commit %[[OTHER]]
 // WRITER: hop.role @consumer
 // WRITER-NOT: hop.ticket
-// WRITER-NOT: hop.pipe.acquire %[[PIPE]]
+// WRITER-NOT: hop.pipe.acquire %[[ONE]]

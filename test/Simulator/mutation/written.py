@@ -299,7 +299,12 @@ CASES = {
     },
     # The same sums in a fixed order: of four grid points, by two blocks.
     "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
-    "tickets-writer": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2"},
+    # Of two writers, who have a ticket each.
+    "tickets-writer": {
+        **TICKETS,
+        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
+        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
+    },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
     "writer": {
         "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],

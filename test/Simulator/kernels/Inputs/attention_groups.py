@@ -277,7 +277,8 @@ def attention_bwd_exchange():
 
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
-    each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing."""
+    each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing. With a causal
+    mask also by sections that walk up and down in turn."""
     shapes = [attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300)]
     for d, causal, blocks in itertools.product((64, 96, 128), ("false", "true"), ("1", "2", "8")):
         defines = [f"-DD={d}", f"-DCAUSAL={causal}", f"-DT={'f16' if d == 96 else 'bf16'}", "-DFIXED=true"]
@@ -285,6 +286,9 @@ def attention_sums():
         for shape in shapes:
             arguments += ["--shape", shape]
         yield [*arguments, "--sim-blocks", blocks, "--seeds", "2"], False
+        if causal == "true":
+            turns = ["--schedule", "attention_bwd_gradients:order=turns"]
+            yield [*arguments, *turns, "--sim-blocks", blocks, "--seeds", "2"], False
 
 
 def attention_gradients():
