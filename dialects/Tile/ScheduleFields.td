@@ -182,7 +182,8 @@ defvar Tile_ScheduleFields = [
     "a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes "
     "the next tile from a counter">,
   ScheduleField<"order", CaseOf<Tile_OrderKind>,
-    Chosen<"the longest tiles first; `narrow` where some tiles are loaded by one of two grid indices and others by the other">,
+    Chosen<"the longest tiles first; where loops load some tiles by the first grid index alone and others by other indices "
+           "alone, `narrow` with two indices and `ascending` with more">,
     "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
     "within a section of the other indices. `descending` is longest first for a causal mask. `narrow`: of a grid of two "
     "dimensions, that of the smaller extent fastest, which a launch decides: tiles that run together then share the most of what "
@@ -191,7 +192,8 @@ defvar Tile_ScheduleFields = [
     "sections are long and short in turn. With `persistent = none` the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
-    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin two or more steps apart, else 2">,
+    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin two or more steps apart; 4 where "
+           "the order is so for tiles that loops share; else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together">,
   ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,

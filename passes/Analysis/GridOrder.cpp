@@ -92,10 +92,10 @@ Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
 }
 
 bool tessera::sharesAlongBoth(tile::KernelOp kernel) {
-  if (kernel.getGrid().size() != 2)
-    return false;
-  IndexDependence rows(kernel.getGridIndex(0)), columns(kernel.getGridIndex(1));
-  bool byRows = false, byColumns = false;
+  SmallVector<IndexDependence> indices;
+  for (unsigned dim = 0; dim < kernel.getGrid().size(); ++dim)
+    indices.emplace_back(kernel.getGridIndex(dim));
+  bool byFirst = false, byOthers = false;
   kernel.walk([&](tile::LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
     if (!type || type.getRank() != 2 || !load->getParentOfType<scf::ForOp>())
@@ -103,9 +103,10 @@ bool tessera::sharesAlongBoth(tile::KernelOp kernel) {
     auto dependsOn = [&](const IndexDependence &index) {
       return llvm::any_of(load.getIndices(), [&](Value v) { return index.contains(v); });
     };
-    bool ofRow = dependsOn(rows), ofColumn = dependsOn(columns);
-    byRows |= ofRow && !ofColumn;
-    byColumns |= ofColumn && !ofRow;
+    bool ofFirst = dependsOn(indices.front()),
+         ofOthers = llvm::any_of(ArrayRef(indices).drop_front(), dependsOn);
+    byFirst |= ofFirst && !ofOthers;
+    byOthers |= ofOthers && !ofFirst;
   });
-  return byRows && byColumns;
+  return byFirst && byOthers;
 }

@@ -26,9 +26,9 @@ Trend trendOf(mlir::Value value, mlir::Value index);
 /// How the trip counts of the kernel's loops change as grid index `dim` grows.
 Trend workTrend(tile::KernelOp kernel, unsigned dim);
 
-/// Whether the grid has two dimensions and some tiles of loops are loaded by the one index alone,
-/// others by the other, as those of a matrix product: the shape of what runs together decides how
-/// much of them is the same.
+/// Whether some tiles of loops are loaded by the first index of the grid alone, others by the other
+/// indices alone, as those of a matrix product, or biases of attention that all heads have: the
+/// shape of what runs together decides how much of them is the same.
 bool sharesAlongBoth(tile::KernelOp kernel);
 
 } // namespace tessera

@@ -141,6 +141,13 @@ struct CostModel {
   /// the producer reads the list for the next tile while the slots are full
   /// (docs/lab/variants.md#masks-in-two-parts).
   int64_t mostStagesOfLists = 5;
+  /// The same where the producer finds the bounds of loops from values of rows: for the next tile
+  /// it waits for a number, then for these, and then for the first tiles.
+  int64_t mostStagesOfBounds = 8;
+  /// Tiles of a section where blocks of the same first index load the same tiles in their loops:
+  /// with 4, 12 heads of attention with 8k queries, which load as many bytes of one bias of [SQ,
+  /// SK] as of keys and values (docs/lab/variants.md#biases-that-all-heads-have).
+  int64_t sectionOfShared = 4;
   /// Iterations from which a shape is of class medium and of class long: about 2k and 8k keys with
   /// 64 to 128 a step. A convention of the database of schedules (docs/tuning.md), not measured.
   int64_t mediumIterations = 24, longIterations = 96;

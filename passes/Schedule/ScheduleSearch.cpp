@@ -67,7 +67,8 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   ordered = findOrderedSums(kernel);
   converts = !findConversions(kernel).empty();
   gathers = !pipedGathers(kernel).empty();
-  if (kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (findsBounds)
     leastOfProducer =
         findSpeculation(kernel) ? model.boundingRegistersOfTwo : model.boundingRegisters;
 }
@@ -201,6 +202,7 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requ
   SmallVector<StageCounts> stages;
   size_t tiles = tilesInLoops + (requested.loads == LoadKind::pipe ? fetchedMatrices : 0);
   int64_t most = !tilesInLoops      ? 1
+                 : findsBounds      ? model.mostStagesOfBounds
                  : countsFromMemory ? model.mostStagesOfLists
                  : severalDots      ? model.mostStagesBetweenDots
                                     : model.mostStages;
@@ -307,16 +309,20 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
                             ? PersistentKind::Dynamic
                         : *fields.warpSpecialize || ordered ? PersistentKind::Static
                                                             : PersistentKind::None;
+  KernelOp own = kernel; // accessors of operations are not const
+  bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
   // Of a sliding window the first tiles are short, as nothing is before the sequence.
-  bool shortFirst = trend == Trend::Increasing || trend == Trend::Sliding;
-  if (!fields.order)
-    fields.order = *fields.persistent == PersistentKind::None ? OrderKind::Linear
-                   : shortFirst                               ? OrderKind::Descending
-                   : trend == Trend::Decreasing               ? OrderKind::Ascending
-                   : sharesAlongBoth(kernel)                  ? OrderKind::Narrow
-                                                              : OrderKind::Linear;
+  bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),
+       longFirst = walks && trend == Trend::Decreasing,
+       shares = walks && !shortFirst && !longFirst && sharesAlongBoth(kernel);
   if (!fields.section)
-    fields.section = 2;
+    fields.section = shares && !ofTwo ? model.sectionOfShared : 2;
+  if (!fields.order)
+    fields.order = shortFirst        ? OrderKind::Descending
+                   : longFirst       ? OrderKind::Ascending
+                   : shares && ofTwo ? OrderKind::Narrow
+                   : shares          ? OrderKind::Ascending
+                                     : OrderKind::Linear;
 }
 
 void ScheduleSearch::chooseOuterStages(Candidate &candidate) const {

@@ -183,7 +183,7 @@ private:
   std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
   bool multiplies = false, multipliesInLoops = false, worksBetweenDots = false,
        canTakeTurns = false, turnsPay = false, leadPays = false, severalDots = false,
-       countsFromMemory = false;
+       countsFromMemory = false, findsBounds = false;
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;
