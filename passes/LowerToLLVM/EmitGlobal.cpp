@@ -11,6 +11,7 @@
 #include "passes/Analysis/TileLayout.h"
 #include "passes/LowerToLLVM/GlobalAccess.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -292,7 +293,23 @@ std::pair<Value, Value> Emitter::placeOf(const ElementPlaces &places, int64_t i)
   return {placeAddress(places.view, place), inside};
 }
 
+/// By how much the indices of element `i` differ from those that all elements have in common.
+/// Nothing where these are not known to be one value plus a constant each.
+std::optional<SmallVector<int64_t>> Emitter::offsetsOf(ValueRange indices, int64_t i) {
+  SmallVector<int64_t> offsets;
+  for (Value index : indices) {
+    if (!isa<RankedTensorType>(index.getType()))
+      continue;
+    auto affine = affineTiles.find(index);
+    if (affine == affineTiles.end())
+      return std::nullopt;
+    offsets.push_back(affine->second.offsets[i]);
+  }
+  return offsets;
+}
+
 /// One load an element, from wherever its indices say; 0 where that is outside of the view.
+/// Elements at one place, as those of rows and columns with the same difference, have one load.
 void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   auto view = cast<tile::ViewType>(op.getView().getType());
@@ -300,11 +317,22 @@ void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   ElementMove move(builder, view.getElementBytes());
   ElementPlaces places = placesOf(op.getView(), op.getIndices());
   Values results;
+  std::map<SmallVector<int64_t>, Value> loaded;
   for (int64_t i = 0, count = FragmentLayout(type).size(); i < count; ++i) {
+    std::optional<SmallVector<int64_t>> offsets = offsetsOf(op.getIndices(), i);
+    if (auto known = offsets ? loaded.find(*offsets) : loaded.end(); known != loaded.end()) {
+      results.push_back(known->second);
+      continue;
+    }
     auto [address, inside] = placeOf(places, i);
     Value bits = loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside));
     results.push_back(fromRegister(bits, element));
+    if (offsets)
+      loaded.emplace(*offsets, results.back());
   }
+  if (!loaded.empty() && loaded.size() < results.size())
+    op.emitRemark("elements at one place are loaded once: a thread has ")
+        << results.size() << " of " << loaded.size();
   bind(op, hop::isPacked(type) ? joinWords(results) : results);
 }
 

@@ -180,6 +180,7 @@ private:
   mlir::LogicalResult emitStore(tile::StoreOp op);
   mlir::LogicalResult emitScalarStore(tile::StoreOp op);
   mlir::LogicalResult emitGather(tile::GatherOp op);
+  std::optional<llvm::SmallVector<int64_t>> offsetsOf(mlir::ValueRange indices, int64_t i);
   void emitGatherElements(tile::GatherElementsOp op);
   void emitScatterAdd(tile::ScatterAddOp op);
   void addToMemory(mlir::Value address, mlir::Value value, mlir::Value inside);
