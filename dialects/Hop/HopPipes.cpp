@@ -216,6 +216,13 @@ static LogicalResult verifyTicket(Op op) {
 LogicalResult TicketWaitOp::verify() { return verifyTicket(*this); }
 LogicalResult TicketPassOp::verify() { return verifyTicket(*this); }
 
+LogicalResult TicketPeekOp::verify() {
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && !role.isElected())
+    return emitOpError("tells one thread what a ticket is, and its role has several");
+  return verifyTicket(*this);
+}
+
 /// The tile in one slot of a pipe or buffer of `tile`.
 static LogicalResult verifySlotType(Operation *op, RankedTensorType tile, SharedType type) {
   if (holdsValue(tile))

@@ -175,7 +175,8 @@ def Hop_TicketWaitOp : Hop_Op<"ticket.wait"> {
   let description = [{
     The launch has a ticket of 32 bits for each tile of the view, of extents `tile`, 0 between launches. The thread that
     starts the role's bulk stores waits until ticket `number` is `value` (`ld.acquire.gpu`, PTX ISA 9.7.9.8), and lets
-    copies follow that (`fence.proxy.async`, 9.7.13.4). Behind `hop.bulk_store ... add`, `hop.ticket.pass` hands on.
+    copies follow that (`fence.proxy.async`, 9.7.13.4). Behind `hop.bulk_store ... add`, `hop.ticket.pass` hands on. With
+    `peeked` it only asks where that, which a `hop.ticket.peek` gave, is another value.
 
     ```mlir
     hop.ticket.wait %S[%number] tile [64, 64] is %n : !tile.view<[M, 64], f32>
@@ -183,8 +184,27 @@ def Hop_TicketWaitOp : Hop_Op<"ticket.wait"> {
     hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value);
-  let assemblyFormat = "$view `[` $number `]` `tile` $tile `is` $value attr-dict `:` qualified(type($view))";
+  let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value,
+                       Optional<Index>:$peeked);
+  let assemblyFormat =
+    "$view `[` $number `]` `tile` $tile `is` $value (`peeked` $peeked^)? attr-dict `:` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
+def Hop_TicketPeekOp : Hop_Op<"ticket.peek"> {
+  let summary = "Asks what the ticket of a tile is, without waiting";
+  let description = [{
+    In a role of one thread (`ld.acquire.gpu`, PTX ISA 9.7.9.8). What it tells comes while copies are still written.
+
+    ```mlir
+    %t = hop.ticket.peek %S[%later] tile [64, 64] : !tile.view<[M, 64], f32>
+    hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
+    hop.ticket.wait %S[%later] tile [64, 64] is %n peeked %t : !tile.view<[M, 64], f32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$view `[` $number `]` `tile` $tile attr-dict `:` qualified(type($view))";
   let hasVerifier = 1;
 }
 

@@ -78,6 +78,36 @@ def JoinLoops : Pass<"hop-join-loops", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
+  let summary = "Ask for the next ticket while the copies of this step are written";
+  let description = [{
+    A thread that waits for a ticket, copies, waits until that has been written and passes the ticket on does one after the
+    other, and each takes as long as a way to the L2 cache and back. In a loop of a role of one thread with one such
+    wait and pass, the ticket of the next step is asked for before the pass. Where it is there, which is so as long as grid
+    points do not follow each other closely, the next step does not ask again.
+
+    In the last step the thread asks for the ticket of that step once more. With `order = turns` nothing is asked ahead, as
+    the thread has no register for it.
+
+    ```mlir
+    scf.for %i = %first to %past step %c1 {
+      hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+      hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+      hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
+    }
+    // becomes
+    scf.for %i = %first to %past step %c1 iter_args(%ticket = %none) -> (index) {
+      hop.ticket.wait %S[%i] tile [64, 64] is %x peeked %ticket : !tile.view<[M, 64], f32>
+      hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+      %next = hop.ticket.peek %S[%later] tile [64, 64] : !tile.view<[M, 64], f32>
+      hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
+      scf.yield %next : index
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def LoadOnce : Pass<"hop-load-once", "::tessera::hop::KernelOp"> {
   let summary = "Load what all tiles of the grid need once for each thread block";
   let description = [{

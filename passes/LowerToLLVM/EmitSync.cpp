@@ -69,7 +69,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
-      .Case<hop::TicketWaitOp, hop::TicketPassOp>(
+      .Case<hop::TicketWaitOp, hop::TicketPassOp, hop::TicketPeekOp>(
           [&](auto ticket) { return emitTicket(ticket), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
           [&](auto) { return emitTurn(op), success(); })
@@ -440,11 +440,21 @@ void Emitter::emitTileCounter(Operation *op) {
 /// behind what has been acquired.
 void Emitter::emitTicket(hop::TicketWaitOp op) {
   onCopyingThread(/*condition=*/Value(), [&] {
-    assembly("{\n.reg .pred mine;\n.reg .b32 ticket;\nagain:\nld.acquire.gpu.global.b32 ticket, "
-             "[$0];\nsetp.eq.u32 mine, ticket, $1;\n@!mine bra again;\n}\n"
-             "fence.proxy.async.global;",
-             "l,r", {ticketAddress(op.getNumber()), scalar(op.getValue())}, {});
+    Values operands = {ticketAddress(op.getNumber()), scalar(op.getValue())};
+    std::string wait = "again:\nld.acquire.gpu.global.b32 ticket, [$0];\n"
+                       "setp.eq.u32 mine, ticket, $1;\n@!mine bra again;\n";
+    if (op.getPeeked()) {
+      operands.push_back(scalar(op.getPeeked()));
+      wait = "setp.eq.u32 mine, $2, $1;\n@mine bra have;\n" + wait + "have:\n";
+    }
+    assembly("{\n.reg .pred mine;\n.reg .b32 ticket;\n" + wait + "fence.proxy.async.global;\n}",
+             op.getPeeked() ? "l,r,r" : "l,r", operands, {});
   });
+}
+
+void Emitter::emitTicket(hop::TicketPeekOp op) {
+  bind(op, assembly("ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", {ticketAddress(op.getNumber())},
+                    TypeRange(builder.getI32Type())));
 }
 
 /// A copy has been written when its group is complete, not when it has read shared memory.

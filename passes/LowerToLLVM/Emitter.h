@@ -271,6 +271,7 @@ private:
   void emitTileCounter(mlir::Operation *op);
   void emitTicket(hop::TicketWaitOp op);
   void emitTicket(hop::TicketPassOp op);
+  void emitTicket(hop::TicketPeekOp op);
   mlir::Value ticketAddress(mlir::Value number);
   /// i32: this block's index in its cluster.
   mlir::Value clusterRank() { return rank ? rank : i32(0); }

@@ -91,6 +91,8 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
     addTickets(ticket.getView(), ticket.getTileAttr());
   } else if (auto ticket = dyn_cast<hop::TicketPassOp>(op)) {
     addTickets(ticket.getView(), ticket.getTileAttr());
+  } else if (auto ticket = dyn_cast<hop::TicketPeekOp>(op)) {
+    addTickets(ticket.getView(), ticket.getTileAttr());
   } else if (isa<hop::TimelineOp>(op)) {
     addUnique({LaunchParameter::Timeline});
   } else if (auto dim = dyn_cast<tile::DimOp>(op)) {

@@ -369,7 +369,7 @@ void Slicer::writeTicketWait(tile::StoreOp store, OpBuilder &builder) {
     return;
   auto [number, extents] = ticketOf(store, builder);
   hop::TicketWaitOp::create(builder, store.getLoc(), whole.lookup(store.getView()), number, extents,
-                            whole.lookupOrDefault(store.getFrom()));
+                            whole.lookupOrDefault(store.getFrom()), /*peeked=*/Value());
 }
 
 void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {

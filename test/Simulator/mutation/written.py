@@ -299,9 +299,13 @@ CASES = {
     },
     # The same sums in a fixed order: of four grid points, by two blocks.
     "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
-    # Of two writers, who have a ticket each.
+    # Of two writers, who have a ticket each and ask for the next one ahead.
     "tickets-writer": {
         **TICKETS,
+        "damages": {
+            **TICKETS["damages"],
+            "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
+        },
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
     },
