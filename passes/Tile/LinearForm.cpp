@@ -46,9 +46,21 @@ LinearForm LinearForm::multiply(const LinearForm &a, const LinearForm &b, Ranked
   return product;
 }
 
+/// Whether `inverse` is 1 / `value`.
+static bool isInverse(Value inverse, Value value) {
+  auto quotient = inverse.getDefiningOp<arith::DivFOp>();
+  return quotient && matchPattern(quotient.getLhs(), m_OneFloat()) && quotient.getRhs() == value;
+}
+
+/// A factor and its inverse are none: a derivative is multiplied with what its function divided by.
 void LinearForm::scale(Value factor, ImplicitLocOpBuilder &builder) {
   for (Term &term : terms)
-    term.factor = term.factor ? arith::MulFOp::create(builder, term.factor, factor) : factor;
+    if (!term.factor)
+      term.factor = factor;
+    else if (isInverse(factor, term.factor) || isInverse(term.factor, factor))
+      term.factor = Value();
+    else
+      term.factor = arith::MulFOp::create(builder, term.factor, factor);
   if (scalar)
     scalar = arith::MulFOp::create(builder, scalar, factor);
 }

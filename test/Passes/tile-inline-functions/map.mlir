@@ -202,3 +202,29 @@ tile.kernel @loaded(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64, %h
   }
   tile.store %sum, %y[%row] : !R, !tile.view<[M], f32>
 }
+
+// A factor and its inverse are none, as in the derivative of a function that divides by what it multiplies with.
+func.func @there_and_back(%s: f32, %cap: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %above = arith.mulf %s, %cap : f32
+  %square = arith.mulf %s, %s : f32
+  %less = arith.subf %one, %square : f32
+  %part = arith.mulf %above, %less : f32
+  %y = arith.divf %part, %cap : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @factors
+// CHECK:         %[[S:.*]] = tile.load %x
+// CHECK-NOT:     tile.splat
+// CHECK:         %[[SQUARE:.*]] = arith.mulf %[[S]], %[[S]]
+// CHECK:         %[[LESS:.*]] = arith.addf
+// CHECK-NEXT:    %[[Y:.*]] = arith.mulf %[[S]], %[[LESS]]
+// CHECK-NEXT:    tile.store %[[Y]]
+tile.kernel @factors(%x: !tile.view<[M, 32], f32>, %cap: f32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %s = tile.load %x[%row, %c0] : !tile.view<[M, 32], f32> -> !T
+  %y = tile.map @there_and_back(%s, %cap) : (!T, f32) -> !T
+  tile.store %y, %x[%row, %c0] : !T, !tile.view<[M, 32], f32>
+}
