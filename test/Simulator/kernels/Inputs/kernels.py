@@ -3,7 +3,7 @@
     kernels.py GROUP DIRECTORY [SHARD SHARDS]
 
 GROUP is a function of one of the modules of groups, with dashes in its name; DIRECTORY holds the .tile sources. With
-SHARD of SHARDS only each SHARDS-th configuration runs, and without TESSERA_THOROUGH=1 about half of these, spread over all
+SHARD of SHARDS only each SHARDS-th configuration runs, and without TESSERA_THOROUGH=1 about two of five of these, spread over all
 parameters. What fails is printed with the command that shows it again.
 """
 
@@ -50,7 +50,7 @@ def check(arguments, refused, directory, index):
 
 def is_chosen(index):
     """By a checksum, so that no parameter decides: neighbours differ in one."""
-    return os.environ.get("TESSERA_THOROUGH") == "1" or zlib.crc32(b"%d" % index) % 2 == 0
+    return os.environ.get("TESSERA_THOROUGH") == "1" or zlib.crc32(b"%d" % index) % 10 in (2, 4, 6, 8)
 
 
 def main(group, directory, shard="0", shards="1"):
