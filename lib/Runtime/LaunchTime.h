@@ -57,120 +57,160 @@ static inline double limitTime(double value) {
 /* Without the mathematical library, which programs would have to link. */
 static inline double floorTime(double value) {
   double whole = (double)(int64_t)value;
-  return whole > value ? whole - 1 : whole;
+  return whole - (whole > value ? 1 : 0);
 }
 
-/* left[i] becomes its result with right[i]. A quotient of numbers up to TIME_LIMIT is never rounded
- * up to the next integer. */
-static inline void applyTime(int op, double *left, const double *right, int lanes) {
+/* A quotient of numbers up to TIME_LIMIT is never rounded up to the next integer. */
+static inline double applyTime(int op, double left, double right) {
+  double divisor = right != 0 ? right : 1;
+  switch (op) {
+  case TIME_ADD:
+    return limitTime(left + right);
+  case TIME_SUB:
+    return limitTime(left - right);
+  case TIME_MUL:
+    return limitTime(left * right);
+  case TIME_FLOOR_DIV:
+    return right != 0 ? floorTime(left / divisor) : 0;
+  case TIME_CEIL_DIV:
+    return right != 0 ? -floorTime(-left / divisor) : 0;
+  case TIME_MIN:
+    return left < right ? left : right;
+  default:
+    return left > right ? left : right;
+  }
+}
+
+/* left[i] becomes its result with right[i]: a loop for each operation, as compilers make vectors
+ * of. */
+static inline void applyTimes(int op, double *left, const double *right) {
   int i;
   switch (op) {
   case TIME_ADD:
-    for (i = 0; i < lanes; ++i)
-      left[i] = limitTime(left[i] + right[i]);
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_ADD, left[i], right[i]);
     break;
   case TIME_SUB:
-    for (i = 0; i < lanes; ++i)
-      left[i] = limitTime(left[i] - right[i]);
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_SUB, left[i], right[i]);
     break;
   case TIME_MUL:
-    for (i = 0; i < lanes; ++i)
-      left[i] = limitTime(left[i] * right[i]);
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_MUL, left[i], right[i]);
     break;
   case TIME_FLOOR_DIV:
-    for (i = 0; i < lanes; ++i)
-      left[i] = right[i] != 0 ? floorTime(left[i] / right[i]) : 0;
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_FLOOR_DIV, left[i], right[i]);
     break;
   case TIME_CEIL_DIV:
-    for (i = 0; i < lanes; ++i)
-      left[i] = right[i] != 0 ? -floorTime(-left[i] / right[i]) : 0;
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_CEIL_DIV, left[i], right[i]);
     break;
   case TIME_MIN:
-    for (i = 0; i < lanes; ++i)
-      left[i] = left[i] < right[i] ? left[i] : right[i];
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_MIN, left[i], right[i]);
     break;
   default:
-    for (i = 0; i < lanes; ++i)
-      left[i] = left[i] > right[i] ? left[i] : right[i];
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      left[i] = applyTime(TIME_MAX, left[i], right[i]);
   }
 }
 
-/* The iterations of `lanes` tiles, the indices of tile i at index[0][i] to index[2][i]. */
+/* A number of each of the samples, or one that all of them have. */
+typedef struct {
+  double lanes[TIME_SAMPLES], common;
+  int isCommon;
+} TimeNumber;
+
+static inline void spreadTime(TimeNumber *number) {
+  double common = number->common;
+  int i;
+  if (number->isCommon)
+    for (i = 0; i < TIME_SAMPLES; ++i)
+      number->lanes[i] = common;
+  number->isCommon = 0;
+}
+
+static inline void operateTime(int op, TimeNumber *left, TimeNumber *right) {
+  if (left->isCommon && right->isCommon) {
+    left->common = applyTime(op, left->common, right->common);
+    return;
+  }
+  spreadTime(left);
+  spreadTime(right);
+  applyTimes(op, left->lanes, right->lanes);
+}
+
+/* The iterations of TIME_SAMPLES tiles, the indices of tile i at index[0][i] to index[2][i]. */
 static inline void countIterations(const TimeModel *model, const int64_t *dims,
-                                   double (*index)[TIME_SAMPLES], double *iterations, int lanes) {
-  double stack[TIME_DEPTH][TIME_SAMPLES];
+                                   double (*index)[TIME_SAMPLES], double *iterations) {
+  TimeNumber stack[TIME_DEPTH];
   int i, t, top = 0;
   for (t = 0; t < model->termCount; ++t) {
     const TimeTerm *term = &model->terms[t];
-    if (term->op == TIME_INDEX) {
-      for (i = 0; i < lanes; ++i)
-        stack[top][i] = index[term->value][i];
-      ++top;
-    } else if (term->op <= TIME_DIM) {
-      double number = limitTime((double)(term->op == TIME_DIM ? dims[term->value] : term->value));
-      for (i = 0; i < lanes; ++i)
-        stack[top][i] = number;
-      ++top;
-    } else {
+    TimeNumber *number = &stack[top];
+    if (term->op > TIME_INDEX) {
       --top;
-      applyTime(term->op, stack[top - 1], stack[top], lanes);
+      operateTime(term->op, &stack[top - 1], &stack[top]);
+      continue;
     }
+    ++top;
+    number->isCommon = term->op != TIME_INDEX;
+    if (number->isCommon)
+      number->common = limitTime((double)(term->op == TIME_DIM ? dims[term->value] : term->value));
+    else
+      for (i = 0; i < TIME_SAMPLES; ++i)
+        number->lanes[i] = index[term->value][i];
   }
-  for (i = 0; i < lanes; ++i)
-    iterations[i] = stack[0][i] > 0 ? stack[0][i] : 0;
+  spreadTime(&stack[0]);
+  for (i = 0; i < TIME_SAMPLES; ++i)
+    iterations[i] = stack[0].lanes[i] > 0 ? stack[0].lanes[i] : 0;
 }
-
-/* So many of the places that run tiles are free from `time` on. */
-typedef struct {
-  double time;
-  int64_t places;
-} TimeLevel;
 
 /* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
 enum { TIME_SECTIONS = 2 };
-/* There are fewer levels at a time than half as many. */
-enum { TIME_LEVELS = 4 * (TIME_SECTIONS * TIME_SAMPLES + 2) };
+/* Each sample of a section makes one level more at most. */
+enum { TIME_LEVELS = TIME_SECTIONS * TIME_SAMPLES + 1 };
 
-/* When places are free, the first of them first. */
+/* When places are free, the first of them first: from times[i] on, places[i] of them, for `first`
+ * and all behind it. The last one is no level: no place is free then. */
 typedef struct {
-  TimeLevel at[TIME_LEVELS];
-  int first, end;
+  double times[TIME_LEVELS + 1];
+  int64_t places[TIME_LEVELS + 1];
+  int first;
 } TimeLevels;
 
-/* Adds a level, for which there may have to be room first. */
-static inline void addLevel(TimeLevels *levels, double time, int64_t places) {
-  int i;
-  if (levels->end == TIME_LEVELS) {
-    for (i = levels->first; i < levels->end; ++i)
-      levels->at[i - levels->first] = levels->at[i];
-    levels->end -= levels->first;
-    levels->first = 0;
-  }
-  for (i = levels->end++; i > levels->first && levels->at[i - 1].time > time; --i)
-    levels->at[i] = levels->at[i - 1];
-  levels->at[i].time = time;
-  levels->at[i].places = places;
-}
+/* Later than any tile ends. */
+#define TIME_NEVER 1e300
 
 /* Gives `count` tiles of one length to whichever place is free first. There is one level more then
  * at most. */
 static inline void placeTiles(TimeLevels *levels, int64_t atATime, int64_t count, double length) {
+  double *times = levels->times;
+  int64_t *places = levels->places;
   int i;
   if (count >= 2 * atATime) {
     int64_t rounds = count / atATime - 1; /* In these each place has one. */
-    for (i = levels->first; i < levels->end; ++i)
-      levels->at[i].time += (double)rounds * length;
+    for (i = levels->first; i < TIME_LEVELS; ++i)
+      times[i] += (double)rounds * length;
     count -= rounds * atATime;
   }
   while (count > 0) {
-    TimeLevel *level = &levels->at[levels->first];
-    double time = level->time + length;
-    int64_t taken = count < level->places ? count : level->places;
+    int first = levels->first;
+    double time = times[first] + length;
+    int64_t taken = places[first];
+    if (taken > count) { /* The rest of the level stays, and the added one has a slot of its own. */
+      taken = count;
+      places[first--] -= count;
+      levels->first = first;
+    }
     count -= taken;
-    level->places -= taken;
-    if (!level->places)
-      ++levels->first;
-    addLevel(levels, time, taken);
+    for (i = first; times[i + 1] < time; ++i) {
+      times[i] = times[i + 1];
+      places[i] = places[i + 1];
+    }
+    times[i] = time;
+    places[i] = taken;
   }
 }
 
@@ -185,21 +225,26 @@ static inline void countSamples(double tiles, int samples, int64_t *counts) {
   }
 }
 
-/* The time of tiles that differ, sorted by the first index in sections of the others. */
+/* The time of tiles that differ, sorted by the first index in sections of the others. Where it is
+ * not below `least`, at least that. */
 static inline double predictSections(const TimeModel *model, const double *lengths, int samples,
-                                     double mean, const double *grid) {
+                                     double mean, const double *grid, double least) {
   TimeLevels levels;
   int64_t counts[TIME_SAMPLES];
   double outer = grid[1] * grid[2], places = (double)model->atATime, number, left;
   double running = outer * grid[0] < places ? outer * grid[0] : places;
   double size = floorTime((double)model->section * running / grid[0]);
-  int i;
+  int i, section;
   size = size < 1 ? 1 : size > outer ? outer : size;
   number = -floorTime(-outer / size) - TIME_SECTIONS;
   number = number > 0 ? number : 0;
-  levels.first = levels.end = 0;
-  addLevel(&levels, number * size * grid[0] * mean / places, model->atATime);
-  for (left = outer - number * size; left > 0; left -= size) {
+  levels.first = TIME_LEVELS - 1;
+  levels.times[levels.first] = number * size * grid[0] * mean / places;
+  levels.places[levels.first] = model->atATime;
+  levels.times[TIME_LEVELS] = TIME_NEVER;
+  left = outer - number * size;
+  /* Numbers beyond those that doubles hold exactly may leave more. */
+  for (section = 0; section < TIME_SECTIONS && left > 0; ++section, left -= size) {
     double tiles = grid[0] * (left < size ? left : size);
     if (samples == TIME_SAMPLES) /* The usual number, by which compilers divide fast. */
       countSamples(tiles, TIME_SAMPLES, counts);
@@ -208,9 +253,11 @@ static inline double predictSections(const TimeModel *model, const double *lengt
     for (i = 0; i < samples; ++i) {
       int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
       placeTiles(&levels, model->atATime, counts[next], lengths[next]);
+      if (levels.times[TIME_LEVELS - 1] >= least)
+        return levels.times[TIME_LEVELS - 1];
     }
   }
-  return levels.at[levels.end - 1].time;
+  return levels.times[TIME_LEVELS - 1];
 }
 
 /* Which of `extent` places sample `i` is at: the middle of its part or, between two of them, that
@@ -270,13 +317,13 @@ static inline void findTiles(const TimeModel *model, const int64_t *dims, const 
   if (most >= TIME_SAMPLES) { /* As below; compilers make other code of a number that they know. */
     tiles->samples = TIME_SAMPLES;
     placeSamples(used, tiles->extents, TIME_SAMPLES, index);
-    countIterations(model, dims, index, tiles->lengths, TIME_SAMPLES);
+    countIterations(model, dims, index, tiles->lengths);
     measureTiles(model, tiles, TIME_SAMPLES);
     return;
   }
   tiles->samples = (int)most;
   placeSamples(used, tiles->extents, tiles->samples, index);
-  countIterations(model, dims, index, tiles->lengths, tiles->samples == 1 ? 1 : TIME_SAMPLES);
+  countIterations(model, dims, index, tiles->lengths);
   measureTiles(model, tiles, tiles->samples);
 }
 
@@ -297,7 +344,8 @@ static inline double boundTime(const TimeModel *model, const TimeTiles *tiles, d
     double bound = work - longest * (TIME_SECTIONS * TIME_SAMPLES) / places;
     if (bound >= least)
       return bound;
-    return predictSections(model, tiles->lengths, tiles->samples, tiles->mean, tiles->extents);
+    return predictSections(model, tiles->lengths, tiles->samples, tiles->mean, tiles->extents,
+                           least);
   }
   /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
   work += longest / 2;

@@ -50,9 +50,9 @@ struct Model {
       places.push(0);
     double end = 0;
     auto run = [&](int64_t x) {
-      double index[3][TIME_SAMPLES] = {{double(x)}}, iterations;
-      countIterations(&model, nullptr, index, &iterations, 1);
-      double time = places.top() + model.endsTime + model.iterationTime * iterations;
+      double index[3][TIME_SAMPLES] = {{double(x)}}, iterations[TIME_SAMPLES];
+      countIterations(&model, nullptr, index, iterations);
+      double time = places.top() + model.endsTime + model.iterationTime * iterations[0];
       places.pop();
       places.push(time);
       end = std::max(end, time);
@@ -126,6 +126,38 @@ TEST(LaunchTimeTest, FollowsTheSimulationOfSections) {
   EXPECT_GT(model.predict({24, 14, 1}), 1.3 * Model(4, 4, TIME_DESCENDING).predict({24, 14, 1}));
 }
 
+/// Levels of places stand for places one by one.
+TEST(LaunchTimeTest, PlacesTilesAsOneByOne) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 3000; ++i) {
+    const int64_t atATime = 1 + random() % 200;
+    TimeLevels levels;
+    levels.first = TIME_LEVELS - 1;
+    levels.times[levels.first] = random() % 100;
+    levels.places[levels.first] = atATime;
+    levels.times[TIME_LEVELS] = TIME_NEVER;
+    std::priority_queue<double, std::vector<double>, std::greater<double>> places;
+    for (int64_t place = 0; place < atATime; ++place)
+      places.push(levels.times[levels.first]);
+    // Whole numbers, so that sums are exact, and lengths that meet and that do not.
+    const int64_t most = 1 + random() % (i % 2 ? 5 : 1000);
+    for (int sample = 0; sample < TIME_SECTIONS * TIME_SAMPLES; ++sample) {
+      const int64_t count = random() % (2 * atATime); // Of more, some are not looked at.
+      const double length = random() % most;
+      placeTiles(&levels, atATime, count, length);
+      for (int64_t tile = 0; tile < count; ++tile) {
+        places.push(places.top() + length);
+        places.pop();
+      }
+    }
+    ASSERT_GE(levels.first, 0);
+    for (int level = levels.first; level < TIME_LEVELS; ++level)
+      for (int64_t place = 0; place < levels.places[level]; ++place, places.pop())
+        ASSERT_EQ(levels.times[level], places.top());
+    EXPECT_TRUE(places.empty());
+  }
+}
+
 TEST(LaunchTimeTest, TakesTilesInTheOrderOfTheGridForLonger) {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {
@@ -170,7 +202,7 @@ TEST(LaunchTimeTest, ComputesIterations) {
     double index[3][TIME_SAMPLES], iterations[TIME_SAMPLES];
     for (double &lane : index[0])
       lane = x;
-    countIterations(&model, dims, index, iterations, TIME_SAMPLES);
+    countIterations(&model, dims, index, iterations);
     for (double other : iterations)
       EXPECT_EQ(other, iterations[0]);
     return iterations[0];
@@ -179,9 +211,14 @@ TEST(LaunchTimeTest, ComputesIterations) {
   EXPECT_EQ(count(23, 6144, 6144), 96);
   EXPECT_EQ(count(0, 6144, 100), 1);
   EXPECT_EQ(count(0, 1, 1000), 16);
+  // Numbers that all tiles share are computed once, others by lanes.
   auto apply = [](int op, double left, double right) {
-    applyTime(op, &left, &right, 1);
-    return left;
+    double lefts[TIME_SAMPLES], rights[TIME_SAMPLES];
+    std::fill_n(lefts, TIME_SAMPLES, left);
+    std::fill_n(rights, TIME_SAMPLES, right);
+    applyTimes(op, lefts, rights);
+    EXPECT_EQ(std::count(lefts, lefts + TIME_SAMPLES, applyTime(op, left, right)), TIME_SAMPLES);
+    return lefts[0];
   };
   const double limit = TIME_LIMIT;
   EXPECT_EQ(apply(TIME_FLOOR_DIV, -7, 2), -4);
