@@ -4,7 +4,6 @@
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/ExchangedSums.h"
-#include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/Speculation.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -292,37 +291,6 @@ std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
                        usableRegisters(candidate.registers.consumer, model),
                        describe(sharedUse(candidate)), hopper::sharedMemoryOfBlock)
       .str();
-}
-
-/// Tiles of unequal work are handed out one by one, the longest first.
-void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
-  if (ordersSums(fields))
-    chooseOrderOfSums(fields);
-  Trend trend = workTrend(kernel, 0);
-  bool varies = trend != Trend::Constant;
-  // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
-  // share in the L2 cache.
-  // An order that the author asks for needs blocks that walk over tiles, producer or not.
-  bool ordered = fields.order && *fields.order != OrderKind::Linear;
-  if (!fields.persistent)
-    fields.persistent = *fields.warpSpecialize && !gathers && (varies || worksBetweenDots)
-                            ? PersistentKind::Dynamic
-                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
-                                                            : PersistentKind::None;
-  KernelOp own = kernel; // accessors of operations are not const
-  bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
-  // Of a sliding window the first tiles are short, as nothing is before the sequence.
-  bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),
-       longFirst = walks && trend == Trend::Decreasing,
-       shares = walks && !shortFirst && !longFirst && sharesAlongBoth(kernel);
-  if (!fields.section)
-    fields.section = shares && !ofTwo ? model.sectionOfShared : 2;
-  if (!fields.order)
-    fields.order = shortFirst        ? OrderKind::Descending
-                   : longFirst       ? OrderKind::Ascending
-                   : shares && ofTwo ? OrderKind::Narrow
-                   : shares          ? OrderKind::Ascending
-                                     : OrderKind::Linear;
 }
 
 void ScheduleSearch::chooseOuterStages(Candidate &candidate) const {

@@ -100,25 +100,3 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
            "tickets; use store = writer, placement = apart with store = tma, or sums = any";
   return std::nullopt;
 }
-
-/// Tiles begin with the grid point that comes to them first, where each walks up: so the one whose
-/// loop begins last goes first, and nobody waits for one that has further to go. Where all begin
-/// alike, those of other indices come in between, so that neighbours do not start together. Where
-/// they do not, the longest of a section come last and wait for each other at its end; a smaller
-/// section has fewer of them. That pays where they begin several steps apart
-/// (docs/lab/backward.md).
-void ScheduleSearch::chooseOrderOfSums(ScheduleFields &fields) const {
-  if (!fields.persistent)
-    fields.persistent = PersistentKind::Dynamic;
-  Trend begin = Trend::Constant;
-  int64_t apart = 0;
-  for (const OrderedSum &sum : ordered.sums)
-    if (sum.dim == 0 && begin == Trend::Constant) {
-      begin = beginTrend(kernel, sum);
-      apart = tilesApart(kernel, sum);
-    }
-  if (!fields.order)
-    fields.order = begin == Trend::Increasing ? OrderKind::Descending : OrderKind::Ascending;
-  if (!fields.section)
-    fields.section = begin == Trend::Constant || apart <= 1 ? 2 : 1;
-}

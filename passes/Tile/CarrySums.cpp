@@ -1,6 +1,6 @@
 //===- CarrySums.cpp - Sums that a loop adds to one place -----------------===//
 //
-// Implements tile-carry-sums. See TilePasses.td.
+// Implements tile-carry-sums. See SumPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

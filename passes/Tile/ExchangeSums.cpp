@@ -1,6 +1,6 @@
 //===- ExchangeSums.cpp - Sums that the blocks of a cluster add up --------===//
 //
-// Implements tile-exchange-sums. See TilePasses.td.
+// Implements tile-exchange-sums. See SumPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

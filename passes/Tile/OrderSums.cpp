@@ -1,6 +1,6 @@
 //===- OrderSums.cpp - Tickets of tiles that grid points add to -----------===//
 //
-// Implements tile-order-sums. See TilePasses.td.
+// Implements tile-order-sums. See SumPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,112 @@
+// Passes from the tile dialect to itself: sums that grid points and iterations add to memory.
+
+#ifndef TESSERA_PASSES_SUMPASSES_TD
+#define TESSERA_PASSES_SUMPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileCarrySums : Pass<"tile-carry-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Adds to memory behind a loop what each of its iterations adds to one place";
+  let description = [{
+    A `tile.store ... add` or a `tile.scatter_add` of a tile of rank 1 whose indices do not change in a loop: the loop
+    carries the sum of its tiles, and adds it once. A sum that is made of a `tile.reduce` costs a thread an addition for
+    each of its rows then, as threads combine their parts behind the loop (`hop-assign-layouts`). Tiles of rank 2 stay: to
+    carry one would take its registers.
+
+    ```mlir
+    scf.for %j = %c0 to %n step %c1 {
+      %sum = tile.reduce sum %t axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      tile.scatter_add %sum, %dslopes[%h] : tensor<64xf32>, !tile.view<[H], f32>, index
+    }
+    // becomes
+    %zero = arith.constant dense<0.0> : tensor<64xf32>
+    %all = scf.for %j = %c0 to %n step %c1 iter_args(%old = %zero) -> (tensor<64xf32>) {
+      %sum = tile.reduce sum %t axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %new = arith.addf %old, %sum : tensor<64xf32>
+      scf.yield %new : tensor<64xf32>
+    }
+    tile.scatter_add %all, %dslopes[%h] : tensor<64xf32>, !tile.view<[H], f32>, index
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Gives each tile that grid points add to a ticket, which they pass on in a fixed order";
+  let description = [{
+    For `sums = fixed`. The grid points that add to a tile of a view are those that differ in the one grid index on which
+    its place does not depend, and whose loops come to the tile. Each waits for the one before it, and passes the ticket of
+    the tile on to the one behind it (`tile.store`, `ticket`). With `order = descending`, along the first grid dimension,
+    the one before has the next higher index, else the next lower one: it has a smaller number, so that it has started.
+
+    Whether a neighbour comes to a tile is asked of the bounds of the loops, computed for the neighbour's index. The bounds
+    move in one direction as the index grows, so that no one is beyond a neighbour that does not come. So of a bound the
+    neighbour on one side has passed what this grid point has, and is not compared. A ticket says between which two grid
+    points it is, by the higher index, and is 0 before the first and behind the last.
+
+    ```mlir
+    scf.for %j = %first to %blocks step %c1 {          // %first grows with grid index %n
+      tile.store %t, %S[%row, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    // becomes, with order = descending
+    %next = arith.addi %n, %c1 : index
+    %first_of_next = arith.divui %next, %c2 : index
+    scf.for %j = %first to %blocks step %c1 {
+      %comes = arith.cmpi sle, %first_of_next, %j : index
+      %x = arith.select %comes, %next, %c0 : index
+      tile.store %t, %S[%row, %c0] add ticket %j from %x to %n : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    ```
+
+    With `order = turns` sections of the grid are `descending` and `ascending` in turn. The loop of an `ascending` one goes
+    from its end to its beginning: then the grid point that begins first, and has the most to do, is the first at each
+    tile that it shares. Its ticket comes from the neighbour on the other side (`tile.walk`, `tile.walks_down`). The loop may
+    only hand on sums of products, whose order is free.
+
+    ```mlir
+    %down = tile.walks_down
+    scf.for %i = %first to %blocks step %c1 {
+      %j = tile.walk %i from %first to %blocks down %down
+      %from = arith.select %down, %n, %x : index
+      %to = arith.select %down, %x, %n : index
+      tile.store %t, %S[%row, %c0] add ticket %j from %from to %to : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    }
+    ```
+
+    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn.
+    Then a tile has a ticket for each of them.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileExchangeSums : Pass<"tile-exchange-sums", "::tessera::tile::KernelOp"> {
+  let summary = "Lets the two thread blocks of a cluster add up what they add to one place of memory";
+  let description = [{
+    For `exchange = 1` or `2`. The sums that a role of its own makes (`placement = apart` or `divided`): a dot of a computed tile
+    whose result only leaves by a store that adds it. Where the place of the store, and how often it runs, do not depend on the
+    first grid index within a cluster of two, both blocks add to the same tiles in the same order. Then each needs to add half of
+    the columns only, for both:
+
+        block 0 adds    A0 B0[:, left] + A1 B1[:, left]
+        block 1 adds    A0 B0[:, right] + A1 B1[:, right]
+
+    Such stores are marked `exchanged`. The proof is made while loops are whole: later passes cut them where a mask changes, at
+    places that may differ from block to block, but keep the order of the stores. `tile-warp-specialize` lets the blocks send
+    each other the computed operands, A, and load half of the columns of the other's B. B is loaded at a place that
+    follows from the first grid index by arithmetic, and is of twice as many chunks of columns as the parts that are made of it.
+
+    ```mlir
+    scf.for %j = %c0 to %blocks step %c1 {
+      %dq = tile.dot %ds, %k : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+      tile.store %dq, %DQ[%j, %c0] add : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+    }
+    // becomes
+    scf.for %j = %c0 to %blocks step %c1 {
+      %dq = tile.dot %ds, %k : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+      tile.store %dq, %DQ[%j, %c0] add exchanged : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+    }
+    ```
+  }];
+}
+
+#endif // TESSERA_PASSES_SUMPASSES_TD
