@@ -1,6 +1,7 @@
 //===- Arguments.cpp - Checking arguments against a description -----------===//
 //
-// Runs on every launch, so the way of valid arguments neither allocates nor formats.
+// Runs on each launch of a layout that is new, so the way of valid arguments neither allocates nor
+// formats.
 //
 //===----------------------------------------------------------------------===//
 

@@ -81,30 +81,30 @@ llvm::Error ParameterBlock::setStride(const LaunchParameter &parameter, const Ar
   return llvm::Error::success();
 }
 
-llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims) {
+llvm::Error ParameterBlock::fillLayout(llvm::ArrayRef<Argument> arguments,
+                                       llvm::ArrayRef<int64_t> dims) {
   for (const LaunchParameter &parameter : kernel.parameters) {
-    switch (parameter.kind) {
-    case ParameterKind::TensorMap:
-    case ParameterKind::Workspace:
-    case ParameterKind::Tickets:
-    case ParameterKind::Timeline:
-      break;
-    case ParameterKind::Pointer:
-      set(parameter, arguments[parameter.argument].pointer);
-      break;
-    case ParameterKind::Dim:
+    if (parameter.kind == ParameterKind::Dim)
       set(parameter, dims[parameter.dim]);
-      break;
-    case ParameterKind::Stride:
+    else if (parameter.kind == ParameterKind::Stride)
       if (llvm::Error error = setStride(parameter, arguments[parameter.argument]))
         return error;
-      break;
-    case ParameterKind::Scalar:
-      std::memcpy(bytes + parameter.offset, &arguments[parameter.argument].scalar, parameter.bytes);
-      break;
-    }
   }
   return llvm::Error::success();
+}
+
+void ParameterBlock::fillValue(const LaunchParameter &parameter,
+                               llvm::ArrayRef<Argument> arguments) {
+  if (parameter.kind == ParameterKind::Pointer)
+    set(parameter, arguments[parameter.argument].pointer);
+  else if (parameter.kind == ParameterKind::Scalar)
+    std::memcpy(bytes + parameter.offset, &arguments[parameter.argument].scalar, parameter.bytes);
+}
+
+llvm::Error ParameterBlock::fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims) {
+  for (const LaunchParameter &parameter : kernel.parameters)
+    fillValue(parameter, arguments);
+  return fillLayout(arguments, dims);
 }
 
 /// Refuses host memory and other devices' memory, on which the kernel would fault and take the
@@ -156,24 +156,17 @@ static llvm::Expected<unsigned> resolveArgument(const Driver &driver, const Kern
 // One launch of one kernel
 //===----------------------------------------------------------------------===//
 
-/// A launch of a kernel: checked, then prepared in a context, then queued. Not movable.
+/// A launch of a kernel: planned, then prepared in a context, then queued. Not movable.
 class Kernel::KernelLaunch {
 public:
-  KernelLaunch(const KernelInfo &kernel, unsigned index)
-      : kernel(kernel), index(index), block(kernel) {}
+  explicit KernelLaunch(std::shared_ptr<const LaunchPlan> plan)
+      : plan(std::move(plan)), kernel(this->plan->getKernel()), block(kernel) {}
 
-  /// Checks everything but addresses and what arguments share.
-  llvm::Error check(llvm::ArrayRef<Argument> arguments) {
-    if (llvm::Error error = checkArguments(kernel, arguments, dims))
-      return error;
-    if (llvm::Error error = computeGrid(kernel, dims).moveInto(grid))
-      return error;
-    return countWorkspaceBytes(kernel, dims).moveInto(workspaceBytes);
-  }
-  bool isEmpty() const { return grid[0] == 0; }
+  bool isEmpty() const { return plan->isEmpty(); }
   llvm::Error prepare(const Place &place, Stream stream, llvm::ArrayRef<Argument> arguments) {
-    if (llvm::Error error = block.fill(arguments, dims))
-      return error;
+    block.setBytes(plan->getParameters());
+    for (const LaunchParameter *parameter : plan->getParametersOfLaunch())
+      block.fillValue(*parameter, arguments);
     if (llvm::Error error = fillTensorMaps(place, arguments))
       return error;
     return fillWorkspaces(place, stream);
@@ -184,30 +177,26 @@ private:
   llvm::Error fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments);
   llvm::Error fillWorkspaces(const Place &place, Stream stream);
 
+  std::shared_ptr<const LaunchPlan> plan;
   const KernelInfo &kernel;
-  unsigned index;
-  DimValues dims;
-  std::array<unsigned, 3> grid;
-  uint64_t workspaceBytes = 0;
   ParameterBlock block;
 };
 
 llvm::Error Kernel::KernelLaunch::fillTensorMaps(const Place &place,
                                                  llvm::ArrayRef<Argument> arguments) {
-  LoadedKernel &loaded = place.module.getKernel(index);
+  LoadedKernel &loaded = place.module.getKernel(plan->getIndex());
+  llvm::SmallVector<unsigned, 16> slots(arguments.size());
   std::lock_guard<std::mutex> lock(loaded.mutex);
-  for (unsigned i = 0; i < arguments.size(); ++i) {
-    if (!kernel.arguments[i].isView)
-      continue;
-    ArgumentCache &cache = loaded.caches[i];
-    llvm::Expected<unsigned> slot = resolveArgument(place.driver, kernel, i, arguments[i], dims,
-                                                    place.scope.getDevice(), cache);
-    if (!slot)
-      return slot.takeError();
-    for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::TensorMap && parameter.argument == i)
-        block.setTensorMap(parameter, &cache.getMap(*slot, parameter.mapOfArgument));
-  }
+  for (unsigned i = 0; i < arguments.size(); ++i)
+    if (kernel.arguments[i].isView)
+      if (llvm::Error error =
+              resolveArgument(place.driver, kernel, i, arguments[i], plan->getDims(),
+                              place.scope.getDevice(), loaded.caches[i])
+                  .moveInto(slots[i]))
+        return error;
+  for (const LaunchParameter *parameter : plan->getParametersOfLaunch())
+    if (unsigned i = parameter->argument; parameter->kind == ParameterKind::TensorMap)
+      block.setTensorMap(*parameter, &loaded.caches[i].getMap(slots[i], parameter->mapOfArgument));
   return llvm::Error::success();
 }
 
@@ -215,21 +204,22 @@ llvm::Error Kernel::KernelLaunch::fillWorkspaces(const Place &place, Stream stre
   llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
   if (!graph)
     return graph.takeError();
-  LoadedKernel &loaded = place.module.getKernel(index);
-  WorkspaceRequest request{kernel, workspaceBytes, /*zeroed=*/true};
+  LoadedKernel &loaded = place.module.getKernel(plan->getIndex());
+  WorkspaceRequest request{kernel, plan->getWorkspaceBytes(), /*zeroed=*/true};
   DevicePointer ofGraph = 0, ofStream = 0;
   if (*graph)
     if (llvm::Error error =
             place.module.retainInGraph(*graph, request, loaded.workspaces).moveInto(ofGraph))
       return error;
   // Timelines are read by stream, so captured launches record where others of their stream do.
-  if (*graph ? kernel.timelineBytes : workspaceBytes) {
+  if (*graph ? kernel.timelineBytes : request.bytes) {
     std::lock_guard<std::mutex> lock(loaded.mutex);
     if (llvm::Error error =
             loaded.workspaces.resolve(place.driver, request, stream).moveInto(ofStream))
       return error;
   }
-  block.setWorkspaces(*graph ? ofGraph : ofStream, ofStream);
+  for (const LaunchParameter *parameter : plan->getParametersOfLaunch())
+    block.setWorkspace(*parameter, *graph ? ofGraph : ofStream, ofStream);
   return llvm::Error::success();
 }
 
@@ -248,7 +238,8 @@ static llvm::Error launchFunction(const Driver &driver, const KernelInfo &kernel
 }
 
 llvm::Error Kernel::KernelLaunch::queue(const Place &place, Stream stream) {
-  const LoadedKernel &loaded = place.module.getKernel(index);
+  const LoadedKernel &loaded = place.module.getKernel(plan->getIndex());
+  std::array<unsigned, 3> grid = plan->getGrid();
   if (kernel.persistent)
     grid[0] = std::min(grid[0], loaded.capacity) * kernel.cluster[0];
   return launchFunction(place.driver, kernel, loaded.function, grid, stream, block.getPointers());
@@ -350,15 +341,34 @@ llvm::Expected<uint64_t> Kernel::getWorkspaceBytes(llvm::ArrayRef<Argument> argu
   return 0;
 }
 
+/// The plan of a launch of a kernel, or of that which a choice takes. Addresses are checked but for
+/// what they share.
+llvm::Expected<std::shared_ptr<const LaunchPlan>>
+Kernel::findPlan(llvm::ArrayRef<Argument> arguments) {
+  std::optional<uint64_t> hash = hashLayouts(getSignature(), arguments);
+  if (hash)
+    if (std::shared_ptr<const LaunchPlan> plan = plans->find(*hash, arguments);
+        plan && plan->areAligned(arguments))
+      return plan;
+  const Kernel &taken = chooser ? getAlternative(chooser->choose(arguments)) : *this;
+  llvm::Expected<std::shared_ptr<const LaunchPlan>> plan =
+      LaunchPlan::make(*taken.getKernelInfo(), taken.index, arguments);
+  // Addresses of nothing need no checks, which those of a plan that is found have.
+  if (hash && plan && !(*plan)->isEmpty())
+    plans->insert(*hash, *plan);
+  return plan;
+}
+
 llvm::Error Kernel::launchKernel(int device, Stream stream, llvm::ArrayRef<Argument> arguments) {
-  const KernelInfo &kernel = *getKernelInfo();
-  KernelLaunch launch(kernel, index);
-  if (llvm::Error error = launch.check(arguments))
-    return error;
-  if (launch.isEmpty())
+  llvm::Expected<std::shared_ptr<const LaunchPlan>> plan = findPlan(arguments);
+  if (!plan)
+    return plan.takeError();
+  if ((*plan)->isEmpty())
     return llvm::Error::success();
-  if (llvm::Error error = checkOverlap(kernel, arguments))
-    return error;
+  if (!(*plan)->areApart(arguments))
+    if (llvm::Error error = checkOverlap((*plan)->getKernel(), arguments))
+      return error;
+  KernelLaunch launch(std::move(*plan));
   llvm::Expected<Place> place = enter(device);
   if (!place)
     return place.takeError();
@@ -406,12 +416,12 @@ llvm::Error Kernel::launchSequence(const SequenceInfo &sequence, int device, Str
   // Each launch is checked and prepared before the first is queued, so that all run or none.
   std::vector<std::unique_ptr<KernelLaunch>> launches;
   for (const StepInfo &step : sequence.steps) {
-    launches.push_back(
-        std::make_unique<KernelLaunch>(bundle.getInfo().kernels[step.kernel], step.kernel));
     // Where the memory lies does not matter yet.
-    if (llvm::Error error =
-            launches.back()->check(plan.getArguments(step, plan.place(SequencePlan::kAlignment))))
-      return error;
+    llvm::Expected<std::shared_ptr<const LaunchPlan>> ofStep = bundle.kernels[step.kernel].findPlan(
+        plan.getArguments(step, plan.place(SequencePlan::kAlignment)));
+    if (!ofStep)
+      return ofStep.takeError();
+    launches.push_back(std::make_unique<KernelLaunch>(std::move(*ofStep)));
   }
   llvm::Expected<Place> place = enter(device);
   if (!place)
@@ -444,8 +454,6 @@ llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argume
   auto stream = static_cast<Stream>(streamHandle);
   if (const SequenceInfo *sequence = getSequenceInfo())
     return launchSequence(*sequence, device, stream, arguments, lent);
-  if (chooser)
-    return getAlternative(chooser->choose(arguments)).launchKernel(device, stream, arguments);
   return launchKernel(device, stream, arguments);
 }
 

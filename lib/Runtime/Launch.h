@@ -10,6 +10,7 @@
 #include "lib/Runtime/Bundle.h"
 #include "lib/Runtime/Choice.h"
 #include "lib/Runtime/Driver.h"
+#include "lib/Runtime/LaunchPlan.h"
 #include "lib/Runtime/LoadedModule.h"
 #include "lib/Runtime/TensorMap.h"
 
@@ -23,8 +24,6 @@
 
 namespace tessera::runtime {
 
-using DimValues = llvm::SmallVector<int64_t, 16>;
-
 /// Checks arguments against the description of a kernel or a sequence and finds the extents of its
 /// named dimensions (in the order of Signature::dims). Addresses are not looked at beyond their
 /// alignment. Extents of 0 are let through when `computeGrid` finds no blocks. Errors:
@@ -36,6 +35,11 @@ llvm::Error checkArguments(const Signature &callee, llvm::ArrayRef<Argument> arg
 /// another or has one at two indices. Layouts whose dimensions do not nest are let through where a
 /// thousand steps do not show that they meet. Errors: INVALID_ARGUMENT.
 llvm::Error checkOverlap(const Signature &callee, llvm::ArrayRef<Argument> arguments);
+/// The bytes of a view, checked otherwise, from its first element to its last.
+int64_t countSpan(const ArgumentInfo &info, const Argument &argument);
+/// Whether two indices of it may be one element. Exact for dimensions that are nested in some
+/// order, as those of all slices of an array are.
+bool sharesWithItself(const ArgumentInfo &info, const Argument &argument);
 
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
 /// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
@@ -58,18 +62,28 @@ public:
   }
   ParameterBlock(const ParameterBlock &) = delete;
 
+  /// Fills in extents and strides.
+  llvm::Error fillLayout(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims);
+  /// Fills in an address or a scalar; other parameters stay as they are.
+  void fillValue(const LaunchParameter &parameter, llvm::ArrayRef<Argument> arguments);
   /// Fills in everything except the tensor maps and the workspaces.
   llvm::Error fill(llvm::ArrayRef<Argument> arguments, llvm::ArrayRef<int64_t> dims);
+  llvm::ArrayRef<char> getBytes() const { return {bytes, kernel.parameterBytes}; }
+  void setBytes(llvm::ArrayRef<char> given) { std::memcpy(bytes, given.data(), given.size()); }
   void setTensorMap(const LaunchParameter &parameter, const void *map) {
     std::memcpy(bytes + parameter.offset, map, sizeof(cuda::TensorMap));
   }
   /// Gives the workspaces their places in `workspace` and the timeline its place in `timeline`.
   void setWorkspaces(uint64_t workspace, uint64_t timeline) {
     for (const LaunchParameter &parameter : kernel.parameters)
-      if (parameter.kind == ParameterKind::Workspace || parameter.kind == ParameterKind::Tickets)
-        set(parameter, workspace + parameter.workspaceOffset);
-      else if (parameter.kind == ParameterKind::Timeline)
-        set(parameter, timeline + parameter.workspaceOffset);
+      setWorkspace(parameter, workspace, timeline);
+  }
+  /// The same for one parameter; those that are no such places stay as they are.
+  void setWorkspace(const LaunchParameter &parameter, uint64_t workspace, uint64_t timeline) {
+    if (parameter.kind == ParameterKind::Workspace || parameter.kind == ParameterKind::Tickets)
+      set(parameter, workspace + parameter.workspaceOffset);
+    else if (parameter.kind == ParameterKind::Timeline)
+      set(parameter, timeline + parameter.workspaceOffset);
   }
   /// The values in the order of KernelInfo::parameters, each LaunchParameter::bytes long.
   void **getPointers() { return pointers.data(); }
@@ -97,10 +111,9 @@ struct LentMemory {
 /// a kernel is.
 class Kernel {
 public:
-  Kernel(Bundle &bundle, unsigned index) : bundle(bundle), index(index) {}
-  /// A choice.
-  Kernel(Bundle &bundle, unsigned index, std::unique_ptr<Chooser> chooser)
-      : bundle(bundle), index(index), chooser(std::move(chooser)) {}
+  Kernel(Bundle &bundle, unsigned index, std::unique_ptr<Chooser> chooser = nullptr)
+      : bundle(bundle), index(index), chooser(std::move(chooser)),
+        plans(std::make_unique<LaunchPlans>()) {}
 
   const Signature &getSignature() const;
   /// Null but for a kernel, a sequence and a choice.
@@ -133,14 +146,16 @@ private:
     LoadedModule &module;
   };
   llvm::Expected<Place> enter(int device);
+  llvm::Expected<std::shared_ptr<const LaunchPlan>> findPlan(llvm::ArrayRef<Argument> arguments);
   llvm::Error launchKernel(int device, cuda::Stream stream, llvm::ArrayRef<Argument> arguments);
   llvm::Error launchSequence(const SequenceInfo &sequence, int device, cuda::Stream stream,
                              llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent);
   llvm::Expected<uint64_t> findMemory(const Place &place, cuda::Stream stream, uint64_t bytes);
 
   Bundle &bundle;
-  unsigned index; ///< of the bundle's kernels, sequences and choices
-  std::unique_ptr<Chooser> chooser;
+  unsigned index;                   ///< of the bundle's kernels, sequences and choices
+  std::unique_ptr<Chooser> chooser; ///< null but for a choice
+  std::unique_ptr<LaunchPlans> plans;
 };
 
 /// A bundle, with its modules in the contexts where kernels were launched.

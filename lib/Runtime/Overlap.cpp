@@ -1,8 +1,9 @@
 //===- Overlap.cpp - Arguments that share memory --------------------------===//
 //
 // The threads of a kernel store in no order that a caller could know, so that what is stored shares
-// no element with what else is stored or loaded. Runs on every launch: views whose bytes lie apart,
-// as nearly all do, take one comparison; only those that interleave are looked at more closely.
+// no element with what else is stored or loaded. Views whose bytes lie apart, as nearly all do,
+// take one comparison, which each launch does (LaunchPlan); only those that interleave are looked
+// at more closely.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,11 +76,11 @@ struct Place {
 
 } // namespace
 
-static Place makePlace(const ArgumentInfo &info, const Argument &argument) {
-  Place place{&info, &argument, info.type->bytes};
+int64_t tessera::runtime::countSpan(const ArgumentInfo &info, const Argument &argument) {
+  int64_t bytes = info.type->bytes;
   Place::forEachDim(info, argument,
-                    [&](int64_t extent, int64_t stride) { place.bytes += (extent - 1) * stride; });
-  return place;
+                    [&](int64_t extent, int64_t stride) { bytes += (extent - 1) * stride; });
+  return bytes;
 }
 
 /// Adds the terms of a view, with a sign of 1 or -1, to those of the same step.
@@ -105,14 +106,12 @@ static bool shareElements(const Place &a, const Place &b) {
       .reaches(distance - a.info->type->bytes + 1, distance + b.info->type->bytes - 1);
 }
 
-/// Whether two indices of a view may be one element. Exact for dimensions that are nested in some
-/// order, as those of all slices of an array are.
-static bool sharesWithItself(const Place &place) {
+bool tessera::runtime::sharesWithItself(const ArgumentInfo &info, const Argument &argument) {
   llvm::SmallVector<std::pair<int64_t, int64_t>, 5> dims;
-  Place::forEachDim(*place.info, *place.argument,
+  Place::forEachDim(info, argument,
                     [&](int64_t extent, int64_t stride) { dims.emplace_back(stride, extent); });
   llvm::sort(dims);
-  int64_t bytes = place.info->type->bytes;
+  int64_t bytes = info.type->bytes;
   for (auto [stride, extent] : dims) {
     if (stride < bytes)
       return true;
@@ -126,11 +125,11 @@ llvm::Error tessera::runtime::checkOverlap(const Signature &callee,
   llvm::SmallVector<Place, 16> places;
   for (auto [info, argument] : llvm::zip_equal(callee.arguments, arguments))
     if (info.isView && !llvm::is_contained(llvm::ArrayRef(argument.shape, info.dims.size()), 0))
-      places.push_back(makePlace(info, argument));
+      places.push_back({&info, &argument, countSpan(info, argument)});
   for (const Place &written : places) {
     if (written.info->access == Access::Read)
       continue;
-    if (sharesWithItself(written))
+    if (sharesWithItself(*written.info, *written.argument))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
                        "{0} '{1}': argument '{2}': elements at different indices share memory, "
                        "so that results would overwrite each other; pass a tensor whose strides "

@@ -3,8 +3,8 @@
 #include "lib/Runtime/TensorMap.h"
 
 #include "lib/Runtime/Error.h"
+#include "lib/Runtime/LaunchPlan.h"
 
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -76,10 +76,7 @@ ArgumentCache::ArgumentCache(unsigned rank, unsigned mapCount)
       maps(kSlots * mapCount) {}
 
 unsigned ArgumentCache::getSlot(const Argument &argument) const {
-  return static_cast<size_t>(llvm::hash_combine(
-             argument.pointer, llvm::hash_combine_range(argument.shape, argument.shape + rank),
-             llvm::hash_combine_range(argument.strides, argument.strides + rank))) %
-         kSlots;
+  return hashLayout(argument, argument.pointer) % kSlots;
 }
 
 bool ArgumentCache::holds(unsigned slot, const Argument &argument) const {

@@ -19,7 +19,7 @@ import on_cpu
 import problems
 
 from tessera import _variants
-from tessera.torch import _direct, _native, _op, attention
+from tessera.torch import _backward, _direct, _native, _op, attention
 
 OPTIONS = (
     {}, {"causal": True}, {"scale": 0.25}, {"window": (16, 4), "softcap": 2.0}, {"alibi": torch.tensor([1.0, 0.5])},
@@ -159,6 +159,20 @@ class Direct(unittest.TestCase):
             self.assertFalse(attention(q, k, v).requires_grad)
         with SeesOps():
             self.assertEqual(self.count_ops(q, k, v), 2)
+
+    def test_gradients_of_many_scales(self):
+        """Functions of autograd are made for so many sets of arguments; with other ones the op is called."""
+        q, k, v = (tensor.requires_grad_() for tensor in problems.make())
+        kernel, _, _ = _variants.find_kernel("attention_fwd CAUSAL=false", "bf16", _op.get_sizes(q, k, v))
+        counts = {}
+        with unittest.mock.patch.object(_backward, "_applies", _backward._Applies()):
+            for scale in (number / 64 for number in range(1, 70)):
+                counts[scale] = self.count_ops(q, k, v, scale=scale)
+                parameters = on_cpu.Parameters(kernel)
+                self.assertTrue(attention(q, k, v, scale=scale).requires_grad)
+                self.assertEqual(parameters.read()["scale"], scale)
+            self.assertEqual(len(_backward._applies), 64)
+        self.assertEqual({scale for scale, count in counts.items() if count}, {number / 64 for number in range(65, 70)})
 
     def test_what_is_left_to_the_op(self):
         q, k, v = problems.make()

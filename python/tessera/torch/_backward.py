@@ -107,15 +107,25 @@ def mark_gradients(gradients, *inputs):
     return _FirstOrder.apply(len(gradients), *gradients, *inputs)
 
 
-def _run_forward(ctx, attend, q, k, v, alibi, given):
-    arguments, return_lse = given
-    out, lse = attend(q, k, v, alibi, arguments, True)
+def _save(ctx, q, k, v, out, lse, alibi, return_lse):
+    """The results of a function of autograd, which the backward gets with its inputs."""
     ctx.save_for_backward(q, k, v, out, lse, alibi)
-    ctx.arguments = arguments
     if not return_lse:
         return out
     ctx.set_materialize_grads(False)
     return out, lse
+
+
+def _run_backward(ctx, arguments, grad, grad_lse):
+    q, k, v, out, lse, alibi = ctx.saved_tensors
+    variant, scale, *others = arguments if len(arguments) > 1 else (*arguments, None)
+    if grad is None:
+        grad = torch.zeros_like(out)
+    if scale is None:
+        scale = q.shape[3] ** -0.5
+    gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others)
+    # PyTorch drops a None for an argument that is not there.
+    return (*mark_gradients(gradients, grad, q, k, v), None, None)
 
 
 class _Attention(torch.autograd.Function):
@@ -124,34 +134,53 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, alibi, given):
-        return _run_forward(ctx, _direct.call_op, q, k, v, alibi, given)
+        ctx.arguments, return_lse = given
+        out, lse = _direct.call_op(q, k, v, alibi, ctx.arguments, True)
+        return _save(ctx, q, k, v, out, lse, alibi, return_lse)
 
     @staticmethod
     def backward(ctx, grad, grad_lse=None):
-        q, k, v, out, lse, alibi = ctx.saved_tensors
-        variant, scale, *others = ctx.arguments if len(ctx.arguments) > 1 else (*ctx.arguments, None)
-        if grad is None:
-            grad = torch.zeros_like(out)
-        if scale is None:
-            scale = q.shape[3] ** -0.5
-        gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others)
-        return (*mark_gradients(gradients, grad, q, k, v), None, None)
+        return _run_backward(ctx, ctx.arguments, grad, grad_lse)
 
 
-class _Unwatched(_Attention):
-    """The same where nothing sees ops."""
+def _make_apply(given):
+    """Attention with these further arguments where nothing sees ops: a function of tensors only, as PyTorch asks of every other
+    argument in several ways whether it is one."""
 
-    @staticmethod
-    def forward(ctx, q, k, v, alibi, given):
-        return _run_forward(ctx, _direct.attend_unwatched, q, k, v, alibi, given)
+    arguments, return_lse = given
+
+    class Unwatched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v, alibi=None):
+            out, lse = _direct.attend_unwatched(q, k, v, alibi, arguments, True)
+            return _save(ctx, q, k, v, out, lse, alibi, return_lse)
+
+        @staticmethod
+        def backward(ctx, grad, grad_lse=None):
+            return _run_backward(ctx, arguments, grad, grad_lse)
+
+    # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
+    return super(torch.autograd.Function, Unwatched).apply
 
 
-# The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
-_apply = super(torch.autograd.Function, _Unwatched).apply
+class _Applies(dict):
+    """Those that were made, None where there are too many to make another one."""
+
+    def __missing__(self, given):
+        if len(self) >= 64:
+            return None
+        self[given] = _make_apply(given)
+        return self[given]
+
+
+_applies = _Applies()
 
 
 def attention(q, k, v, alibi, *given):
     """Output, and LSE where the last of `given` is true, with gradients."""
     if _direct.is_watched() or _are_transforms_active():
         return _Attention.apply(q, k, v, alibi, given)
-    return _apply(q, k, v, alibi, given)
+    apply = _applies[given]
+    if apply is None:
+        return _Attention.apply(q, k, v, alibi, given)
+    return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)

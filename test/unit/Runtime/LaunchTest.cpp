@@ -188,6 +188,29 @@ TEST_F(LaunchTest, ManyAddressesGetTheirOwnMaps) {
     }
 }
 
+TEST_F(LaunchTest, LayoutsHaveParametersOfTheirOwn) {
+  std::unique_ptr<Bundle> bundle = load(makeBundle());
+  auto &batches = arguments.shapes;
+  int64_t &stride = arguments.strides[TestArguments::O][0];
+  int64_t dense = stride;
+  // More layouts than are remembered, of which each comes again at once and later.
+  for (int round = 0; round < 4; ++round)
+    for (int i = 1; i <= 300; ++i) {
+      for (int argument = 0; argument < TestArguments::Scale; ++argument)
+        batches[argument][0] = i;
+      stride = dense + 8 * (round / 2);
+      arguments.arguments[TestArguments::Scale].scalar.f32 = i;
+      for (int again = 0; again < 2; ++again) {
+        ASSERT_EQ(launch(*bundle, arguments), "");
+        const fake::LaunchRecord &record = fake::getState().launches.back();
+        ASSERT_EQ(record.grid[2], static_cast<unsigned>(i));
+        ASSERT_EQ(record.get<float>(7), static_cast<float>(i));
+        uint64_t map = record.get<uint64_t>(0);
+        ASSERT_EQ(fake::getState().encodes[map].dims.back(), static_cast<uint64_t>(i));
+      }
+    }
+}
+
 TEST_F(LaunchTest, LoadsOneModuleForEachDevice) {
   std::unique_ptr<Bundle> bundle = load(makeBundle());
   ASSERT_EQ(launch(*bundle, arguments), "");
@@ -416,6 +439,40 @@ TEST_F(LaunchTest, RefusesResultsInMemoryOfOthers) {
     arguments.shapes[i][0] = 0;
   arguments.shapes[TestArguments::K][0] = 0;
   EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+}
+
+TEST_F(LaunchTest, ChecksWhatOnlyTheAddressesChange) {
+  std::unique_ptr<Bundle> bundle = load(makeBundle());
+  auto launchWith = [&](uint64_t q, uint64_t o) {
+    EXPECT_EQ(launch(*bundle, arguments), "");
+    uint64_t &address = arguments.arguments[TestArguments::Q].pointer;
+    uint64_t &result = arguments.arguments[TestArguments::O].pointer;
+    uint64_t oldAddress = std::exchange(address, q), oldResult = std::exchange(result, o);
+    std::string text = launch(*bundle, arguments);
+    address = oldAddress;
+    result = oldResult;
+    return text;
+  };
+  uint64_t q = arguments.arguments[TestArguments::Q].pointer;
+  uint64_t o = arguments.arguments[TestArguments::O].pointer;
+  EXPECT_EQ(launchWith(q + 256, o), "");
+  EXPECT_EQ(launchWith(q + 8, o),
+            "kernel 'attend': argument 'q': the address 0x12000000008 is no multiple of 16 bytes; "
+            "pass a tensor that begins at one");
+  EXPECT_EQ(launchWith(0, o),
+            "kernel 'attend': argument 'q': the address is null; pass a device address");
+  EXPECT_EQ(launchWith(q, q + 256), sharing("q", "o", "o"));
+  // One result after the other, without a copy of the arguments that the same layout shares.
+  arguments.arguments[TestArguments::Q].type = TESSERA_TYPE_F16;
+  EXPECT_EQ(launch(*bundle, arguments), "kernel 'attend': argument 'q': is a tensor of f16; the "
+                                        "kernel takes a tensor of bf16");
+  EXPECT_EQ(status, TESSERA_RUNTIME_TYPE_MISMATCH);
+  arguments.arguments[TestArguments::Q].type = TESSERA_TYPE_BF16;
+  arguments.arguments[TestArguments::Q].rank = 3;
+  EXPECT_NE(launch(*bundle, arguments), "");
+  arguments.arguments[TestArguments::Q].rank = 4;
+  arguments.arguments[TestArguments::K].strides = nullptr;
+  EXPECT_NE(launch(*bundle, arguments), "");
 }
 
 TEST_F(LaunchTest, ResultsMayInterleaveWithOthers) {

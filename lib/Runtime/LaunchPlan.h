@@ -1,0 +1,97 @@
+//===- LaunchPlan.h - What launches of one layout share ---------*- C++ -*-===//
+//
+// Checks of extents and strides, the choice among kernels, the grid, the bytes of a workspace and
+// the parameters that hold extents and strides are the same in all calls whose arguments have the
+// same layout. They are computed once and found again by that layout. What is left for each launch
+// are addresses and scalars.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_LAUNCHPLAN_H
+#define TESSERA_LIB_RUNTIME_LAUNCHPLAN_H
+
+#include "lib/Runtime/Bundle.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace tessera::runtime {
+
+using DimValues = llvm::SmallVector<int64_t, 16>;
+
+/// A number for the extents and strides of a view and for another number, which few others have.
+uint64_t hashLayout(const Argument &argument, uint64_t other = 0);
+
+/// The same for all views. Nothing when arguments are not of the types and ranks that `callee`
+/// takes.
+std::optional<uint64_t> hashLayouts(const Signature &callee, llvm::ArrayRef<Argument> arguments);
+
+class LaunchPlan {
+public:
+  /// Checks all but what arguments share. Errors: INVALID_ARGUMENT, TYPE_MISMATCH.
+  static llvm::Expected<std::shared_ptr<const LaunchPlan>>
+  make(const KernelInfo &kernel, unsigned index, llvm::ArrayRef<Argument> arguments);
+
+  const KernelInfo &getKernel() const { return kernel; }
+  /// The kernel's position in its bundle.
+  unsigned getIndex() const { return index; }
+  llvm::ArrayRef<int64_t> getDims() const { return dims; }
+  const std::array<unsigned, 3> &getGrid() const { return grid; }
+  bool isEmpty() const { return grid[0] == 0; }
+  uint64_t getWorkspaceBytes() const { return workspaceBytes; }
+  /// The parameters with their extents and strides.
+  llvm::ArrayRef<char> getParameters() const { return parameters; }
+  /// The other parameters, of which each launch has its own.
+  llvm::ArrayRef<const LaunchParameter *> getParametersOfLaunch() const { return ofLaunch; }
+
+  /// Whether arguments, of the types and ranks that the kernel takes, have the layout of the plan.
+  bool hasLayout(llvm::ArrayRef<Argument> arguments) const;
+  /// Whether the addresses of arguments with the layout of the plan are as the kernel takes them.
+  bool areAligned(llvm::ArrayRef<Argument> arguments) const;
+  /// Whether they surely share nothing that is written. Where not, `checkOverlap` says whether they
+  /// do.
+  bool areApart(llvm::ArrayRef<Argument> arguments) const;
+
+private:
+  LaunchPlan(const KernelInfo &kernel, unsigned index) : kernel(kernel), index(index) {}
+
+  /// A view, of so many bytes from its first element to its last.
+  struct View {
+    unsigned argument;
+    uint64_t lowBits; ///< that are 0 in an aligned address
+    int64_t bytes;
+    bool isWritten;
+  };
+
+  const KernelInfo &kernel;
+  unsigned index;
+  DimValues dims;
+  std::array<unsigned, 3> grid;
+  uint64_t workspaceBytes = 0;
+  llvm::SmallVector<View, 8> views;
+  llvm::SmallVector<int64_t, 0> layout; ///< extents and strides of each view
+  bool isFolded = false; ///< a view that is written may have one element at two indices
+  llvm::SmallVector<char, 0> parameters;
+  llvm::SmallVector<const LaunchParameter *, 16> ofLaunch;
+};
+
+/// Recent plans, by the layout of arguments. Replaces by position (hash modulo size). Any thread
+/// may ask. `hash` is that of `hashLayouts`.
+class LaunchPlans {
+public:
+  /// Null when there is none.
+  std::shared_ptr<const LaunchPlan> find(uint64_t hash, llvm::ArrayRef<Argument> arguments);
+  void insert(uint64_t hash, std::shared_ptr<const LaunchPlan> plan);
+
+private:
+  std::mutex mutex; ///< guards `slots`
+  std::array<std::shared_ptr<const LaunchPlan>, 256> slots;
+};
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_LAUNCHPLAN_H
